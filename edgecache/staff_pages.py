@@ -21,7 +21,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_GET, require_http_methods
 
 from edgecache.api import nodes, staff_overview
-from edgecache.api.staff_overview import OverviewQuery, Page
+from edgecache.api.staff_overview import OverviewQuery, RowPage
 from environments.models import Environment, Organization
 from platform_site.lib.admin import actions
 from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
@@ -37,20 +37,20 @@ DECISIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class StaffList:
     """A list. columns: by their title. filters: choices by the field of ``OverviewQuery``."""
 
     slug: str
     title: str
     empty: str
     search: str
-    read: Callable[[OverviewQuery], Page]
+    read: Callable[[OverviewQuery], RowPage]
     columns: dict[str, Cell]
     filters: dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRow:
+class NodePageRow:
     """A node on the page that asks for the reason."""
 
     pk: str
@@ -76,12 +76,12 @@ def urls(site: AdminSite) -> list[URLPattern]:
     return [*pages, path(node, site.admin_view(decide), name="edgecache_decide")]
 
 
-def _list_view(site: AdminSite, listing: Listing) -> Callable[..., HttpResponse]:
+def _list_view(site: AdminSite, listing: StaffList) -> Callable[..., HttpResponse]:
     def view(request: HttpRequest) -> HttpResponse:
         wanted = OverviewQuery(
             **{name: request.GET.get(name, "").strip() for name in OverviewQuery.__slots__}
         )
-        page = Page([])
+        page = RowPage([])
         try:
             page = listing.read(wanted)
         except PlatformError as exc:
@@ -123,7 +123,7 @@ def _decide_view(site: Any) -> Callable[..., HttpResponse]:
         except PlatformError as exc:
             messages.error(request, exc.detail or exc.title)
             return HttpResponseRedirect(back)
-        node = NodeRow(found["node_id"], found["endpoint"], found["status"])
+        node = NodePageRow(found["node_id"], found["endpoint"], found["status"])
         confirmed_action = actions.confirmed(site, request)
         if confirmed_action is None:
             context = {**site.each_context(request), "back": back}
@@ -134,7 +134,7 @@ def _decide_view(site: Any) -> Callable[..., HttpResponse]:
     return view
 
 
-def _decide(decision: str, confirmed_action: ConfirmedAction, node: NodeRow) -> bool:
+def _decide(decision: str, confirmed_action: ConfirmedAction, node: NodePageRow) -> bool:
     staff_overview.decide(
         confirmed_action.request, node.pk, decision, reason=confirmed_action.reason
     )
@@ -153,7 +153,7 @@ def _decisions(request: HttpRequest, row: dict[str, Any]) -> list[dict[str, str]
     ]
 
 
-def _next_page(request: HttpRequest, page: Page) -> str:
+def _next_page(request: HttpRequest, page: RowPage) -> str:
     if page.following is None:
         return ""
     query = request.GET.copy()
@@ -215,7 +215,7 @@ def _config(row: dict[str, Any]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in sorted(row["config"].items()))
 
 
-def _page_of(kind: str) -> Callable[[OverviewQuery], Page]:
+def _page_of(kind: str) -> Callable[[OverviewQuery], RowPage]:
     return lambda wanted: staff_overview.page_of(kind, wanted)
 
 
@@ -224,7 +224,7 @@ OWNER: Final[dict[str, Cell]] = {
     "Environment": _environment,
 }
 LISTINGS: Final = (
-    Listing(
+    StaffList(
         "nodes",
         "Nodes",
         "No node matches.",
@@ -245,7 +245,7 @@ LISTINGS: Final = (
         },
         {"status": tuple(staff_overview.DECISIONS)},
     ),
-    Listing(
+    StaffList(
         "buckets",
         "Buckets",
         "No bucket matches.",
@@ -261,7 +261,7 @@ LISTINGS: Final = (
         },
         {},
     ),
-    Listing(
+    StaffList(
         "hosts",
         "Hosts",
         "No host matches.",
@@ -277,7 +277,7 @@ LISTINGS: Final = (
         },
         {},
     ),
-    Listing(
+    StaffList(
         "origins",
         "Origins",
         "No origin matches.",
@@ -293,7 +293,7 @@ LISTINGS: Final = (
         },
         {},
     ),
-    Listing(
+    StaffList(
         "keys",
         "Access keys",
         "No access key matches.",

@@ -29,7 +29,7 @@ from platform_site.backup import conf as backup_conf
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.errors import PlatformError, every_error
 from platform_site.lib.permissions import ACTIONS, ROLES, TABLE, Action
-from platform_site.settings_table import Row, rows
+from platform_site.settings_table import SettingRow, rows
 from recovery import conf as recovery_conf
 from sqlgateway import conf as sql_conf
 from twofactor import conf as twofactor_conf
@@ -149,14 +149,14 @@ def settings_page() -> str:
     return SETTINGS_HEAD + "\n".join(ordered) + "\n"
 
 
-def settings_rows() -> list[Row]:
+def settings_rows() -> list[SettingRow]:
     """Return every setting of every app."""
     return [
         row for module in CONF_MODULES for table in module.TABLES for row in rows(table).values()
     ]
 
 
-def _settings_line(name: str, row: Row) -> str:
+def _settings_line(name: str, row: SettingRow) -> str:
     return f"| `{name}` | {row.kind} | {row.shown_default} | {row.unit} | {row.sentence} |"
 
 

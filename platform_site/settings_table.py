@@ -27,7 +27,7 @@ Table = TypeVar("Table")
 
 
 @dataclass(frozen=True, slots=True)
-class Row(ABC):
+class SettingRow(ABC):
     """One setting: its variable, a sentence, its default, its unit and how its value is read.
 
     shown: replaces the default in the documentation. parse: converts the value or the default;
@@ -78,7 +78,7 @@ class Row(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Row):
+class Text(SettingRow):
     """A string."""
 
     kind = "text"
@@ -88,7 +88,7 @@ class Text(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Integer(Row):
+class Integer(SettingRow):
     """An integer within bounds. scale: the value is multiplied by it, for example to get bytes."""
 
     _: KW_ONLY
@@ -113,7 +113,7 @@ class Integer(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Row):
+class Flag(SettingRow):
     """A boolean, written as true/false, 1/0, yes/no or on/off; None means it is decided later."""
 
     _: KW_ONLY
@@ -134,7 +134,7 @@ class Flag(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Row):
+class Choice(SettingRow):
     """One of a few words; the default '' means it is decided later."""
 
     _: KW_ONLY
@@ -155,7 +155,7 @@ class Choice(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Words(Row):
+class Words(SettingRow):
     """A comma-separated list."""
 
     _: KW_ONLY
@@ -173,7 +173,7 @@ class Words(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Secret(Row):
+class Secret(SettingRow):
     """A secret of at least ``min_chars`` characters; '' when unset."""
 
     _: KW_ONLY
@@ -196,7 +196,7 @@ class Secret(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Secrets(Row):
+class Secrets(SettingRow):
     """A comma-separated list of secrets, the current one first."""
 
     _: KW_ONLY
@@ -215,7 +215,7 @@ class Secrets(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Url(Row):
+class Url(SettingRow):
     """A URL with one of the schemes. It may contain a password, so errors do not show it."""
 
     _: KW_ONLY
@@ -243,13 +243,13 @@ def load(table: type[Table], env: Env, **given: Any) -> Table:
     return table(**values, **given)
 
 
-def rows(table: type) -> Mapping[str, Row]:
+def rows(table: type) -> Mapping[str, SettingRow]:
     """Return the rows of a table by field name."""
     return {
         name: row
         for name, hint in get_type_hints(table, include_extras=True).items()
         for row in getattr(hint, "__metadata__", ())
-        if isinstance(row, Row)
+        if isinstance(row, SettingRow)
     }
 
 

@@ -17,7 +17,7 @@ from recovery.tokens.channel_tokens import LIVES
 from twofactor import sent_codes
 from twofactor.errors import SendingTooOften
 from twofactor.factors.holdings import Holdings
-from twofactor.sent_codes import Owner
+from twofactor.sent_codes import CodeOwner
 from twofactor.sms.enrolment import is_of_allowed_country
 
 CANCEL_PAGE: Final = "recovery/cancel"
@@ -51,7 +51,7 @@ def send_token(
         sent_codes.check_rate_limit(
             f"recovery {recovery.channel}",
             to,
-            Owner(user.organization_id, user.pk),
+            CodeOwner(user.organization_id, user.pk),
             per_receiver=settings.RECOVERY.starts_per_account,
             now=now,
         )

@@ -12,7 +12,7 @@ from accounts.models import User
 from accounts.reclaim import address_release
 from recovery.errors import RecoveryGone
 from recovery.models import Purpose, Recovery
-from recovery.tokens.reset_tokens import Pointer
+from recovery.tokens.reset_tokens import ResetPointer
 from twofactor.factors import holdings
 from twofactor.factors.holdings import Holdings
 from twofactor.stored_secrets import digest, is_same
@@ -46,12 +46,12 @@ def lock_by_capability(recovery_id: str, *, now: datetime) -> Recovery:
     return found
 
 
-def lock_by_pointer(pointer: Pointer, *, now: datetime) -> Recovery:
+def lock_by_pointer(pointer: ResetPointer, *, now: datetime) -> Recovery:
     """Lock the recovery of a reset token; call inside a transaction. Raises RecoveryGone."""
     return _pick(Recovery.unscoped.select_for_update(), pointer, now)  # unscoped: signed token
 
 
-def peek(pointer: Pointer, *, now: datetime) -> Recovery:
+def peek(pointer: ResetPointer, *, now: datetime) -> Recovery:
     """Read the recovery of a reset token with its user, without a lock.
 
     Raises RecoveryGone.
@@ -60,7 +60,7 @@ def peek(pointer: Pointer, *, now: datetime) -> Recovery:
     return _pick(rows, pointer, now)
 
 
-def _pick(rows: QuerySet[Recovery], pointer: Pointer, now: datetime) -> Recovery:
+def _pick(rows: QuerySet[Recovery], pointer: ResetPointer, now: datetime) -> Recovery:
     found = rows.filter(
         pk=pointer.recovery_id, user_id=pointer.user_id, generation=pointer.generation
     ).first()

@@ -86,7 +86,7 @@ class RecoveryViewSet(PlatformViewSet):
         body = self.read()
         answer = initiation.start(
             self.platform_request,
-            initiation.Claim(body["org_id"], body["email"]),
+            initiation.ClaimedAccount(body["org_id"], body["email"]),
             method=body["method"],
             purpose=body["purpose"],
             now=timezone.now(),
@@ -147,7 +147,9 @@ class RecoveryViewSet(PlatformViewSet):
         if is_lost_factor:
             answer = lost_factor.complete(self.platform_request, pointer, now=now)
             return self.respond(answer, headers=NO_STORE)
-        choice = completion.Choice(body["password"], _factor_proof(body), body["new_account"])
+        choice = completion.CompletionRequest(
+            body["password"], _factor_proof(body), body["new_account"]
+        )
         completion.set_password(self.platform_request, pointer, choice, now=now)
         return Response(status=status.HTTP_204_NO_CONTENT, headers=NO_STORE)
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from prometheus_client import Counter, Gauge
 
-from platform_site.lib.metrics.publishing import Batch, BatchHistogram
+from platform_site.lib.metrics.publishing import BatchHistogram, ObservationBatch
 
 REQUESTS: Final = Counter(
     "zonal_sql_requests_total",
@@ -53,4 +53,4 @@ def _count(observations: Iterator[_Request]) -> None:
     BYTES.inc(sum(request.size_bytes for request in requests))
 
 
-_BATCH: Final = Batch(_count)
+_BATCH: Final = ObservationBatch(_count)

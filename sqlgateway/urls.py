@@ -9,12 +9,12 @@ from sqlgateway.api.saved_queries import SavedQueryViewSet
 from sqlgateway.api.schema import ExtensionViewSet, SchemaViewSet
 from sqlgateway.api.sql import SqlViewSet
 from sqlgateway.api.transactions import TransactionViewSet
-from sqlgateway.api.usage import UsageViewSet
+from sqlgateway.api.usage import SqlUsageViewSet
 
 router = Router()
 router.register("v1/sql", SqlViewSet)
 router.register("v1/sql/activity", ActivityViewSet)
-router.register("v1/sql/usage", UsageViewSet)
+router.register("v1/sql/usage", SqlUsageViewSet)
 router.register("v1/sql/schema", SchemaViewSet)
 router.register("v1/sql/transactions", TransactionViewSet)
 router.register("v1/environments/<str:environment_id>/extensions", ExtensionViewSet)

@@ -84,7 +84,7 @@ class StepUpRequired(Forbidden):
     members = {"proof": shapes.TEXT, "max_age": shapes.COUNT}
 
 
-class MethodNotAllowed(Forbidden):
+class FactorNotAllowed(Forbidden):
     """The organization's policy does not allow this method."""
 
     code = "method_not_allowed_by_policy"

@@ -12,11 +12,11 @@ from twofactor.errors import (
     ChannelUnavailable,
     CodeRejected,
     DeviceNotFound,
+    FactorNotAllowed,
     FactorSlowed,
     FactorWornOut,
     MalformedCode,
     MalformedCredential,
-    MethodNotAllowed,
     MethodNotEnabled,
     NoSecondFactor,
     PolicyLocksOut,
@@ -28,7 +28,7 @@ OPERATIONS: Final[Operations] = {
     "POST /v1/auth/2fa/backup-codes": Operation(
         tag="Second factor",
         problems=(
-            MethodNotAllowed,
+            FactorNotAllowed,
             NoSecondFactor,
         ),
         response={
@@ -50,7 +50,7 @@ OPERATIONS: Final[Operations] = {
         tag="Second factor",
         problems=(
             FactorWornOut,
-            MethodNotAllowed,
+            FactorNotAllowed,
             MethodNotEnabled,
             NoSecondFactor,
             FactorSlowed,
@@ -78,7 +78,7 @@ OPERATIONS: Final[Operations] = {
             TokenExpired,
             TokenInvalid,
             FactorWornOut,
-            MethodNotAllowed,
+            FactorNotAllowed,
             MethodNotEnabled,
             ChallengeGone,
             FactorSlowed,
@@ -139,7 +139,7 @@ OPERATIONS: Final[Operations] = {
     "PUT /v1/auth/2fa/default": Operation(
         tag="Second factor",
         problems=(
-            MethodNotAllowed,
+            FactorNotAllowed,
             MethodNotEnabled,
         ),
         request={"method": "totp"},

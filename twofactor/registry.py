@@ -14,7 +14,7 @@ from twofactor.backup_codes.factor import FACTOR as BACKUP_CODES
 from twofactor.email import enrolment as email_enrolment
 from twofactor.email import proof as email_proof
 from twofactor.email.factor import FACTOR as EMAIL
-from twofactor.factors.contract import Enrolment, FactorType, Proof
+from twofactor.factors.contract import EnrolmentModule, FactorType, Proof
 from twofactor.sms import enrolment as sms_enrolment
 from twofactor.sms import proof as sms_proof
 from twofactor.sms.factor import FACTOR as SMS
@@ -31,7 +31,7 @@ class RegisteredFactor:
     """A factor with its modules."""
 
     type: FactorType
-    enrolment: Enrolment
+    enrolment: EnrolmentModule
     proof: Proof
 
 

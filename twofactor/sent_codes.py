@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class CodeOwner:
     """The user and organization of a code, for the delivery's row."""
 
     organization_id: int
@@ -42,7 +42,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class CodeChannel:
     """A method whose codes are sent. hint_of: returns the masked number or address."""
 
     factor: FactorType
@@ -52,7 +52,7 @@ class Channel:
 def check_rate_limit(
     kind: str,
     to: str,
-    owner: Owner,
+    owner: CodeOwner,
     *,
     request: PlatformRequest | None = None,
     per_receiver: int | None = None,
@@ -146,7 +146,7 @@ def begin(user: User, method: str, to: str, *, now: datetime) -> tuple[str, str,
 def verify(
     request: PlatformRequest,
     principal: Principal,
-    channel: Channel,
+    channel: CodeChannel,
     *,
     verification_id: str,
     code: str,
@@ -154,7 +154,7 @@ def verify(
 ) -> dict[str, Any]:
     """Activate a number or an address with the code that was sent to it.
 
-    Raises MalformedCode (400), CodeRejected (401), EnrolmentGone (410), MethodNotAllowed (403).
+    Raises MalformedCode (400), CodeRejected (401), EnrolmentGone (410), FactorNotAllowed (403).
     """
     method = channel.factor.name
     user = enrolments.user_of(principal)

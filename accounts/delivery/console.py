@@ -12,7 +12,7 @@ from django.core.mail.backends.base import BaseEmailBackend
 from accounts.delivery import inbox
 
 
-def show(message: inbox.Message) -> None:
+def show(message: inbox.InboxMessage) -> None:
     """Print one message for the developer, and keep it."""
     head = f"--- {message.kind} to {message.to}"
     about = [message.subject, ""] if message.subject else []
@@ -28,5 +28,5 @@ class EmailBackend(BaseEmailBackend):
         """Print the messages."""
         for message in email_messages:
             to = ", ".join(message.recipients())
-            show(inbox.Message("mail", to, str(message.subject), str(message.body)))
+            show(inbox.InboxMessage("mail", to, str(message.subject), str(message.body)))
         return len(email_messages)

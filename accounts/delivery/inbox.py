@@ -20,7 +20,7 @@ MAX_MESSAGES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class InboxMessage:
     """A mail or SMS; ``at`` is in Unix seconds, '' is the subject of an SMS."""
 
     kind: str
@@ -35,7 +35,7 @@ class Message:
         return datetime.fromtimestamp(self.at, UTC)
 
 
-def keep(message: Message) -> None:
+def keep(message: InboxMessage) -> None:
     """Keep a message, and delete all but the latest."""
     folder = _folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,12 +48,12 @@ def keep(message: Message) -> None:
         old.unlink(missing_ok=True)
 
 
-def messages() -> Iterator[Message]:
+def messages() -> Iterator[InboxMessage]:
     """Return the kept messages, the latest first."""
     for file in _files():
         # Another process may have deleted it by now.
         with suppress(FileNotFoundError):
-            yield Message(**json.loads(file.read_text()))
+            yield InboxMessage(**json.loads(file.read_text()))
 
 
 def _files() -> list[Path]:

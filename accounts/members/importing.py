@@ -32,7 +32,7 @@ BATCH: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MemberRow:
     """A member to create. line: its number in the file, from 1."""
 
     line: int
@@ -92,7 +92,7 @@ def load(
         raise ImportRefused(progress.wrong)
 
 
-def _read(lines: Iterable[str], progress: _Progress) -> Iterator[Row]:
+def _read(lines: Iterable[str], progress: _Progress) -> Iterator[MemberRow]:
     """Return the rows that are valid by themselves; record the errors of the others."""
     reader = csv.reader(lines, strict=True)
     columns: list[str] | None = None
@@ -134,7 +134,7 @@ def _columns(cells: list[str], line: int, progress: _Progress) -> list[str]:
     return names if len(progress.wrong) == before else []
 
 
-def _row(columns: list[str], cells: list[str], line: int, progress: _Progress) -> Row | None:
+def _row(columns: list[str], cells: list[str], line: int, progress: _Progress) -> MemberRow | None:
     if len(cells) != len(columns):
         message = f"{len(cells)} cells, where there are {len(columns)} columns."
         progress.wrong.append(LineError(line, "", message))
@@ -146,7 +146,9 @@ def _row(columns: list[str], cells: list[str], line: int, progress: _Progress) -
     progress.wrong += wrong
     if wrong:
         return None
-    row = Row(line, signup.canonical(email), [role for role in ROLES if role in roles], labels)
+    row = MemberRow(
+        line, signup.canonical(email), [role for role in ROLES if role in roles], labels
+    )
     progress.seen[row.key] = line
     return row
 
@@ -173,7 +175,9 @@ def _faults(
         yield LineError(line, "labels", message)
 
 
-def _without_taken(organization: Organization, batch: list[Row], progress: _Progress) -> list[Row]:
+def _without_taken(
+    organization: Organization, batch: list[MemberRow], progress: _Progress
+) -> list[MemberRow]:
     users = User.unscoped.annotate(key=Upper("email"))  # unscoped: an address has one account
     found = users.filter(key__in=[row.key for row in batch])
     holders = {user.key: user for user in found}
@@ -191,7 +195,7 @@ def _without_taken(organization: Organization, batch: list[Row], progress: _Prog
     return free
 
 
-def _make(organization: Organization, batch: list[Row], progress: _Progress) -> list[User]:
+def _make(organization: Organization, batch: list[MemberRow], progress: _Progress) -> list[User]:
     users = [
         User(
             organization=organization,
@@ -211,7 +215,7 @@ def _make(organization: Organization, batch: list[Row], progress: _Progress) -> 
     return users
 
 
-def _offenders(batch: list[Row], users: list[User]) -> Iterator[LineError]:
+def _offenders(batch: list[MemberRow], users: list[User]) -> Iterator[LineError]:
     """Find the rows that violate the unique index of addresses."""
     for row, user in zip(batch, users, strict=True):
         try:

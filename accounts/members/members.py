@@ -24,7 +24,7 @@ from platform_site.lib.permissions import ROLES
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class MemberChanges:
     """Changes of a member; None leaves a value unchanged."""
 
     roles: Sequence[str] | None = None
@@ -44,7 +44,7 @@ def find(organization_id: int, user_id: str) -> User:
 def change(
     organization_id: int,
     user_id: str,
-    changes: Changes,
+    changes: MemberChanges,
     *,
     by: str,
     now: datetime,
@@ -154,7 +154,7 @@ def _require_an_admin(member: User) -> None:
         raise LastAdmin
 
 
-def _apply(member: User, changes: Changes) -> dict[str, Any]:
+def _apply(member: User, changes: MemberChanges) -> dict[str, Any]:
     changed: dict[str, Any] = {}
     if changes.roles is not None:
         roles = [role for role in ROLES if role in changes.roles]

@@ -14,7 +14,7 @@ from accounts.audit import audit
 from accounts.errors import MemberNotFound
 from accounts.members import created, members
 from accounts.members.created import NOTHING, Created
-from accounts.members.members import Changes
+from accounts.members.members import MemberChanges
 from accounts.members.serializers import (
     ChangedMemberSerializer,
     CreatedSerializer,
@@ -72,7 +72,7 @@ class MemberViewSet(ListAction, RetrieveAction):
         the member was an admin and is none any more, `created` lists what it had created: the keys
         and invitations that have ended, and what stays. Otherwise it is null.
         """
-        changes = Changes(**self.read())
+        changes = MemberChanges(**self.read())
         may_end = changes.roles is not None or changes.disabled
         found = self._created(user_id) if may_end else NOTHING
         with transaction.atomic():

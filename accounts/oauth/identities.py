@@ -15,7 +15,7 @@ from accounts.oauth.audit_tags import OAuthTag
 from accounts.oauth.errors import IdentityTaken, LastLoginMethod
 from accounts.oauth.memberships import derived_roles
 from accounts.oauth.models import Identity
-from accounts.oauth.providers.profile import Credentials, Profile
+from accounts.oauth.providers.profile import Profile, ProviderTokens
 from accounts.oauth.providers.storage import OAuthStorage
 from platform_site.lib.crypto import encrypt
 from platform_site.lib.errors import NotFound
@@ -76,7 +76,7 @@ def _update(identity: Identity, profile: Profile, *, now: datetime) -> None:
         identity.credentials = encrypt_credentials(profile.credentials)
 
 
-def encrypt_credentials(credentials: Credentials) -> str:
+def encrypt_credentials(credentials: ProviderTokens) -> str:
     """Return a provider's tokens as the row stores them."""
     return encrypt(
         json.dumps([credentials.access_token, credentials.refresh_token, credentials.expires_at])

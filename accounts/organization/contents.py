@@ -8,7 +8,7 @@ from accounts.models import ApiKey, User
 from accounts.models.invitations import Invitation
 from accounts.models.webhooks import WebhookEndpoint
 from environments.models import Environment, Organization
-from platform_site.lib.archives import Archive
+from platform_site.lib.archives import ZipWriter
 
 ORGANIZATION: Final = (
     "id",
@@ -54,7 +54,7 @@ TABLES: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
 }
 
 
-def write(organization_id: int, archive: Archive) -> None:
+def write(organization_id: int, archive: ZipWriter) -> None:
     """Add the organization, its policy, members, environments, webhooks and audit trail."""
     row = Organization.objects.filter(pk=organization_id).values(*ORGANIZATION)
     archive.records("organization.ndjson", row)

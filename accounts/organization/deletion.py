@@ -34,7 +34,7 @@ from accounts.sessions import sessions
 from environments import environments
 from environments.models import Environment, Organization
 from platform_site.lib.errors import FieldError
-from platform_site.lib.locks import Busy, exclusive
+from platform_site.lib.locks import AlreadyLocked, exclusive
 
 DAY: Final = timedelta(days=1)
 REQUESTS_PER_DAY: Final = 5
@@ -142,7 +142,7 @@ def carry_out(organization_id: int, *, now: datetime) -> bool:
     try:
         with exclusive(f"organization deletion {organization_id}"):
             return _begin(organization_id, now=now) and _finish(organization_id, now=now)
-    except Busy:
+    except AlreadyLocked:
         log.info("organization_deletion_under_way", organization=organization_id)
     except DeletionBlocked as exc:
         log.warning("organization_not_deleted", organization=organization_id, reason=exc.detail)

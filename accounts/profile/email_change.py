@@ -15,7 +15,7 @@ from accounts.errors import EmailChangeGone
 from accounts.models import MailboxProof, User
 from accounts.profile import mailbox, proofs
 from accounts.profile.mailbox import State
-from accounts.profile.proofs import Change
+from accounts.profile.proofs import AddressChange
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 
@@ -35,7 +35,7 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
             message = "This is your address already."
             raise InvalidRequest.for_field("email", message, code="unchanged")
         owner = mailbox.owner_of(email, other_than=user)
-        change = Change(proofs.cancel_digest(token), owner)
+        change = AddressChange(proofs.cancel_digest(token), owner)
         proof = proofs.put(user, email, change=change, now=now)
         notices.notify(
             user,

@@ -26,7 +26,7 @@ from accounts.errors import (
 )
 from accounts.models import MailboxProof, User
 from accounts.profile import proofs
-from accounts.profile.proofs import Change
+from accounts.profile.proofs import AddressChange
 from accounts.reclaim import address_release
 from accounts.signin import credentials
 from platform_site.lib.principals import PlatformRequest
@@ -100,7 +100,7 @@ def resend(user_id: UUID, *, now: datetime) -> State:
             raise MailedTooOften(retry_after_s=int(left.total_seconds()) + 1)
         change = None
         if proof is not None and proof.fingerprint:
-            change = Change(proof.cancel, owner=owner_of(proof.email, other_than=user))
+            change = AddressChange(proof.cancel, owner=owner_of(proof.email, other_than=user))
         made = proofs.put(user, proof.email if proof else user.email, change=change, now=now)
     return State(user, made)
 

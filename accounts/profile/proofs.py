@@ -23,7 +23,7 @@ DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AddressChange:
     """A change to a new address.
 
     cancel: the digest of the token in the notice. owner: who has an account with it already.
@@ -48,7 +48,9 @@ def check_rate_limit(user_id: UUID, email: str, *, is_own: bool, now: datetime) 
         )
 
 
-def put(user: User, email: str, *, change: Change | None = None, now: datetime) -> MailboxProof:
+def put(
+    user: User, email: str, *, change: AddressChange | None = None, now: datetime
+) -> MailboxProof:
     """Mail a code to an address; it replaces the user's previous pending verification.
 
     change: None for the account's own address. An address that has an account already gets a mail

@@ -120,7 +120,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     )
 
 
-def _find(pointer: tokens.Pointer) -> dict[str, Any] | None:
+def _find(pointer: tokens.SessionPointer) -> dict[str, Any] | None:
     found = _QUERY.value(str(pointer.session_id).encode(), str(pointer.user_id).encode())
     return dict(zip(_COLUMNS, orjson.loads(found), strict=True)) if found is not None else None
 

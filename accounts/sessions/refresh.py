@@ -74,7 +74,7 @@ def switch(
     return SessionTokens(session, target)
 
 
-def _count_switch(pointer: tokens.Pointer, now: datetime) -> int:
+def _count_switch(pointer: tokens.SessionPointer, now: datetime) -> int:
     """Count a switch against its sign-in's limit; return the organization's id.
 
     Each switch adds rows that are kept for weeks, and costs its caller nothing.

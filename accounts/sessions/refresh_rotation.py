@@ -20,7 +20,7 @@ from accounts.errors import SessionRevoked
 from accounts.models import Session, User
 from accounts.sessions import sessions
 from accounts.sessions.sessions import RequestSource
-from accounts.tokens.tokens import Pointer
+from accounts.tokens.tokens import SessionPointer
 from environments.models import Environment
 from platform_site.lib.errors import InvalidRequest
 
@@ -63,7 +63,7 @@ def _refuse_ended(session: Session, now: datetime, *, unless_ended_by: str = "")
         raise SessionRevoked
 
 
-def rotate(pointer: Pointer, *, now: datetime) -> Session:
+def rotate(pointer: SessionPointer, *, now: datetime) -> Session:
     """Exchange a refresh token by the four rules; return the session in its next generation.
 
     Raises SessionRevoked, and ReuseDetected by rule 4: the caller ends the sign-in.
@@ -79,7 +79,7 @@ def rotate(pointer: Pointer, *, now: datetime) -> Session:
         return _rotated(sessions.lock(pointer), pointer, now)
 
 
-def _rotated(session: Session, pointer: Pointer, now: datetime) -> Session:
+def _rotated(session: Session, pointer: SessionPointer, now: datetime) -> Session:
     position = _position(session, pointer.generation, now)
     if position is ChainPosition.REPLAYED:
         _refuse_ended(session, now, unless_ended_by=SWITCHED)
@@ -124,7 +124,7 @@ def _begin_next_generation(session: Session, *, kept: int, now: datetime) -> Non
 
 
 def rotate_to(
-    pointer: Pointer,
+    pointer: SessionPointer,
     target: Environment,
     *,
     keep_current: bool,

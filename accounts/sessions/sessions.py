@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from accounts.errors import InvalidCredentials, SessionRevoked
 from accounts.models import Session, User
-from accounts.tokens.tokens import Pointer
+from accounts.tokens.tokens import SessionPointer
 from environments.models import Environment
 
 # Literal SQL, because every sign-in runs both. The first one waits for concurrent sign-ins of the
@@ -123,7 +123,7 @@ def end_surplus_sessions(user: User, now: datetime, *, kept: UUID | None = None)
         cursor.execute(_END_SURPLUS, [now, user.pk, kept, max(0, others)])
 
 
-def lock(pointer: Pointer) -> Session:
+def lock(pointer: SessionPointer) -> Session:
     """Return the session of a token, locked, with its user and environment.
 
     Raises SessionRevoked if it does not exist.
@@ -140,7 +140,7 @@ def lock(pointer: Pointer) -> Session:
     return found
 
 
-def end(pointer: Pointer, *, now: datetime) -> Session | None:
+def end(pointer: SessionPointer, *, now: datetime) -> Session | None:
     """End the session of a refresh token of any generation; None if it had ended before."""
     with transaction.atomic():
         try:

@@ -45,7 +45,7 @@ class RefreshToken(SignedToken):
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class SessionPointer:
     """The session and generation that a valid token refers to."""
 
     session_id: UUID
@@ -115,7 +115,9 @@ def _sign(
     return str(kind(payload))
 
 
-def read(token: str, typ: TokenType, *, now: datetime, allow_expired: bool = False) -> Pointer:
+def read(
+    token: str, typ: TokenType, *, now: datetime, allow_expired: bool = False
+) -> SessionPointer:
     """Verify a token of one type and return its session and generation; the row decides further.
 
     Raises TokenExpired for an expired token, TokenInvalid for everything else.
@@ -135,7 +137,9 @@ def read(token: str, typ: TokenType, *, now: datetime, allow_expired: bool = Fal
 
 
 @lru_cache(maxsize=VERIFIED_TOKENS)
-def _read_access(token: str, _ring: tuple[str, ...], _service: str) -> tuple[Pointer, int, str]:
+def _read_access(
+    token: str, _ring: tuple[str, ...], _service: str
+) -> tuple[SessionPointer, int, str]:
     """Return the result of ``_read`` and the key; cached per access token.
 
     The cache key includes the keys and the service's name. Refused tokens are not cached.
@@ -144,11 +148,11 @@ def _read_access(token: str, _ring: tuple[str, ...], _service: str) -> tuple[Poi
     return *_read(token, AccessToken), keys[header_of(token)["kid"]]
 
 
-def _read(token: str, kind: type[SignedToken]) -> tuple[Pointer, int]:
+def _read(token: str, kind: type[SignedToken]) -> tuple[SessionPointer, int]:
     """Return a token's session and generation, and from when it is valid. Raises TokenInvalid."""
     claims = kind.claims_of(token)
     try:
-        pointer = Pointer(
+        pointer = SessionPointer(
             session_id=UUID(claims["sid"]),
             user_id=UUID(claims["sub"]),
             generation=int(claims["gen"]),

@@ -22,7 +22,7 @@ from accounts.errors import WebhookDeliveryNotFound, WebhookIsOff
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import events, jobs
 from accounts.webhooks.audit_tags import OutboxTag
-from accounts.webhooks.egress import Answer
+from accounts.webhooks.egress import WebhookAnswer
 from platform_site.lib.crypto import decrypt
 
 log = structlog.get_logger(__name__)
@@ -70,7 +70,7 @@ SELECT id FROM ranked WHERE nth <= %(share)s ORDER BY nth, next_attempt_at, id L
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimedDelivery:
     """A claimed delivery, with the data of its request."""
 
     delivery_id: UUID
@@ -83,7 +83,7 @@ class Claim:
     secrets: tuple[str, ...] = field(repr=False)
 
 
-def claim(places: int, *, now: datetime) -> list[Claim]:
+def claim(places: int, *, now: datetime) -> list[ClaimedDelivery]:
     """Claim at most this many due deliveries, each for one attempt."""
     with transaction.atomic(), connection.cursor() as cursor:
         # One claim at a time; two concurrent ones would exceed an organization's limit.
@@ -97,7 +97,7 @@ def claim(places: int, *, now: datetime) -> list[Claim]:
                 return claims
 
 
-def _claim(due: list[UUID], now: datetime) -> list[Claim]:
+def _claim(due: list[UUID], now: datetime) -> list[ClaimedDelivery]:
     """Claim these deliveries; those that cannot be decrypted are tried later, and stop no others.
 
     Another process may have the key already: keys are changed while deliveries are waiting.
@@ -110,7 +110,7 @@ def _claim(due: list[UUID], now: datetime) -> list[Claim]:
         claimed_at=now,
         next_attempt_at=None,
     )
-    claims: list[Claim] = []
+    claims: list[ClaimedDelivery] = []
     for row in rows.select_related("endpoint"):
         try:
             claims.append(_claimed(row, now))
@@ -122,14 +122,14 @@ def _claim(due: list[UUID], now: datetime) -> list[Claim]:
     return claims
 
 
-def _claimed(row: WebhookDelivery, now: datetime) -> Claim:
+def _claimed(row: WebhookDelivery, now: datetime) -> ClaimedDelivery:
     """Return the claim. Raises InvalidToken if ZSECRET_KEYS lacks the key of a secret or body."""
     endpoint = row.endpoint
     kept = [endpoint.secret]
     ends_at = endpoint.previous_secret_ends_at
     if endpoint.previous_secret and ends_at is not None and ends_at > now:
         kept.append(endpoint.previous_secret)
-    return Claim(
+    return ClaimedDelivery(
         row.pk,
         row.endpoint_id,
         row.organization_id,
@@ -146,7 +146,7 @@ def message_id_of(delivery: WebhookDelivery) -> str:
     return f"msg_{delivery.pk.hex}"
 
 
-def settle(claimed: Claim, answer: Answer, *, now: datetime) -> None:
+def settle(claimed: ClaimedDelivery, answer: WebhookAnswer, *, now: datetime) -> None:
     """Record the result of an attempt, and schedule the next one or disable the endpoint."""
     with transaction.atomic():
         # Locks the endpoint first, in the same order as changing and removing it.
@@ -168,7 +168,7 @@ def settle(claimed: Claim, answer: Answer, *, now: datetime) -> None:
         _judge(endpoint, answer, now)
 
 
-def _note(row: WebhookDelivery, answer: Answer, now: datetime) -> None:
+def _note(row: WebhookDelivery, answer: WebhookAnswer, now: datetime) -> None:
     error = answer.error
     if answer.status is not None and answer.status // 100 != 2:
         error = "redirect" if answer.status // 100 == 3 else "refused"
@@ -208,7 +208,7 @@ def _schedule(row: WebhookDelivery, now: datetime) -> None:
     row.state, row.next_attempt_at = State.QUEUED, at
 
 
-def _judge(endpoint: WebhookEndpoint, answer: Answer, now: datetime) -> None:
+def _judge(endpoint: WebhookEndpoint, answer: WebhookAnswer, now: datetime) -> None:
     """Disable an endpoint that answers 410 Gone, or has failed for days."""
     patience = timedelta(days=settings.WEBHOOKS.disable_days)
     since = endpoint.failing_since

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.webhooks import delivery_queue, egress, jobs, signing
-from accounts.webhooks.delivery_queue import Claim
-from accounts.webhooks.egress import Answer
+from accounts.webhooks.delivery_queue import ClaimedDelivery
+from accounts.webhooks.egress import WebhookAnswer
 
 # Concurrent requests in one process; delivery_queue.SHARE is the limit of an organization.
 MAX_REQUESTS: Final = 32
@@ -70,7 +70,7 @@ def run() -> None:
 def _send_due() -> bool:
     """Send due deliveries; return False if the time ended first."""
     ends_at = time.monotonic() + RUN_S
-    sent: dict[Future[Answer], Claim] = {}
+    sent: dict[Future[WebhookAnswer], ClaimedDelivery] = {}
     with ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="webhooks") as pool:
         while True:
             in_time = time.monotonic() < ends_at
@@ -84,7 +84,7 @@ def _send_due() -> bool:
                 delivery_queue.settle(sent.pop(each), each.result(), now=timezone.now())
 
 
-def _send(claim: Claim) -> Answer:
+def _send(claim: ClaimedDelivery) -> WebhookAnswer:
     """Send one request, without using the database."""
     headers = signing.headers(
         claim.message_id,

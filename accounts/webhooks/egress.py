@@ -43,7 +43,7 @@ class RequestRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebhookAnswer:
     """The result of a request. status: None without a response; error: '' with a response."""
 
     status: int | None
@@ -97,7 +97,7 @@ def url_fault(url: str, *, is_production: bool) -> str:
 
 def post(
     url: str, body: bytes, headers: Mapping[str, str], *, owner: int, is_production: bool
-) -> Answer:
+) -> WebhookAnswer:
     """Send a message; return the status or an error. Never raises.
 
     owner: the organization's id.
@@ -115,7 +115,7 @@ def post(
         error = "tls_failed" if isinstance(exc.__context__, ssl.SSLError) else "not_reached"
     except Exception:  # noqa: BLE001 - a server can make the parser raise anything
         error = "answer_malformed"
-    return Answer(status, error, int((time.monotonic() - started) * 1000))
+    return WebhookAnswer(status, error, int((time.monotonic() - started) * 1000))
 
 
 def _status_of(

@@ -23,7 +23,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class EndpointChanges:
     """Changes of an endpoint; None leaves a value unchanged."""
 
     url: str | None = None
@@ -72,7 +72,7 @@ def create(
     return endpoint
 
 
-def change(endpoint: WebhookEndpoint, changes: Changes, *, now: datetime) -> dict[str, Any]:
+def change(endpoint: WebhookEndpoint, changes: EndpointChanges, *, now: datetime) -> dict[str, Any]:
     """Change a locked endpoint; return the changes, without the URL's text.
 
     Raises InvalidRequest (400).

@@ -1,10 +1,10 @@
 """Paths of webhooks."""
 
-from accounts.webhooks.views import WebhookDeliveryViewSet, WebhookViewSet
+from accounts.webhooks.views import WebhookDeliveryViewSet, WebhookEndpointViewSet
 from platform_site.lib.viewsets import Router
 
 router = Router()
-router.register("v1/webhooks", WebhookViewSet)
+router.register("v1/webhooks", WebhookEndpointViewSet)
 router.register("v1/webhooks/<str:webhook_id>/deliveries", WebhookDeliveryViewSet)
 
 urlpatterns = router.urls

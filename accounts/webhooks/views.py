@@ -17,7 +17,7 @@ from accounts.errors import WebhookDeliveryNotFound, WebhookNotFound
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import delivery_queue, endpoints
 from accounts.webhooks.audit_tags import OutboxTag
-from accounts.webhooks.endpoints import Changes
+from accounts.webhooks.endpoints import EndpointChanges
 from accounts.webhooks.serializers import (
     NewWebhookSerializer,
     WebhookCreateSerializer,
@@ -39,7 +39,7 @@ from platform_site.lib.viewsets import ListAction, RetrieveAction
     ),
     retrieve=extend_schema(summary="Read a webhook", description="Return one webhook."),
 )
-class WebhookViewSet(ListAction, RetrieveAction):
+class WebhookEndpointViewSet(ListAction, RetrieveAction):
     """The organization's webhooks."""
 
     access = {
@@ -98,7 +98,7 @@ class WebhookViewSet(ListAction, RetrieveAction):
 
         Disabling it fails its queued deliveries.
         """
-        changes = Changes(**self.read())
+        changes = EndpointChanges(**self.read())
         with transaction.atomic():
             endpoint = self.get_object()
             self.require_match(endpoint)

@@ -28,8 +28,8 @@ django.setup()
 from django.conf import settings  # noqa: E402 - after django.setup()
 
 from benchmarks.cache.cache_index import MIB, resident  # noqa: E402 - after django.setup()
-from edgecache.brain.database import Database  # noqa: E402 - after django.setup()
-from edgecache.brain.delivery.delivery import Tenant  # noqa: E402 - after django.setup()
+from edgecache.brain.database import BrainDatabase  # noqa: E402 - after django.setup()
+from edgecache.brain.delivery.delivery import EnvironmentKey  # noqa: E402 - after django.setup()
 from edgecache.brain.directory.buckets import Buckets  # noqa: E402 - after django.setup()
 from edgecache.brain.directory.coherence import Coherence  # noqa: E402 - after django.setup()
 from edgecache.brain.directory.directory import Directory  # noqa: E402 - after django.setup()
@@ -37,15 +37,15 @@ from edgecache.brain.directory.purges import Purges  # noqa: E402 - after django
 from edgecache.brain.fetch.object_cache import ObjectCache  # noqa: E402 - after django.setup()
 from edgecache.brain.origins.catalog import Catalog  # noqa: E402 - after django.setup()
 from edgecache.brain.origins.registry import Origins  # noqa: E402 - after django.setup()
-from edgecache.brain.storage.disk.staging import Staging  # noqa: E402 - after django.setup()
+from edgecache.brain.storage.disk.staging import DataDirectory  # noqa: E402 - after django.setup()
 from edgecache.brain.storage.stores.managed import (  # noqa: E402 - after django.setup()
     ManagedStore,
 )
 from edgecache.brain.storage.stores.registry import Stores  # noqa: E402 - after django.setup()
-from edgecache.brain.values import BucketInfo, Fields  # noqa: E402 - after django.setup()
+from edgecache.brain.values import BucketInfo, WrittenFields  # noqa: E402 - after django.setup()
 from platform_site.lib.ids import uuid7  # noqa: E402 - after django.setup()
 
-TENANT: Final = Tenant(1, 1)
+TENANT: Final = EnvironmentKey(1, 1)
 BODY_BYTES: Final = 100 * MIB
 ROUNDS: Final = 5
 ASKERS: Final = 1000
@@ -60,10 +60,10 @@ DATABASE: Final = "brain_benchmark"
 class Core:
     """One brain's core and a bucket of each kind."""
 
-    database: Database
+    database: BrainDatabase
     coherence: Coherence
     directory: Directory
-    staging: Staging
+    staging: DataDirectory
     objects: ObjectCache
     purges: Purges
     built_in: BucketInfo
@@ -101,7 +101,7 @@ async def puts(brain: Core) -> None:
                 receiver = brain.staging.receive()
                 await receiver.write(b"%d" % number * 200)
                 staged = await receiver.finish()
-                await brain.objects.put(brain.built_in, f"put/{number}", staged, Fields())
+                await brain.objects.put(brain.built_in, f"put/{number}", staged, WrittenFields())
 
         started = time.perf_counter()
         await asyncio.gather(*(put(number) for number in range(PUTS)))
@@ -186,10 +186,10 @@ async def purge(brain: Core) -> None:
 async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> AsyncIterator[Core]:
     """Return a running core."""
     brain_id = uuid7()
-    database = Database(url, max_connections=16)
+    database = BrainDatabase(url, max_connections=16)
     coherence = Coherence(database, brain_id)
     directory = Directory(database, coherence, index_bytes=2**30)
-    staging = Staging(folder, limit_bytes=4 * 2**30)
+    staging = DataDirectory(folder, limit_bytes=4 * 2**30)
     origins = Origins(database, coherence, staging, allows_private=True)
     stores = Stores(database, coherence)
     managed = ManagedStore(database, staging, stores, on_restored=lambda _bucket, _version: None)

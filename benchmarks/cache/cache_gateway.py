@@ -31,7 +31,7 @@ from psycopg import sql
 
 from benchmarks import load
 from benchmarks.servers import processor_s
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind
@@ -124,7 +124,7 @@ class Bench:
 
     def _ticket(self, name: str) -> str:
         """Return a reusable ticket, such as the brain itself uses."""
-        tenant = Tenant(self.keys.organization_id, self.keys.environment_pk)
+        tenant = EnvironmentKey(self.keys.organization_id, self.keys.environment_pk)
         grant = TicketGrant(tenant, self.bucket_id, self._sha256(name), SIZES[name])
         node_id = UUID(self.cluster.nodes[0]["node_id"])
         return TicketSigner(self.cluster.secret).sign(

@@ -108,10 +108,10 @@ def _switchable() -> Any:
     from prometheus_client import Counter, Gauge, Histogram  # noqa: PLC0415 - of the server alone
 
     from platform_site.lib import tracing  # noqa: PLC0415 - as above
-    from platform_site.lib.metrics.publishing import Batch  # noqa: PLC0415 - as above
+    from platform_site.lib.metrics.publishing import ObservationBatch  # noqa: PLC0415 - as above
     from platform_site.wsgi import application  # noqa: PLC0415 - as above
 
-    watched = [(Counter, "inc"), (Gauge, "set"), (Histogram, "observe"), (Batch, "add")]
+    watched = [(Counter, "inc"), (Gauge, "set"), (Histogram, "observe"), (ObservationBatch, "add")]
     methods = [(kind, name, getattr(kind, name)) for kind, name in watched]
     kept: list[Any] = []
 

@@ -37,7 +37,7 @@ class OverviewQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RowPage:
     """A page of rows. following: where the next page begins, None at the end."""
 
     rows: list[dict[str, Any]]
@@ -50,12 +50,12 @@ def all_nodes() -> list[dict[str, Any]]:
     return [row | {"decisions": DECISIONS.get(row["status"], ())} for row in rows]
 
 
-def matching_nodes(wanted: OverviewQuery) -> Page:
+def matching_nodes(wanted: OverviewQuery) -> RowPage:
     """Return the nodes that match: there are few enough for one page."""
-    return Page([row for row in all_nodes() if _matches(row, wanted)])
+    return RowPage([row for row in all_nodes() if _matches(row, wanted)])
 
 
-def page_of(kind: str, wanted: OverviewQuery) -> Page:
+def page_of(kind: str, wanted: OverviewQuery) -> RowPage:
     """Return a page of all tenants' ``buckets``, ``origins``, ``bucket-hosts``, ``access-keys``.
 
     Raises InvalidRequest, CacheUnavailable.
@@ -72,7 +72,7 @@ def page_of(kind: str, wanted: OverviewQuery) -> Page:
         query={field: value for field, value in query.items() if value},
         disabled={name: [], "next": None},
     )
-    return Page(answer[name], answer["next"])
+    return RowPage(answer[name], answer["next"])
 
 
 def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) -> None:

@@ -12,12 +12,12 @@ from edgecache.billing.models import Entry, Payout, TopUp
 from edgecache.billing.usage import reports
 from edgecache.billing.usage.reports import Row
 from environments.models import Organization
-from platform_site.lib.archives import Archive
+from platform_site.lib.archives import ZipWriter
 
 ByDay = Callable[[int, date, date], list[Row]]
 
 
-def write(organization_id: int, archive: Archive) -> None:
+def write(organization_id: int, archive: ZipWriter) -> None:
     """Add the ledger's entries, payouts, purchases, usage by day and the operator's statements.
 
     Raises ArchiveRefused.

@@ -11,7 +11,7 @@ from procrastinate.contrib.django import app
 from edgecache.api.errors import CacheUnavailable
 from edgecache.billing import holds, ledger
 from edgecache.billing.payouts import payouts
-from edgecache.billing.payouts.providers import ProviderUnavailable
+from edgecache.billing.payouts.providers import PayoutProviderUnavailable
 from edgecache.billing.quarantine import quarantines
 from edgecache.billing.service import brain_notifications, operator_networks, states
 from edgecache.billing.usage import settlement, usage_import
@@ -74,7 +74,8 @@ def release_earnings(timestamp: int) -> None:
 def send_payout(payout_id: str) -> None:
     """Send a payout.
 
-    Raises ProviderUnavailable, so that the job runs again; the payout is looked up first then.
+    Raises PayoutProviderUnavailable, so that the job runs again; the payout is looked up first
+    then.
     """
     payouts.send(UUID(payout_id), now=timezone.now())
 
@@ -86,7 +87,7 @@ def follow_payouts(timestamp: int) -> None:
     for payout in payouts.open_payouts():
         try:
             payouts.send(payout.pk, now=timezone.now())
-        except ProviderUnavailable:
+        except PayoutProviderUnavailable:
             log.warning("billing_payout_provider_away", payout=str(payout.pk))
 
 

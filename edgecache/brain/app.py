@@ -7,7 +7,7 @@ from edgecache.brain.audits.audits import Audits
 from edgecache.brain.audits.node_checks import NodeChecker
 from edgecache.brain.cdn.app import CdnApi
 from edgecache.brain.conf import BrainSettings, Listener
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.delivery.nginx_offload import NginxOffload
 from edgecache.brain.delivery.own_files import OwnFiles
 from edgecache.brain.delivery.response_cache import ResponseCache
@@ -31,7 +31,7 @@ from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.endpoint_proofs import EndpointProofs
 from edgecache.brain.nodes.hot_objects import HotObjects
 from edgecache.brain.nodes.regions import RegionMap
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.nodes.replica_plan import ReplicaCounts
 from edgecache.brain.nodes.replication import Replication
@@ -47,7 +47,7 @@ from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
 from edgecache.brain.siblings.process_context import ProcessContext
 from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.siblings.shared_memory import PortBalance
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.storage.stores.registry import Stores
@@ -55,7 +55,7 @@ from edgecache.brain.storage.upload_parts import UploadParts
 from edgecache.brain.storage.upload_parts_limit import UploadPartsLimit
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.http.exchange import App
-from edgecache.http.server.server import Server
+from edgecache.http.server.server import HttpServer
 from edgecache.runtime.resource_limits import connections_allowed
 from edgecache.runtime.shares import Shares
 from edgecache.runtime.turns import LoopTurns
@@ -84,14 +84,14 @@ class Wiring:
         settings = self.settings
         self.brain_id = uuid7()
         self.platform_keys = PlatformKeys(settings.secrets)
-        self.database = Database(
+        self.database = BrainDatabase(
             settings.database_url, max_connections=settings.processes.connections
         )
         self.coherence = Coherence(self.database, self.brain_id)
         self.directory = Directory(
             self.database, self.coherence, index_bytes=settings.processes.index_bytes
         )
-        self.staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
+        self.staging = DataDirectory(settings.data_dir, limit_bytes=settings.staging_bytes)
         self.stores = Stores(self.database, self.coherence, settings.stores)
         limit = UploadPartsLimit(self.database, settings.uploads)
         self.upload_parts = UploadParts(self.staging, self.stores, limit)
@@ -102,7 +102,7 @@ class Wiring:
         self.locator = Locator(settings.geography, region_map)
         self.tickets = TicketSigner(settings.secret, settings.previous_secrets)
         self.worker_client = WorkerClient()
-        self.nodes = Nodes(
+        self.nodes = KnownNodes(
             self.database,
             self.coherence,
             region_map,
@@ -228,7 +228,7 @@ def _listeners(wiring: Wiring, context: ProcessContext, s3: ObjectApi) -> Listen
     internal, workers = internal_api(wiring), workers_api(wiring)
     turns = LoopTurns()
 
-    def served(app: App, name: str, listener: Listener, **options: Any) -> Server:
+    def served(app: App, name: str, listener: Listener, **options: Any) -> HttpServer:
         balance = PortBalance(context.memory.counts(name), context.number)
         return port_server(app, listener, turns, balance=balance, **options)
 

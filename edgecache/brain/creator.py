@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 
 NAME_CHARS: Final = 254
 
@@ -18,7 +18,7 @@ class Creator(NamedTuple):
 NO_CREATOR: Final = Creator()
 
 
-def take_creator(fields: Fields) -> Creator:
+def take_creator(fields: FieldReader) -> Creator:
     """Take ``created_by`` and ``creator_id``; both may be absent."""
     name = fields.text("created_by", limit=NAME_CHARS, default="")
     return Creator(name, fields.uuid("creator_id") if fields.is_given("creator_id") else None)

@@ -53,7 +53,7 @@ SESSION: Final = (
 UNREACHABLE: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)
 
 
-class Connection:
+class DatabaseTransaction:
     """Queries inside one transaction."""
 
     __slots__ = ("raw",)
@@ -78,7 +78,7 @@ class Connection:
         return [await cursor.fetchall() for cursor in cursors]
 
 
-class Database:
+class BrainDatabase:
     """The brain's database. Queries raise DatabaseUnavailable within seconds when it is lost.
 
     Its connections are shared: a caller that must wait does so in turn with other organizations,
@@ -157,7 +157,7 @@ class Database:
     @asynccontextmanager
     async def transaction(
         self, *, timeout_s: float = TRANSACTION_TIMEOUT_S, is_pipelined: bool = False
-    ) -> AsyncIterator[Connection]:
+    ) -> AsyncIterator[DatabaseTransaction]:
         """Return a connection inside a transaction, committed at the end of the block.
 
         timeout_s: of the whole block. is_pipelined: statements are sent without waiting for one
@@ -169,11 +169,11 @@ class Database:
             async with connection.raw.transaction():
                 yield connection
 
-    async def _ask(self, statement: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _ask(self, statement: Callable[[DatabaseTransaction], Awaitable[T]]) -> T:
         async with self._connection() as connection:
             return await statement(connection)
 
-    async def _in_time(self, statement: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _in_time(self, statement: Callable[[DatabaseTransaction], Awaitable[T]]) -> T:
         """Wait for a statement until its timeout, without waiting for its cancellation.
 
         psycopg asks a silent server to cancel, and waits for its answer, for seconds more.
@@ -234,10 +234,12 @@ class Database:
         await asyncio.shield(self._returning.add(give_back()))
 
     @asynccontextmanager
-    async def _connection(self, timeout_s: float | None = None) -> AsyncIterator[Connection]:
+    async def _connection(
+        self, timeout_s: float | None = None
+    ) -> AsyncIterator[DatabaseTransaction]:
         try:
             async with asyncio.timeout(timeout_s), self._checked_out() as raw:
-                yield Connection(raw)
+                yield DatabaseTransaction(raw)
         except (*UNREACHABLE, TimeoutError) as exc:
             raise DatabaseUnavailable from exc
 

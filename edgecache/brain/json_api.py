@@ -24,7 +24,7 @@ from edgecache.brain.json_errors import (
 )
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.headers import Headers
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.protocol.fields import MalformedMessage
 from platform_site.lib import tracing
 
@@ -106,7 +106,7 @@ class JsonApi:
         self._authenticate = authenticate
         self._codes = codes
 
-    async def __call__(self, scope: Scope, exchange: Exchange) -> None:
+    async def __call__(self, scope: HttpScope, exchange: Exchange) -> None:
         """Answer one request; every error is JSON without internal details."""
         try:
             answer = await self._answer(scope, exchange)
@@ -122,7 +122,7 @@ class JsonApi:
             answer = JsonResponse({"code": "internal", "detail": "Something went wrong."}, 500)
         respond(exchange, answer)
 
-    async def _answer(self, scope: Scope, exchange: Exchange) -> JsonResponse:
+    async def _answer(self, scope: HttpScope, exchange: Exchange) -> JsonResponse:
         route, captures = self._find(scope.method, scope.path)
         call = JsonCall(
             method=scope.method,

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.errors import KeyRefused
 
 KEY_LIMIT_BYTES: Final = 1024
@@ -25,7 +25,7 @@ DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class BlobManifest:
     """A blob's digests. chunks: of its blocks (``Blocks``); crc32 unsigned."""
 
     sha256: bytes
@@ -43,11 +43,11 @@ class StagedFile:
     """
 
     path: Path
-    manifest: Manifest
+    manifest: BlobManifest
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class WrittenFields:
     """An object's fields, as set by its writer.
 
     etag: without quotes; empty means the MD5 in hex. headers: Cache-Control and the like, and the
@@ -124,7 +124,7 @@ class BucketInfo:
     """
 
     id: int
-    tenant: Tenant
+    tenant: EnvironmentKey
     name: str
     public_name: str
     origin_id: int | None
@@ -148,7 +148,7 @@ class ListedObject:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class KeyPage:
     """A page of keys in the order of their UTF-8 bytes.
 
     prefixes: the groups that the delimiter makes, in order. next: ``start_after`` of the page that
@@ -173,9 +173,9 @@ class PurgeResult:
     nodes_affected: int
 
 
-def fields_of(found: ObjectVersion) -> Fields:
+def fields_of(found: ObjectVersion) -> WrittenFields:
     """Return the fields of a version."""
-    return Fields(
+    return WrittenFields(
         found.content_type,
         found.headers,
         found.metadata,

@@ -28,7 +28,7 @@ BODYLESS: Final = frozenset(("GET", "DELETE"))
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """Where a server is. is_guarded: connect to public addresses only.
 
     ca: a PEM file; its authorities alone are trusted.
@@ -40,14 +40,14 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ShortResponse:
     """A short response of any status."""
 
     status: int
     body: bytes
 
 
-class TooManyRequests(RequestFailed):
+class ConnectionShareExhausted(RequestFailed):
     """The caller's share of the connections is in use: no server has failed."""
 
     def __init__(self) -> None:
@@ -59,7 +59,8 @@ class HttpClient:
 
     stall_s: a connection without a byte of a response for this time is closed.
     local: this machine's address for connections; '' leaves it to the system.
-    running: places for requests until their responses are read; it refuses with TooManyRequests.
+    running: places for requests until their responses are read; it refuses with
+        ConnectionShareExhausted.
     share_key: returns the share key of a request.
 
     Idle connections are closed when their room is needed.
@@ -74,12 +75,12 @@ class HttpClient:
         running: Shares | None = None,
         share_key: Callable[[], ShareKey] = lambda: ALL,
     ) -> None:
-        self.running = running or Shares(RUNNING_LIMIT, refusal=TooManyRequests, spare=0)
+        self.running = running or Shares(RUNNING_LIMIT, refusal=ConnectionShareExhausted, spare=0)
         self._share_key = share_key
         self._local = (local, 0) if local else None
         self._connect_timeout_s = connect_timeout_s
         self._stall_s = stall_s
-        self._idle: dict[Address, list[OutgoingConnection]] = {}
+        self._idle: dict[ServerAddress, list[OutgoingConnection]] = {}
         self._all: set[OutgoingConnection] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -98,7 +99,7 @@ class HttpClient:
 
     async def request(
         self,
-        address: Address,
+        address: ServerAddress,
         request: bytes,
         check: HeadCheck,
         *,
@@ -137,8 +138,8 @@ class HttpClient:
         return connection
 
     async def fetch(
-        self, address: Address, request: bytes, *, limit_bytes: int, timeout_s: float
-    ) -> Response:
+        self, address: ServerAddress, request: bytes, *, limit_bytes: int, timeout_s: float
+    ) -> ShortResponse:
         """Return a response of any status with at most limit_bytes. Raises RequestFailed."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -147,19 +148,19 @@ class HttpClient:
                 )
         except TimeoutError as exc:
             raise RequestFailed("too_slow") from exc
-        response = Response(connection.status, connection.whole_body())
+        response = ShortResponse(connection.status, connection.whole_body())
         self.release(address, connection)
         return response
 
     async def upload(
         self,
-        address: Address,
+        address: ServerAddress,
         request: bytes,
         body: AsyncIterator[bytes],
         *,
         limit_bytes: int,
         timeout_s: float,
-    ) -> Response:
+    ) -> ShortResponse:
         """Send a request with a long body, on its own connection; otherwise as ``fetch``.
 
         An early response, such as an error, ends the upload.
@@ -177,9 +178,9 @@ class HttpClient:
                 raise RequestFailed("too_slow") from exc
             finally:
                 self._drop(connection)
-            return Response(connection.status, connection.whole_body())
+            return ShortResponse(connection.status, connection.whole_body())
 
-    def release(self, address: Address, connection: OutgoingConnection) -> None:
+    def release(self, address: ServerAddress, connection: OutgoingConnection) -> None:
         """Keep a connection for the next request if its response was read, otherwise close it."""
         if connection.share_key is not None:
             self.running.give_back(connection.share_key)
@@ -195,7 +196,7 @@ class HttpClient:
                 return
         self._drop(connection)
 
-    async def _connection(self, address: Address) -> OutgoingConnection:
+    async def _connection(self, address: ServerAddress) -> OutgoingConnection:
         idle = self._idle.get(address)
         while idle:
             connection = idle.pop()
@@ -205,7 +206,7 @@ class HttpClient:
             self._drop(connection)
         return await self._connect(address)
 
-    async def _connect(self, address: Address) -> OutgoingConnection:
+    async def _connect(self, address: ServerAddress) -> OutgoingConnection:
         if len(self._all) >= self.running.limit:
             self._close_idle()
         loop = asyncio.get_running_loop()
@@ -256,7 +257,7 @@ class HttpClient:
 
 
 def request_head(
-    address: Address, method: str, target: str, fields: Mapping[str, str], *, length: int = 0
+    address: ServerAddress, method: str, target: str, fields: Mapping[str, str], *, length: int = 0
 ) -> bytes:
     """Return the bytes of a request's head. length: of the body; 0 for none."""
     text = f"{method} {target} HTTP/1.1\r\nhost: {_host_of(address.endpoint)}\r\n"

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from edgecache.http.files import FileBody
 from edgecache.http.response_head import HeaderPairs, response_head
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.runtime.futures import wake
 
 # More than this unread, and the connection reads no further.
@@ -58,7 +58,7 @@ class Exchange:
     end, read or not. owes_continue: the client waits for a 100 before it sends the body.
     """
 
-    scope: Scope
+    scope: HttpScope
     _connection: ServerConnection
     keeps_alive: bool = field(kw_only=True)
     added: HeaderPairs = ()
@@ -263,4 +263,4 @@ class Exchange:
 
 
 # An application that has answered already returns None; that spares a small answer its task.
-App = Callable[[Scope, Exchange], Awaitable[None] | None]
+App = Callable[[HttpScope, Exchange], Awaitable[None] | None]

@@ -9,7 +9,7 @@ from edgecache.http.headers import Headers
 FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
 
 
-class Scope(NamedTuple):
+class HttpScope(NamedTuple):
     """RSGI's scope, with what signatures and keys need beside it.
 
     raw_path: as in the request line, without the query. client: ``address:port``.

@@ -43,20 +43,20 @@ class MalformedMessage(ValueError):
         self.errors = errors
 
 
-def parse(raw: bytes) -> "Fields":
+def parse(raw: bytes) -> "FieldReader":
     """Read a JSON object. Raises MalformedMessage."""
     try:
         value = json.loads(raw, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise MalformedMessage([FieldError("", "is not JSON")]) from error
-    return Fields(value)
+    return FieldReader(value)
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-class Fields:
+class FieldReader:
     """The fields of one JSON object; every method takes one, and ``finish`` says what was wrong.
 
     A method gives a harmless value for a wrong field, so that many wrong ones are found in one go:
@@ -154,10 +154,12 @@ class Fields:
         """Take a hash as 64 lower-case hexadecimal digits."""
         return self.converted(name, read_sha256, "must be 64 hexadecimal digits", b"")
 
-    def objects(self, name: str, read: Callable[["Fields"], T], *, limit: int) -> tuple[T, ...]:
+    def objects(
+        self, name: str, read: Callable[["FieldReader"], T], *, limit: int
+    ) -> tuple[T, ...]:
         found: list[T] = []
         for index, value in enumerate(self._list(name, limit)):
-            fields = Fields(value, f"{self._at(name)}[{index}]")
+            fields = FieldReader(value, f"{self._at(name)}[{index}]")
             found.append(read(fields))
             self.errors += fields.errors
             if self._has_enough_errors:
@@ -239,7 +241,8 @@ def read_sha256(value: Any) -> bytes | None:
 class Message:
     """A frozen dataclass with slots that is sent as a JSON object.
 
-    Each field is annotated with the function that reads it, as ``Annotated[int, Fields.integer]``.
+    Each field is annotated with the function that reads it, as
+    ``Annotated[int, FieldReader.integer]``.
     ALLOWS_UNKNOWN: answers of the brain may have fields that an older worker does not know;
     requests may not, so that a typo never changes meaning.
     """
@@ -248,14 +251,14 @@ class Message:
     ALLOWS_UNKNOWN: ClassVar = False
 
     @classmethod
-    def read(cls, fields: Fields) -> Self:
+    def read(cls, fields: FieldReader) -> Self:
         """Return the message that fields hold. Raises MalformedMessage."""
         message = cls.take(fields)
         fields.check()
         return message
 
     @classmethod
-    def take(cls, fields: Fields) -> Self:
+    def take(cls, fields: FieldReader) -> Self:
         """Read as ``read`` does; the result must not be used before the fields were checked."""
         takes = _takes_of(cls)  # type: ignore[arg-type] # mypy takes no class for Hashable
         taken = {name: take(fields, name) for name, take in takes.items()}
@@ -269,7 +272,7 @@ class Message:
 
 
 @cache
-def _takes_of(message: type[Message]) -> dict[str, Callable[[Fields, str], Any]]:
+def _takes_of(message: type[Message]) -> dict[str, Callable[[FieldReader, str], Any]]:
     hints = get_type_hints(message, include_extras=True)
     return {name: hints[name].__metadata__[0] for name in message.__slots__}
 

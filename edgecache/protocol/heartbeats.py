@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final
 
-from edgecache.protocol.fields import Fields, Message
+from edgecache.protocol.fields import FieldReader, Message
 from edgecache.protocol.tickets import KEY_ID_BYTES, MAC_KEY_BYTES
 
 KEY_LIMIT: Final = 8
@@ -37,7 +37,7 @@ class Problem(StrEnum):
     CORRUPTION = "corruption"
 
 
-def _take_endpoint(fields: Fields, name: str) -> str | None:
+def _take_endpoint(fields: FieldReader, name: str) -> str | None:
     return fields.text(name, limit=255, default="") or None
 
 
@@ -59,18 +59,20 @@ class Heartbeat(Message):
     endpoint: where it is reached, None when unknown.
     """
 
-    incarnation: Annotated[str, partial(Fields.text, limit=36)]
-    sequence: Annotated[int, Fields.integer]
-    used_bytes: Annotated[int, Fields.integer]
-    object_count: Annotated[int, Fields.integer]
-    capacity_bytes: Annotated[int, partial(Fields.integer, minimum=1)]
-    evictions: Annotated[int, Fields.integer]
-    load: Annotated[float, Fields.number]
+    incarnation: Annotated[str, partial(FieldReader.text, limit=36)]
+    sequence: Annotated[int, FieldReader.integer]
+    used_bytes: Annotated[int, FieldReader.integer]
+    object_count: Annotated[int, FieldReader.integer]
+    capacity_bytes: Annotated[int, partial(FieldReader.integer, minimum=1)]
+    evictions: Annotated[int, FieldReader.integer]
+    load: Annotated[float, FieldReader.number]
     endpoint: Annotated[str | None, _take_endpoint]
     # A problem that this side does not know is kept unchanged.
     problems: Annotated[
         tuple[str, ...],
-        partial(Fields.values, read=_read_problem, message="must be a word", limit=PROBLEM_LIMIT),
+        partial(
+            FieldReader.values, read=_read_problem, message="must be a word", limit=PROBLEM_LIMIT
+        ),
     ] = ()
 
 
@@ -107,14 +109,14 @@ class HeartbeatAnswer(Message):
     """
 
     ALLOWS_UNKNOWN: ClassVar = True
-    now: Annotated[float, partial(Fields.number, minimum=1.0)]
+    now: Annotated[float, partial(FieldReader.number, minimum=1.0)]
     keys: Annotated[
         tuple[TicketKey, ...],
         partial(
-            Fields.values, read=_read_key, message="must be a kid and its key", limit=KEY_LIMIT
+            FieldReader.values, read=_read_key, message="must be a kid and its key", limit=KEY_LIMIT
         ),
     ]
-    status: Annotated[str, partial(Fields.text, limit=32)]
-    wants_inventory: Annotated[bool, Fields.boolean]
-    jobs: Annotated[int, Fields.integer]
-    interval_s: Annotated[float, partial(Fields.number, minimum=0.05, maximum=300.0)]
+    status: Annotated[str, partial(FieldReader.text, limit=32)]
+    wants_inventory: Annotated[bool, FieldReader.boolean]
+    jobs: Annotated[int, FieldReader.integer]
+    interval_s: Annotated[float, partial(FieldReader.number, minimum=0.05, maximum=300.0)]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final
 
-from edgecache.protocol.fields import INTEGER_LIMIT, Fields, Message, read_sha256
+from edgecache.protocol.fields import INTEGER_LIMIT, FieldReader, Message, read_sha256
 from edgecache.protocol.names import INVENTORY_PAGE
 
 UNKNOWN_LIMIT: Final = 10 * INVENTORY_PAGE
@@ -26,7 +26,7 @@ def _read_held(value: Any) -> HeldBlob | None:
     return None
 
 
-_hashes: Final = partial(Fields.values, read=read_sha256, message="must be a hash")
+_hashes: Final = partial(FieldReader.values, read=read_sha256, message="must be a hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +38,21 @@ class Inventory(Message):
     lacks the blobs that no page named. A change may be repeated; a blob's latest one wins.
     """
 
-    incarnation: Annotated[str, partial(Fields.text, limit=36)]
-    sequence: Annotated[int, Fields.integer]
-    full: Annotated[bool, Fields.boolean]
+    incarnation: Annotated[str, partial(FieldReader.text, limit=36)]
+    sequence: Annotated[int, FieldReader.integer]
+    full: Annotated[bool, FieldReader.boolean]
     added: Annotated[
         tuple[HeldBlob, ...],
         partial(
-            Fields.values,
+            FieldReader.values,
             read=_read_held,
             message="must be a hash and a size",
             limit=INVENTORY_PAGE,
         ),
     ] = ()
     removed: Annotated[tuple[bytes, ...], partial(_hashes, limit=INVENTORY_PAGE)] = ()
-    page: Annotated[int, Fields.integer] = 0
-    last: Annotated[bool, Fields.boolean] = True
+    page: Annotated[int, FieldReader.integer] = 0
+    last: Annotated[bool, FieldReader.boolean] = True
 
     def as_json(self) -> dict[str, Any]:
         """Return its JSON; ``added`` as pairs."""

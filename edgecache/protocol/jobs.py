@@ -5,7 +5,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Annotated, ClassVar, Final
 
-from edgecache.protocol.fields import Fields, Message
+from edgecache.protocol.fields import FieldReader, Message
 from edgecache.protocol.names import JOB_BATCH
 
 SOURCE_LIMIT: Final = 8
@@ -30,9 +30,9 @@ class JobSource(Message):
     """
 
     ALLOWS_UNKNOWN: ClassVar = True
-    url: Annotated[str, partial(Fields.text, limit=URL_LIMIT)]
-    ticket: Annotated[str, partial(Fields.text, limit=TICKET_TEXT_LIMIT)]
-    is_guarded: Annotated[bool, partial(Fields.boolean, default=False)] = False
+    url: Annotated[str, partial(FieldReader.text, limit=URL_LIMIT)]
+    ticket: Annotated[str, partial(FieldReader.text, limit=TICKET_TEXT_LIMIT)]
+    is_guarded: Annotated[bool, partial(FieldReader.boolean, default=False)] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class Job(Message):
     """Work for a node: drop a blob, verify one, or fetch one from the first source that has it."""
 
     ALLOWS_UNKNOWN: ClassVar = True
-    id: Annotated[int, Fields.integer]
-    kind: Annotated[JobKind, partial(Fields.choice, choices=JobKind)]
-    sha256: Annotated[bytes, Fields.sha256]
-    size: Annotated[int, Fields.integer]
+    id: Annotated[int, FieldReader.integer]
+    kind: Annotated[JobKind, partial(FieldReader.choice, choices=JobKind)]
+    sha256: Annotated[bytes, FieldReader.sha256]
+    size: Annotated[int, FieldReader.integer]
     sources: Annotated[
-        tuple[JobSource, ...], partial(Fields.objects, read=JobSource.take, limit=SOURCE_LIMIT)
+        tuple[JobSource, ...], partial(FieldReader.objects, read=JobSource.take, limit=SOURCE_LIMIT)
     ] = ()
 
 
@@ -54,16 +54,16 @@ class Jobs(Message):
     """What waits for a node, oldest first. A job comes again until it is done."""
 
     ALLOWS_UNKNOWN: ClassVar = True
-    jobs: Annotated[tuple[Job, ...], partial(Fields.objects, read=Job.take, limit=JOB_BATCH)]
+    jobs: Annotated[tuple[Job, ...], partial(FieldReader.objects, read=Job.take, limit=JOB_BATCH)]
 
 
 @dataclass(frozen=True, slots=True)
 class JobDone(Message):
     """How a job ended; error: a short code, or '' for success."""
 
-    id: Annotated[int, Fields.integer]
-    ok: Annotated[bool, Fields.boolean]
-    error: Annotated[str, partial(Fields.text, limit=ERROR_LIMIT, default="")] = ""
+    id: Annotated[int, FieldReader.integer]
+    ok: Annotated[bool, FieldReader.boolean]
+    error: Annotated[str, partial(FieldReader.text, limit=ERROR_LIMIT, default="")] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +71,5 @@ class JobsDone(Message):
     """Jobs whose effect is durable; the brain ignores those that it does not know."""
 
     jobs: Annotated[
-        tuple[JobDone, ...], partial(Fields.objects, read=JobDone.take, limit=JOB_BATCH)
+        tuple[JobDone, ...], partial(FieldReader.objects, read=JobDone.take, limit=JOB_BATCH)
     ]

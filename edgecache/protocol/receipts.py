@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
-from edgecache.protocol.fields import Fields, Message, read_uuid
+from edgecache.protocol.fields import FieldReader, Message, read_uuid
 from edgecache.protocol.names import RECEIPT_BATCH
 
 TICKET_TEXT_LIMIT: Final = 512
@@ -25,9 +25,9 @@ class ReceiptLine(Message):
     served_at: Unix seconds of the first read, by the brain's clock as the worker knows it.
     """
 
-    ticket: Annotated[str, partial(Fields.text, limit=TICKET_TEXT_LIMIT)]
-    bytes_served: Annotated[int, Fields.integer]
-    served_at: Annotated[int, Fields.integer]
+    ticket: Annotated[str, partial(FieldReader.text, limit=TICKET_TEXT_LIMIT)]
+    bytes_served: Annotated[int, FieldReader.integer]
+    served_at: Annotated[int, FieldReader.integer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Receipts(Message):
 
     receipts: Annotated[
         tuple[ReceiptLine, ...],
-        partial(Fields.objects, read=ReceiptLine.take, limit=RECEIPT_BATCH),
+        partial(FieldReader.objects, read=ReceiptLine.take, limit=RECEIPT_BATCH),
     ]
 
 
@@ -48,9 +48,9 @@ class RefusedReceipt(Message):
     """
 
     ALLOWS_UNKNOWN: ClassVar = True
-    place: Annotated[int, partial(Fields.integer, maximum=RECEIPT_BATCH - 1)]
-    code: Annotated[str, partial(Fields.text, limit=64)]
-    id: Annotated[UUID, Fields.uuid] = UNREAD
+    place: Annotated[int, partial(FieldReader.integer, maximum=RECEIPT_BATCH - 1)]
+    code: Annotated[str, partial(FieldReader.text, limit=64)]
+    id: Annotated[UUID, FieldReader.uuid] = UNREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class ReceiptsAnswer(Message):
     ALLOWS_UNKNOWN: ClassVar = True
     accepted: Annotated[
         tuple[UUID, ...],
-        partial(Fields.values, read=read_uuid, message="must be a UUID", limit=RECEIPT_BATCH),
+        partial(FieldReader.values, read=read_uuid, message="must be a UUID", limit=RECEIPT_BATCH),
     ]
     refused: Annotated[
         tuple[RefusedReceipt, ...],
-        partial(Fields.objects, read=RefusedReceipt.take, limit=RECEIPT_BATCH),
+        partial(FieldReader.objects, read=RefusedReceipt.take, limit=RECEIPT_BATCH),
     ] = ()

@@ -21,7 +21,7 @@ ENDLESS: Final = 2**30
 AHEAD: Final = 2
 
 
-class Busy(Exception):
+class QueueShareExhausted(Exception):
     """The caller's share of the queue is in use."""
 
 
@@ -43,17 +43,20 @@ class FairThreads:
     ) -> None:
         """spare: as for Shares, 0 if each piece of work is short. queue: its places.
 
-        turns: a pool with its own rule, and its own refusal instead of Busy.
+        turns: a pool with its own rule, and its own refusal instead of QueueShareExhausted.
         """
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
         limit = count if spare else AHEAD * count
-        self._turns = turns or Shares(limit, refusal=Busy, spare=spare, queue=queue, wait_s=None)
-        self._on_loop = Shares(1, refusal=Busy, spare=0, queue=ENDLESS, wait_s=None)
+        self._turns = turns or Shares(
+            limit, refusal=QueueShareExhausted, spare=spare, queue=queue, wait_s=None
+        )
+        self._on_loop = Shares(1, refusal=QueueShareExhausted, spare=0, queue=ENDLESS, wait_s=None)
 
     def begin(self, share_key: ShareKey, work: Callable[[], T]) -> asyncio.Future[T]:
         """Begin some work, now or in its turn; return a future of its result.
 
-        Started work continues when the result is no longer wanted. The result may be Busy.
+        Started work continues when the result is no longer wanted. The result may be
+        QueueShareExhausted.
         """
         if self._turns.try_take(share_key):
             return self._start(share_key, work)
@@ -64,7 +67,7 @@ class FairThreads:
     ) -> T:
         """Return what some work returns; a cancelled caller leaves the queue.
 
-        has_no_timeout: wait without a limit. Raises what the work raises, and Busy.
+        has_no_timeout: wait without a limit. Raises what the work raises, and QueueShareExhausted.
         """
         await self._turns.take(share_key, has_no_timeout=has_no_timeout)
         return await self._start(share_key, work)

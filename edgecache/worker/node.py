@@ -26,9 +26,9 @@ from edgecache.worker.problems import Problems
 from edgecache.worker.serving.refusals import fills_busy, node_removed, unavailable
 from edgecache.worker.serving.tickets import Verifier
 from edgecache.worker.store.inventory import InventoryReader
-from edgecache.worker.store.store import Store
+from edgecache.worker.store.store import WorkerStore
 from edgecache.worker.sync.brain import BrainApi
-from edgecache.worker.sync.receipts import Receipts
+from edgecache.worker.sync.receipts import TicketUses
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class Threads:
 
 
 @dataclass(slots=True)
-class Node:
+class CacheWorker:
     """One worker process.
 
     incarnation: new at each start.
@@ -89,13 +89,13 @@ class Node:
     """
 
     options: Options
-    store: Store
+    store: WorkerStore
     reader: InventoryReader
     client: HttpClient
     brain: BrainApi
     clock: BrainClock
     verifier: Verifier
-    receipts: Receipts
+    receipts: TicketUses
     acknowledged: AcknowledgementWatch = field(default_factory=AcknowledgementWatch)
     counters: Counters = field(default_factory=Counters)
     problems: Problems = field(default_factory=Problems)

@@ -13,11 +13,11 @@ from typing import Any, Final
 import uvloop
 
 from edgecache.http.client import HttpClient
-from edgecache.http.server.limits import Limits
-from edgecache.http.server.server import Server, tls_context
+from edgecache.http.server.limits import ServerLimits
+from edgecache.http.server.server import HttpServer, tls_context
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.worker.clock import BrainClock
-from edgecache.worker.node import Node, Status
+from edgecache.worker.node import CacheWorker, Status
 from edgecache.worker.options import Options
 from edgecache.worker.serving.app import App
 from edgecache.worker.serving.reads import turn_of
@@ -26,11 +26,11 @@ from edgecache.worker.store.files import FolderInUse
 from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.recovery import open_store
 from edgecache.worker.store.scrub import scrub
-from edgecache.worker.store.store import Store
+from edgecache.worker.store.store import WorkerStore
 from edgecache.worker.sync.brain import BrainApi, BrainCallError
 from edgecache.worker.sync.heartbeat import beat, heartbeats
 from edgecache.worker.sync.jobs import jobs
-from edgecache.worker.sync.receipts import Receipts
+from edgecache.worker.sync.receipts import TicketUses
 from edgecache.worker.sync.reports import report, reports
 from edgecache.worker.tracing import Tracing
 from edgecache.worker.upkeep import (
@@ -73,7 +73,7 @@ def run(options: Options) -> int:
         store.close()
 
 
-async def _live(options: Options, store: Store) -> int:
+async def _live(options: Options, store: WorkerStore) -> int:
     client = HttpClient(connect_timeout_s=CALL_STALL_S, stall_s=CALL_STALL_S)
     node = _node(options, store, client)
     tracing = Tracing()
@@ -104,10 +104,10 @@ async def _live(options: Options, store: Store) -> int:
     return code
 
 
-def _node(options: Options, store: Store, client: HttpClient) -> Node:
+def _node(options: Options, store: WorkerStore, client: HttpClient) -> CacheWorker:
     clock = BrainClock()
     reader = InventoryReader(options.folder)
-    return Node(
+    return CacheWorker(
         options=options,
         store=store,
         reader=reader,
@@ -115,13 +115,13 @@ def _node(options: Options, store: Store, client: HttpClient) -> Node:
         brain=BrainApi(client, options.brain, options.node_id, options.secret, options.brain_ca),
         clock=clock,
         verifier=Verifier(options.node_id, clock),
-        receipts=Receipts(reader),
+        receipts=TicketUses(reader),
     )
 
 
-def _server(options: Options, app: App, node: Node) -> Server:
+def _server(options: Options, app: App, node: CacheWorker) -> HttpServer:
     timeout_s = options.client_timeout_s
-    limits = Limits(
+    limits = ServerLimits(
         connections=options.max_connections,
         head_bytes=HEAD_LIMIT_BYTES,
         head_timeout_s=timeout_s,
@@ -136,7 +136,7 @@ def _server(options: Options, app: App, node: Node) -> Server:
         if options.tls_cert and options.tls_key
         else None
     )
-    return Server(
+    return HttpServer(
         app,
         address=options.host,
         port=options.port,
@@ -147,7 +147,7 @@ def _server(options: Options, app: App, node: Node) -> Server:
     )
 
 
-def _works(node: Node) -> list[Coroutine[Any, Any, None]]:
+def _works(node: CacheWorker) -> list[Coroutine[Any, Any, None]]:
     options = node.options
     return [
         heartbeats(node),
@@ -174,7 +174,7 @@ async def _first_of(ends: set[asyncio.Task[Any]], tasks: list[asyncio.Task[None]
                 return
 
 
-async def _drain(node: Node, server: Server, served: asyncio.Task[None]) -> None:
+async def _drain(node: CacheWorker, server: HttpServer, served: asyncio.Task[None]) -> None:
     """Notify the brain, finish the running requests, write the counters."""
     options, was_reported = node.options, False
     if node.status is Status.SERVING:
@@ -192,7 +192,7 @@ async def _drain(node: Node, server: Server, served: asyncio.Task[None]) -> None
     log.info("stopped")
 
 
-async def _report_before_stop(node: Node) -> bool:
+async def _report_before_stop(node: CacheWorker) -> bool:
     """Report to the brain what it does not know yet; return True if it answered."""
     if not node.is_brain_up:
         return False
@@ -225,7 +225,7 @@ def _stop_signal() -> asyncio.Event:
     return stop
 
 
-def _log_started(node: Node) -> None:
+def _log_started(node: CacheWorker) -> None:
     options, held = node.options, node.store.held()
     scheme = "https" if options.tls_cert else "http"
     log.info(

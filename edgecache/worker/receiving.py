@@ -5,14 +5,16 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from edgecache.protocol.heartbeats import Problem
-from edgecache.worker.node import Node
+from edgecache.worker.node import CacheWorker
 from edgecache.worker.store.incoming import Incoming
 
 # Pieces are gathered up to this before a thread hashes and writes them.
 GATHER_BYTES: Final = 1 << 20
 
 
-async def receive(node: Node, pieces: AsyncIterator[bytes], sha256: bytes, size: int) -> bool:
+async def receive(
+    node: CacheWorker, pieces: AsyncIterator[bytes], sha256: bytes, size: int
+) -> bool:
     """Keep an object; return whether it is new to the store.
 
     Raises WrongBytes, StoreFull, OSError, sqlite3.Error, and what ``pieces`` raises; then nothing

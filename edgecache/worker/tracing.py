@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from edgecache.http.exchange import Exchange
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ TRACEPARENT: Final = "traceparent"
 REFUSED: Final = 400
 PACKAGES: Final = ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
-Finish = Callable[[Scope, Exchange, int], None]
+Finish = Callable[[HttpScope, Exchange, int], None]
 
 
 class Tracing:
@@ -65,7 +65,7 @@ class Tracing:
         provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1000))
         tracer, propagator = provider.get_tracer("zonal"), TraceContextTextMapPropagator()
 
-        def finished(scope: Scope, exchange: Exchange, began_ns: int) -> None:
+        def finished(scope: HttpScope, exchange: Exchange, began_ns: int) -> None:
             given = scope.headers.get(TRACEPARENT)
             if given and exchange.is_answered and exchange.status < REFUSED:
                 span = tracer.start_span(

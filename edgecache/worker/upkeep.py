@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from edgecache.worker.node import Node
+from edgecache.worker.node import CacheWorker
 from edgecache.worker.store.recovery import verify_unlisted_files
 from edgecache.worker.sync import receipts
 
@@ -19,7 +19,7 @@ MINUTE_S: Final = 60.0
 FILES_PER_STEP: Final = 500
 
 
-async def watch_answers(node: Node) -> None:
+async def watch_answers(node: CacheWorker) -> None:
     """See what clients have taken, a few times a second."""
     while True:
         await asyncio.sleep(POLL_S)
@@ -27,7 +27,9 @@ async def watch_answers(node: Node) -> None:
             node.acknowledged.poll()
 
 
-async def every(node: Node, period_s: float, do: Callable[[Node], Awaitable[object]]) -> None:
+async def every(
+    node: CacheWorker, period_s: float, do: Callable[[CacheWorker], Awaitable[object]]
+) -> None:
     """Repeat an action; an error of the disk is noted, and the action is repeated."""
     while True:
         await asyncio.sleep(period_s)
@@ -37,7 +39,7 @@ async def every(node: Node, period_s: float, do: Callable[[Node], Awaitable[obje
             node.problems.report_disk(error)
 
 
-async def write_receipts(node: Node) -> None:
+async def write_receipts(node: CacheWorker) -> None:
     """Write the counts of tickets that changed."""
     uses = node.receipts.unwritten()
     rows = [use.row() for use in uses]
@@ -51,18 +53,18 @@ async def write_receipts(node: Node) -> None:
     node.receipts.written(uses)
 
 
-async def unlink_due(node: Node) -> None:
+async def unlink_due(node: CacheWorker) -> None:
     """Remove files after their lease."""
     while await node.run_on_disk(node.store.unlink_due, time.time()):
         pass
 
 
-async def write_reads(node: Node) -> None:
+async def write_reads(node: CacheWorker) -> None:
     """Write how often objects were read, so that a crash does not forget which are warm."""
     await node.run_on_disk(node.store.write_reads)
 
 
-async def verify_unlisted(node: Node) -> None:
+async def verify_unlisted(node: CacheWorker) -> None:
     """Verify the files that a crash left without a row, and take them."""
     while True:
         right, wrong = await node.run_in_background(

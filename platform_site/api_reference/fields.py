@@ -16,7 +16,7 @@ _CHOICE: Final = re.compile(r"(?m)^\* `([^`]*)` - \1$")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
+class DocumentedField:
     """A parameter or a field of a body. name: dotted, `[]` behind a list."""
 
     name: str
@@ -42,10 +42,10 @@ class Reader:
             found = found[name]
         return {**found, **{key: part[key] for key in part if key not in {"$ref", "allOf"}}}
 
-    def parameters(self, operation: Schema) -> list[Field]:
+    def parameters(self, operation: Schema) -> list[DocumentedField]:
         """Return an operation's parameters of path, query and headers."""
         return [
-            Field(
+            DocumentedField(
                 name=parameter["name"],
                 type=self._type(parameter["schema"]),
                 is_required=parameter.get("required", False),
@@ -54,7 +54,7 @@ class Reader:
             for parameter in operation.get("parameters", ())
         ]
 
-    def fields(self, schema: Schema, prefix: str = "", depth: int = 1) -> Iterator[Field]:
+    def fields(self, schema: Schema, prefix: str = "", depth: int = 1) -> Iterator[DocumentedField]:
         """Yield the fields of an object, or of the objects in a list, in depth-first order."""
         found = self.resolved(schema)
         if found.get("type") == "array":
@@ -64,7 +64,7 @@ class Reader:
         for name, value in found.get("properties", {}).items():
             inner = self.resolved(value)
             path = f"{prefix}.{name}" if prefix else name
-            yield Field(
+            yield DocumentedField(
                 name=path,
                 type=self._type(inner),
                 is_required=name in required,

@@ -11,25 +11,25 @@ from django.utils.safestring import SafeString
 from django.utils.text import slugify
 
 from platform_site.api_reference import prose
-from platform_site.api_reference.fields import Field, Reader
+from platform_site.api_reference.fields import DocumentedField, Reader
 
 JSON: Final = "application/json"
 FIRST_REFUSAL: Final = "400"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class DocumentedResponse:
     """A status of an operation's responses. example: '' without a JSON body."""
 
     status: str
     about: list[SafeString]
     media: list[str]
     example: str
-    fields: list[Field]
+    fields: list[DocumentedField]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation:
+class DocumentedOperation:
     """One operation. curl: a shell command that sends it."""
 
     id: str
@@ -37,21 +37,21 @@ class Operation:
     path: str
     summary: str
     about: list[SafeString]
-    parameters: list[Field]
-    body: list[Field]
+    parameters: list[DocumentedField]
+    body: list[DocumentedField]
     curl: str
-    answers: list[Answer]
-    refusals: list[Answer]
+    answers: list[DocumentedResponse]
+    refusals: list[DocumentedResponse]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class OperationGroup:
     """The operations under one tag."""
 
     id: str
     name: str
     about: str
-    operations: list[Operation]
+    operations: list[DocumentedOperation]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +59,13 @@ class Chapter:
     """A chapter of groups."""
 
     name: str
-    groups: list[Group]
+    groups: list[OperationGroup]
 
 
 def chapters(document: Mapping[str, Any], base_url: str) -> list[Chapter]:
     """Return the document's operations in the order of its tags."""
     reader = Reader(document)
-    found: dict[str, list[Operation]] = defaultdict(list)
+    found: dict[str, list[DocumentedOperation]] = defaultdict(list)
     for path, method, operation in _operations(document):
         tag = operation["tags"][0]
         found[tag].append(_operation(reader, path, method, operation, base_url))
@@ -74,7 +74,9 @@ def chapters(document: Mapping[str, Any], base_url: str) -> list[Chapter]:
         Chapter(
             name=chapter["name"],
             groups=[
-                Group(id=f"group-{slugify(tag)}", name=tag, about=about[tag], operations=found[tag])
+                OperationGroup(
+                    id=f"group-{slugify(tag)}", name=tag, about=about[tag], operations=found[tag]
+                )
                 for tag in chapter["tags"]
                 if tag in found
             ],
@@ -92,10 +94,10 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping
 
 def _operation(
     reader: Reader, path: str, method: str, operation: Mapping[str, Any], base_url: str
-) -> Operation:
+) -> DocumentedOperation:
     content = operation.get("requestBody", {}).get("content", {})
     answers = [_answer(reader, *item) for item in operation["responses"].items()]
-    return Operation(
+    return DocumentedOperation(
         id=operation["operationId"],
         method=method,
         path=path,
@@ -109,11 +111,11 @@ def _operation(
     )
 
 
-def _answer(reader: Reader, status: str, response: Mapping[str, Any]) -> Answer:
+def _answer(reader: Reader, status: str, response: Mapping[str, Any]) -> DocumentedResponse:
     found = reader.resolved(response)
     content = found.get("content", {})
     body = content.get(JSON, {})
-    return Answer(
+    return DocumentedResponse(
         status=status,
         about=prose.paragraphs(found["description"]),
         media=list(content),

@@ -13,17 +13,17 @@ from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.storage.stores.registry import open_store
 from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import ListedFile, Store
+from edgecache.brain.storage.stores.store import ByteStore, ListedFile
 from platform_site.backup.sealing import Digest
 from platform_site.lib.commands import CommandRefused, Unreachable
 
 T = TypeVar("T")
 
 
-class Archive:
+class BackupArchive:
     """Files by name. Every method raises Unreachable when the store does not answer."""
 
-    def __init__(self, store: Store, name: str, runner: asyncio.Runner) -> None:
+    def __init__(self, store: ByteStore, name: str, runner: asyncio.Runner) -> None:
         self.store = store
         self.name = name
         self._runner = runner
@@ -71,7 +71,7 @@ class Archive:
         return [each async for page in self.store.list(folder) for each in page]
 
 
-async def fetch_to(store: Store, name: str, wanted: Digest, target: Path | None) -> bool:
+async def fetch_to(store: ByteStore, name: str, wanted: Digest, target: Path | None) -> bool:
     """Read a file, and write it to a target if given; return True if it matches the digest.
 
     A file of another size is not read: it could fill the disk.
@@ -88,7 +88,7 @@ async def fetch_to(store: Store, name: str, wanted: Digest, target: Path | None)
     return hashed.hexdigest() == wanted.sha256
 
 
-async def read_all(store: Store, name: str, limit_bytes: int) -> bytes:
+async def read_all(store: ByteStore, name: str, limit_bytes: int) -> bytes:
     """Return a file's first bytes, all of them if the limit is not exceeded.
 
     Raises StoreMissing, StoreUnavailable.
@@ -98,7 +98,7 @@ async def read_all(store: Store, name: str, limit_bytes: int) -> bytes:
 
 
 @contextmanager
-def open_archive() -> Iterator[Archive]:
+def open_archive() -> Iterator[BackupArchive]:
     """Yield the configured store. Raises CommandRefused."""
     chosen: StoreSettings = settings.BACKUP
     store = open_store(chosen) if chosen.url else None
@@ -109,4 +109,4 @@ def open_archive() -> Iterator[Archive]:
         # disk.
         raise Unreachable("store_unreachable", f"The folder {chosen.parts.path} does not exist.")
     with asyncio.Runner() as runner:
-        yield Archive(store, chosen.name, runner)
+        yield BackupArchive(store, chosen.name, runner)

@@ -10,8 +10,8 @@ from typing import Final
 
 from edgecache.brain.errors import StoreMissing
 from platform_site.backup import manifest
-from platform_site.backup.archive import Archive
-from platform_site.backup.manifest import Manifest, ManifestAltered, OtherFormat, OtherKeys
+from platform_site.backup.archive import BackupArchive
+from platform_site.backup.manifest import BackupManifest, ManifestAltered, OtherFormat, OtherKeys
 from platform_site.backup.object_upload import read_names
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import Say
@@ -37,10 +37,10 @@ class BackupEntry:
     state: str
     changed_at: datetime
     names: Sequence[str]
-    manifest: Manifest | None = None
+    manifest: BackupManifest | None = None
 
 
-def find_all(archive: Archive) -> list[BackupEntry]:
+def find_all(archive: BackupArchive) -> list[BackupEntry]:
     """Return the backups, newest first. Raises Unreachable."""
     groups: dict[str, list[tuple[str, datetime]]] = {}
     for name, changed_at in archive.names("backups"):
@@ -48,7 +48,7 @@ def find_all(archive: Archive) -> list[BackupEntry]:
     return [_listed(archive, key, groups[key]) for key in sorted(groups, reverse=True)]
 
 
-def find(archive: Archive, backup_id: str) -> Manifest:
+def find(archive: BackupArchive, backup_id: str) -> BackupManifest:
     """Return the manifest of a complete backup; ``latest`` selects the newest one.
 
     Raises CommandRefused, Unreachable.
@@ -75,7 +75,7 @@ def find(archive: Archive, backup_id: str) -> Manifest:
         raise CommandRefused("backup_altered", "The manifest was altered.") from None
 
 
-def objects_of(archive: Archive, found: Manifest | None) -> dict[str, Digest] | None:
+def objects_of(archive: BackupArchive, found: BackupManifest | None) -> dict[str, Digest] | None:
     """Return the object bytes of a backup; None if their list was altered or is missing."""
     if found is None or "objects.txt" not in found.files:
         return None
@@ -89,7 +89,7 @@ def objects_of(archive: Archive, found: Manifest | None) -> dict[str, Digest] | 
     return read_names(data.decode())
 
 
-def known_objects(archive: Archive) -> dict[str, Digest]:
+def known_objects(archive: BackupArchive) -> dict[str, Digest]:
     """Return the digests of the object bytes in the store, from complete backups."""
     known: dict[str, Digest] = {}
     for each in find_all(archive):
@@ -98,7 +98,9 @@ def known_objects(archive: Archive) -> dict[str, Digest]:
     return known
 
 
-def verify(archive: Archive, found: Manifest, say: Say, *, one_in: int = 1) -> list[str]:
+def verify(
+    archive: BackupArchive, found: BackupManifest, say: Say, *, one_in: int = 1
+) -> list[str]:
     """Read the files of a backup; return the names of missing or altered ones.
 
     one_in: read this fraction of the objects, others each day, and check that the rest exists.
@@ -132,7 +134,7 @@ def verify(archive: Archive, found: Manifest, say: Say, *, one_in: int = 1) -> l
 
 
 def prune(
-    archive: Archive, *, keep: int, protected: str, is_dry: bool = False
+    archive: BackupArchive, *, keep: int, protected: str, is_dry: bool = False
 ) -> tuple[list[str], int]:
     """Delete all but the newest complete backups, and object bytes that no other backup needs.
 
@@ -175,7 +177,7 @@ def _is_platform(each: BackupEntry) -> bool:
     return each.manifest is not None and each.manifest.kind == "platform"
 
 
-def _listed(archive: Archive, key: str, files: Sequence[tuple[str, datetime]]) -> BackupEntry:
+def _listed(archive: BackupArchive, key: str, files: Sequence[tuple[str, datetime]]) -> BackupEntry:
     names = [name for name, _ in files]
     changed_at = max(changed for _, changed in files)
     if f"{folder_of(key)}/{MANIFEST}" not in names:
@@ -190,7 +192,7 @@ def _listed(archive: Archive, key: str, files: Sequence[tuple[str, datetime]]) -
         return BackupEntry(key, "altered", changed_at, names)
 
 
-def _read(archive: Archive, backup_id: str) -> Manifest:
+def _read(archive: BackupArchive, backup_id: str) -> BackupManifest:
     if not ID.fullmatch(backup_id):
         raise StoreMissing
     name = f"{folder_of(backup_id)}/{MANIFEST}"
@@ -201,7 +203,7 @@ def _read(archive: Archive, backup_id: str) -> Manifest:
     return found
 
 
-def _prune_objects(archive: Archive, kept: Sequence[BackupEntry], *, is_dry: bool) -> int:
+def _prune_objects(archive: BackupArchive, kept: Sequence[BackupEntry], *, is_dry: bool) -> int:
     named: set[str] = set()
     for each in kept:
         found = objects_of(archive, each.manifest)

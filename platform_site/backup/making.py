@@ -13,8 +13,8 @@ import psycopg
 from django.conf import settings
 
 from platform_site.backup import catalogue, control, manifest, object_upload, sealing
-from platform_site.backup.archive import Archive
-from platform_site.backup.manifest import Manifest
+from platform_site.backup.archive import BackupArchive
+from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import EnvironmentPlan, Plan, Say, Work, retry_while_unavailable
 from platform_site.lib.commands import CommandRefused, Unreachable
@@ -49,14 +49,14 @@ class BackupResult:
     interrupted call has dumped are not among them.
     """
 
-    manifest: Manifest
+    manifest: BackupManifest
     failed: list[dict[str, Any]]
     not_restorable: list[dict[str, Any]]
     missing_objects: int
     uploaded_objects: int
 
 
-def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> BackupResult:
+def make(archive: BackupArchive, work: Work, say: Say, *, only: int | None = None) -> BackupResult:
     """Make a backup of the platform, or of one environment's database; continue an interrupted one.
 
     only: the environment's key. Raises CommandRefused.
@@ -72,7 +72,7 @@ def make(archive: Archive, work: Work, say: Say, *, only: int | None = None) -> 
     if kind == PLATFORM:
         moved = object_upload.upload(archive, work, catalogue.known_objects(archive), say)
         object_upload.finish_lists(archive, work, f"backups/{plan.id}", moved)
-    made = Manifest(
+    made = BackupManifest(
         id=plan.id,
         kind=plan.kind,
         started_at=plan.started_at,
@@ -97,7 +97,7 @@ def kind_of(only: int | None) -> str:
     return PLATFORM if only is None else ENVIRONMENT
 
 
-def _fits(plan: Plan, archive: Archive, kind: str) -> bool:
+def _fits(plan: Plan, archive: BackupArchive, kind: str) -> bool:
     """True if a plan can be continued, because nothing it depends on has changed."""
     return (
         plan.kind == kind == PLATFORM
@@ -108,7 +108,7 @@ def _fits(plan: Plan, archive: Archive, kind: str) -> bool:
     )
 
 
-def _begin(archive: Archive, work: Work, kind: str, only: int | None, say: Say) -> Plan:
+def _begin(archive: BackupArchive, work: Work, kind: str, only: int | None, say: Say) -> Plan:
     migrations = manifest.applied_migrations()
     started = datetime.now(UTC)
     backup_id = _new_id(started)
@@ -169,7 +169,7 @@ def _plan_environments(held: psycopg.Connection, only: int | None) -> list[Envir
 
 
 def _environments(
-    archive: Archive, work: Work, plan: Plan, say: Say
+    archive: BackupArchive, work: Work, plan: Plan, say: Say
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Dump the remaining environments; return those that failed, and that cannot be restored."""
     done = work.done()
@@ -193,7 +193,7 @@ def _environments(
     return failed, not_restorable
 
 
-def _dump(archive: Archive, work: Work, plan: Plan, environment: EnvironmentPlan) -> str:
+def _dump(archive: BackupArchive, work: Work, plan: Plan, environment: EnvironmentPlan) -> str:
     """Write one environment's dump; return why it cannot be restored, or ''.
 
     An environment that was deleted in the meantime is not a failure: it has no dump.
@@ -217,7 +217,7 @@ def _dump(archive: Archive, work: Work, plan: Plan, environment: EnvironmentPlan
     return made.trial.complaint
 
 
-def _put_sealed(archive: Archive, work: Work, name: str, source: Path) -> Digest:
+def _put_sealed(archive: BackupArchive, work: Work, name: str, source: Path) -> Digest:
     sealed = work.scratch("sealed")
     try:
         digest = sealing.seal_file(source, sealed)

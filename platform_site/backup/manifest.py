@@ -37,7 +37,7 @@ class OtherKeys(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class BackupManifest:
     """A complete backup.
 
     kind: ``platform``, or ``environment`` for the database of one. migrations: of the code that
@@ -85,14 +85,14 @@ class Manifest:
         }
 
 
-def write(manifest: Manifest) -> bytes:
+def write(manifest: BackupManifest) -> bytes:
     """Return a manifest's bytes."""
     body = json.dumps(asdict(manifest), sort_keys=True)
     code = keyed_digest(settings.SECRET_KEYS[0], PURPOSE, "manifest", body).hex()
     return json.dumps({"key": manifest.key, "mac": code, "body": body}).encode()
 
 
-def read(data: bytes) -> Manifest:
+def read(data: bytes) -> BackupManifest:
     """Read a manifest that this platform, or another one with its keys, has written.
 
     Raises ManifestAltered, OtherKeys, OtherFormat.
@@ -112,7 +112,7 @@ def read(data: bytes) -> Manifest:
     if fields.get("format") != FORMAT:
         raise OtherFormat
     fields["files"] = {name: Digest(*digest) for name, digest in fields["files"].items()}
-    return Manifest(**fields)
+    return BackupManifest(**fields)
 
 
 def object_name(key: str, sha256: str) -> str:
@@ -121,7 +121,7 @@ def object_name(key: str, sha256: str) -> str:
     return f"objects/{name[:2]}/{name}.age"
 
 
-def key_of(manifest: Manifest) -> str:
+def key_of(manifest: BackupManifest) -> str:
     """Return the key of ZSECRET_KEYS that a backup was made with."""
     return next(key for key in settings.SECRET_KEYS if fingerprint(key) == manifest.key)
 

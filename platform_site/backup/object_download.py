@@ -8,13 +8,13 @@ from typing import Final
 
 from django.conf import settings
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.errors import StoreMissing
 from edgecache.brain.storage.stores import archived_bytes
 from edgecache.brain.storage.stores.archived_bytes import Bytes, BytesRestore
 from platform_site.backup import catalogue, control, manifest, sealing
-from platform_site.backup.archive import Archive, fetch_to
-from platform_site.backup.manifest import Manifest
+from platform_site.backup.archive import BackupArchive, fetch_to
+from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.object_upload import MAX_CONCURRENT_OBJECTS, batches, brain_alias
 from platform_site.backup.sealing import DecryptionFailed, Digest, Identity
 from platform_site.backup.work import Say
@@ -22,7 +22,7 @@ from platform_site.lib.commands import CommandRefused
 
 SAY_EVERY_S: Final = 5.0
 
-Written = tuple[str, list[tuple[Tenant, str]]]
+Written = tuple[str, list[tuple[EnvironmentKey, str]]]
 
 
 def forget_absent(listed: Path) -> int:
@@ -39,8 +39,8 @@ def forget_absent(listed: Path) -> int:
 
 
 def download(
-    archive: Archive,
-    found: Manifest,
+    archive: BackupArchive,
+    found: BackupManifest,
     listed: Path,
     identities: Sequence[Identity],
     folder: Path,
@@ -74,12 +74,12 @@ def download(
 
 
 async def _download(
-    archive: Archive,
+    archive: BackupArchive,
     target: BytesRestore,
     key: str,
     known: Mapping[str, Digest],
     wanted: Sequence[Bytes],
-    missing: dict[str, list[Tenant]],
+    missing: dict[str, list[EnvironmentKey]],
     identities: Sequence[Identity],
     folder: Path,
 ) -> list[Written]:
@@ -102,7 +102,7 @@ async def _download(
     return await asyncio.gather(*map(one, wanted))
 
 
-async def _fetch(archive: Archive, name: str, wanted: Digest, target: Path) -> bool:
+async def _fetch(archive: BackupArchive, name: str, wanted: Digest, target: Path) -> bool:
     try:
         return await fetch_to(archive.store, name, wanted, target)
     except StoreMissing:

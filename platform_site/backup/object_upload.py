@@ -14,7 +14,7 @@ from django.conf import settings
 from edgecache.brain.storage.stores import archived_bytes
 from edgecache.brain.storage.stores.archived_bytes import Bytes, BytesLocation, Sources
 from platform_site.backup import control, manifest, sealing
-from platform_site.backup.archive import Archive
+from platform_site.backup.archive import BackupArchive
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import Say, Work
 
@@ -48,7 +48,9 @@ def write_list(held: psycopg.Connection, work: Work) -> tuple[int, int]:
     return count, total
 
 
-def upload(archive: Archive, work: Work, before: Mapping[str, Digest], say: Say) -> TransferResult:
+def upload(
+    archive: BackupArchive, work: Work, before: Mapping[str, Digest], say: Say
+) -> TransferResult:
     """Upload the bytes that the store does not have yet.
 
     before: the known bytes from earlier backups. Raises Unreachable.
@@ -73,7 +75,7 @@ def upload(archive: Archive, work: Work, before: Mapping[str, Digest], say: Say)
     return moved
 
 
-def finish_lists(archive: Archive, work: Work, folder: str, moved: TransferResult) -> None:
+def finish_lists(archive: BackupArchive, work: Work, folder: str, moved: TransferResult) -> None:
     """Write the lists of the backup's object bytes."""
     key = settings.SECRET_KEYS[0]
     plain, names, sealed = (work.scratch(name) for name in ("objects", "names", "sealed-objects"))
@@ -103,7 +105,7 @@ def batches(found: Iterator[Bytes]) -> Iterator[list[Bytes]]:
 
 
 async def _upload(
-    archive: Archive,
+    archive: BackupArchive,
     work: Work,
     sources: Sources,
     wanted: Sequence[Bytes],
@@ -129,7 +131,7 @@ async def _upload(
     await asyncio.gather(*map(one, wanted))
 
 
-async def _put(archive: Archive, name: str, plain: Path) -> Digest:
+async def _put(archive: BackupArchive, name: str, plain: Path) -> Digest:
     sealed = plain.with_name(f"{plain.name}.age")
     try:
         digest = await asyncio.to_thread(sealing.seal_file, plain, sealed)

@@ -10,13 +10,13 @@ from django.conf import settings
 
 from edgecache.brain.errors import StoreMissing
 from platform_site.backup import catalogue, control, manifest, sealing, tables
-from platform_site.backup.archive import Archive
-from platform_site.backup.manifest import Manifest
+from platform_site.backup.archive import BackupArchive
+from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.sealing import DecryptionFailed, Identity
 from platform_site.backup.work import EnvironmentPlan, Say, environments_of
 from platform_site.lib.commands import CommandRefused
 from platform_site.lib.key_fingerprints import fingerprint
-from sqlgateway.provisioning.clusters import Address, administer
+from sqlgateway.provisioning.clusters import ClusterAddress, administer
 
 # Exists while a restore is unfinished, and contains the backup's id.
 SCHEMA: Final = "zonal_restore"
@@ -33,13 +33,13 @@ OTHERS: Final = (
 class RestorePlan:
     """A backup that can be restored here. is_continued: it continues an interrupted restore."""
 
-    manifest: Manifest
+    manifest: BackupManifest
     environments: Sequence[EnvironmentPlan]
     is_continued: bool
 
 
 def check(
-    archive: Archive, backup_id: str, identities: Sequence[Identity], folder: Path, say: Say
+    archive: BackupArchive, backup_id: str, identities: Sequence[Identity], folder: Path, say: Say
 ) -> RestorePlan:
     """Check a backup, this platform, its keys and its servers; writes only scratch files.
 
@@ -66,7 +66,7 @@ def check(
 
 
 def read_contents(
-    archive: Archive, found: Manifest, identities: Sequence[Identity], folder: Path
+    archive: BackupArchive, found: BackupManifest, identities: Sequence[Identity], folder: Path
 ) -> list[EnvironmentPlan]:
     """Return the contents of a backup.
 
@@ -81,7 +81,11 @@ def read_contents(
 
 
 def fetch(
-    archive: Archive, found: Manifest, name: str, identities: Sequence[Identity], target: Path
+    archive: BackupArchive,
+    found: BackupManifest,
+    name: str,
+    identities: Sequence[Identity],
+    target: Path,
 ) -> None:
     """Write a decrypted file of a backup to a local one.
 
@@ -105,7 +109,7 @@ def fetch(
         sealed.unlink(missing_ok=True)
 
 
-def _check_version(found: Manifest) -> None:
+def _check_version(found: BackupManifest) -> None:
     here = set(manifest.code_migrations())
     there = manifest.recorded_by(found.migrations)
     if there == here:
@@ -119,14 +123,14 @@ def _check_version(found: Manifest) -> None:
     raise CommandRefused("version_differs", sentence, missing=more, added=fewer)
 
 
-def _check_keys(found: Manifest) -> None:
+def _check_keys(found: BackupManifest) -> None:
     ring = settings.ACCOUNTS.mfa_keys
     if found.mfa_key not in {fingerprint(key) for key in ring}:
         sentence = "ZMFA_SECRET is another one: backup codes and trusted devices depend on it."
         raise CommandRefused("keys_differ", sentence)
 
 
-def _check_empty(found: Manifest) -> bool:
+def _check_empty(found: BackupManifest) -> bool:
     """Return True if a restore of this backup was begun here.
 
     Raises CommandRefused if the platform has other data.
@@ -171,7 +175,7 @@ def _check_cluster(environments: Sequence[EnvironmentPlan], *, is_continued: boo
     if not url:
         raise CommandRefused("cluster_not_configured", "Set ZSQL_CLUSTER_URL.")
     roles = [each.admin_role for each in environments]
-    with administer(Address(0, url, (), frozenset(), ())) as server:
+    with administer(ClusterAddress(0, url, (), frozenset(), ())) as server:
         newest = max((each.major for each in environments), default=0)
         if control.major_of(server) < newest:
             sentence = f"The tenants' cluster must be PostgreSQL {newest} or later."

@@ -25,9 +25,9 @@ from platform_site.backup import (
     point_in_time,
     restore_checks,
 )
-from platform_site.backup.archive import Archive
+from platform_site.backup.archive import BackupArchive
 from platform_site.backup.audit_tags import OperationTag
-from platform_site.backup.manifest import Manifest
+from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.restore_checks import SCHEMA, RestorePlan
 from platform_site.backup.sealing import Identity
 from platform_site.backup.work import EnvironmentPlan, Say, retry_while_unavailable
@@ -43,10 +43,10 @@ FAILED: Final = ("copying", "failed")
 
 
 @dataclass(slots=True)
-class RestoreResult:
+class PlatformRestoreResult:
     """The result of a restore. failed: environments that could not be restored, with the reason."""
 
-    manifest: Manifest
+    manifest: BackupManifest
     environments: int = 0
     failed: list[dict[str, Any]] = field(default_factory=list)
     objects: int = 0
@@ -55,12 +55,16 @@ class RestoreResult:
 
 
 def restore(
-    archive: Archive, checked: RestorePlan, identities: Sequence[Identity], folder: Path, say: Say
-) -> RestoreResult:
+    archive: BackupArchive,
+    checked: RestorePlan,
+    identities: Sequence[Identity],
+    folder: Path,
+    say: Say,
+) -> PlatformRestoreResult:
     """Restore a backup; every step may be repeated. Raises CommandRefused, EngineUnavailable."""
     found = checked.manifest
-    result = RestoreResult(found)
-    progress = Progress(found.id)
+    result = PlatformRestoreResult(found)
+    progress = RestoreProgress(found.id)
     progress.begin()
     for alias in settings.DATABASES:
         with progress.step(f"{CONTROL}:{alias}") as is_due:
@@ -79,7 +83,7 @@ def restore(
     return result
 
 
-class Progress:
+class RestoreProgress:
     """The completed steps, stored in the platform's own database."""
 
     def __init__(self, backup_id: str) -> None:
@@ -109,7 +113,7 @@ class Progress:
             with connection.cursor() as cursor:
                 cursor.execute(f"INSERT INTO {SCHEMA}.done VALUES (%s)", [name])  # noqa: S608 - as above
 
-    def end(self, found: Manifest) -> None:
+    def end(self, found: BackupManifest) -> None:
         """Finish the restore: record the applied migrations, which are this code's."""
         _analyze()
         for alias in settings.DATABASES:
@@ -123,7 +127,11 @@ class Progress:
 
 
 def _control(
-    archive: Archive, found: Manifest, alias: str, identities: Sequence[Identity], folder: Path
+    archive: BackupArchive,
+    found: BackupManifest,
+    alias: str,
+    identities: Sequence[Identity],
+    folder: Path,
 ) -> None:
     plain = folder / "scratch-control"
     try:
@@ -136,12 +144,12 @@ def _control(
 
 
 def _environments(
-    archive: Archive,
+    archive: BackupArchive,
     checked: RestorePlan,
     identities: Sequence[Identity],
     folder: Path,
-    progress: Progress,
-    result: RestoreResult,
+    progress: RestoreProgress,
+    result: PlatformRestoreResult,
     say: Say,
 ) -> None:
     said_at = time.monotonic()
@@ -156,12 +164,12 @@ def _environments(
 
 
 def _environment(
-    archive: Archive,
-    found: Manifest,
+    archive: BackupArchive,
+    found: BackupManifest,
     planned: EnvironmentPlan,
     identities: Sequence[Identity],
     folder: Path,
-    result: RestoreResult,
+    result: PlatformRestoreResult,
 ) -> None:
     is_dumped = planned.file in found.files
     if not is_dumped and planned.state not in FAILED:

@@ -11,7 +11,7 @@ Role = Literal["admin", "operator", "reader"]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ConsolePage:
     """A page at /console/PATH, made from templates/console/TEMPLATE.
 
     name: of its URL, such as `console:members`; the default path is the name with dashes.
@@ -40,28 +40,31 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PageGroup:
     """A group of pages in the navigation; the first group has no title."""
 
     title: str
-    pages: tuple[Page, ...]
+    pages: tuple[ConsolePage, ...]
 
 
 NAVIGATION: Final = (
-    Group("", (Page("home", "overview/overview.html", "Overview", "layout-dashboard", path=""),)),
-    Group(
+    PageGroup(
+        "",
+        (ConsolePage("home", "overview/overview.html", "Overview", "layout-dashboard", path=""),),
+    ),
+    PageGroup(
         "Data",
         (
-            Page("sql", "sql/sql.html", "SQL", "square-terminal"),
-            Page("tables", "tables/tables.html", "Tables", "table"),
-            Page("objects", "objects/objects.html", "Objects", "box", feature="cache"),
-            Page("cache", "cache/cache.html", "Edge cache", "gauge", feature="cache"),
+            ConsolePage("sql", "sql/sql.html", "SQL", "square-terminal"),
+            ConsolePage("tables", "tables/tables.html", "Tables", "table"),
+            ConsolePage("objects", "objects/objects.html", "Objects", "box", feature="cache"),
+            ConsolePage("cache", "cache/cache.html", "Edge cache", "gauge", feature="cache"),
         ),
     ),
-    Group(
+    PageGroup(
         "Billing",
         (
-            Page(
+            ConsolePage(
                 "usage",
                 "usage/usage.html",
                 "Usage",
@@ -69,7 +72,7 @@ NAVIGATION: Final = (
                 roles=("admin", "operator"),
                 feature="cache",
             ),
-            Page(
+            ConsolePage(
                 "operator",
                 "operator/operator.html",
                 "Operator",
@@ -79,63 +82,67 @@ NAVIGATION: Final = (
             ),
         ),
     ),
-    Group(
+    PageGroup(
         "Team",
         (
-            Page("environments", "environments/environments.html", "Environments", "layers"),
-            Page("members", "members/members.html", "Members", "users"),
-            Page(
+            ConsolePage("environments", "environments/environments.html", "Environments", "layers"),
+            ConsolePage("members", "members/members.html", "Members", "users"),
+            ConsolePage(
                 "api_keys",
                 "api_keys/api_keys.html",
                 "API keys",
                 "key-round",
                 roles=("admin", "operator"),
             ),
-            Page("audit", "audit/audit.html", "Audit", "scroll-text", roles=("admin", "operator")),
+            ConsolePage(
+                "audit", "audit/audit.html", "Audit", "scroll-text", roles=("admin", "operator")
+            ),
         ),
     ),
-    Group(
+    PageGroup(
         "Settings",
         (
-            Page("security", "security/security.html", "Security", "shield-check"),
-            Page("account", "account/account.html", "Account", "circle-user"),
-            Page(
+            ConsolePage("security", "security/security.html", "Security", "shield-check"),
+            ConsolePage("account", "account/account.html", "Account", "circle-user"),
+            ConsolePage(
                 "linked_accounts",
                 "account/linked_accounts.html",
                 "Linked accounts",
                 "link",
                 feature="providers",
             ),
-            Page("organization", "organization/organization.html", "Organization", "settings"),
-            Page(
+            ConsolePage(
+                "organization", "organization/organization.html", "Organization", "settings"
+            ),
+            ConsolePage(
                 "webhooks",
                 "webhooks/webhooks.html",
                 "Webhooks",
                 "bell",
                 roles=("admin", "operator"),
             ),
-            Page("policy", "security/policy.html", "Policy", "scale"),
+            ConsolePage("policy", "security/policy.html", "Policy", "scale"),
         ),
     ),
 )
 # For signed-in users, reachable only by a link.
-BY_LINK: Final = (Page("terminal", "terminal/terminal.html"),)
+BY_LINK: Final = (ConsolePage("terminal", "terminal/terminal.html"),)
 # For visitors before sign-in.
 ENTRANCE: Final = (
-    Page("sign_in", "entrance/sign_in.html"),
-    Page("sign_up", "entrance/sign_up.html"),
-    Page("invitation", "entrance/invitation.html"),
-    Page(
+    ConsolePage("sign_in", "entrance/sign_in.html"),
+    ConsolePage("sign_up", "entrance/sign_up.html"),
+    ConsolePage("invitation", "entrance/invitation.html"),
+    ConsolePage(
         "email_change_cancel",
         "entrance/email_change_cancel.html",
         path="email-change/cancel",
     ),
-    Page("recovery", "entrance/recovery.html"),
-    Page("recovery_cancel", "entrance/recovery_cancel.html", path="recovery/cancel"),
+    ConsolePage("recovery", "entrance/recovery.html"),
+    ConsolePage("recovery_cancel", "entrance/recovery_cancel.html", path="recovery/cancel"),
 )
 
 
-def existing() -> Iterable[Page]:
+def existing() -> Iterable[ConsolePage]:
     """Return the pages that this installation serves.
 
     The page of linked accounts exists without providers too, because identities may remain.
@@ -148,10 +155,10 @@ def existing() -> Iterable[Page]:
     ]
 
 
-def navigation() -> list[Group]:
+def navigation() -> list[PageGroup]:
     """Return the navigation's groups with this installation's pages."""
     groups = [
-        Group(group.title, tuple(page for page in group.pages if _has(page.feature)))
+        PageGroup(group.title, tuple(page for page in group.pages if _has(page.feature)))
         for group in NAVIGATION
     ]
     return [group for group in groups if group.pages]

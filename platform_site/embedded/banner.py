@@ -31,7 +31,7 @@ class CacheAddress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Address:
+class PlatformAddress:
     """The address of the platform and its development token, "" without one."""
 
     base_url: str
@@ -40,7 +40,7 @@ class Address:
 
 
 def show_banner(
-    address: Address, pages: Sequence[tuple[str, str]], *, folders: Sequence[Path]
+    address: PlatformAddress, pages: Sequence[tuple[str, str]], *, folders: Sequence[Path]
 ) -> None:
     """Print the addresses, the folders of the data, the token and three lines for a shell."""
     say()
@@ -72,7 +72,7 @@ def show_banner(
     say()
 
 
-def curl_lines(address: Address) -> list[str]:
+def curl_lines(address: PlatformAddress) -> list[str]:
     """Return three commands: fill a table, read it, show the caller."""
     return [
         _curl(address, "/v1/sql", body={"query": FILL}),
@@ -94,7 +94,7 @@ def object_lines(cache: CacheAddress) -> list[str]:
     return [shlex.join(upload), shlex.join(curl), " ".join((*values, shlex.join(aws)))]
 
 
-def _curl(address: Address, path: str, *, body: dict[str, str] | None = None) -> str:
+def _curl(address: PlatformAddress, path: str, *, body: dict[str, str] | None = None) -> str:
     words = ["curl", "-s", f"{address.base_url}{path}"]
     words += ["-H", f"Authorization: Bearer {address.token}"]
     if body is not None:

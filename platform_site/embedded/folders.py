@@ -12,7 +12,7 @@ from typing import Final
 
 from platform_site.embedded.errors import ClusterError
 from platform_site.embedded.files import read_text, write_private
-from platform_site.embedded.owners import Owner, give, is_root
+from platform_site.embedded.owners import SystemUser, give, is_root
 
 # The parent folder of clusters if run by root: their system users cannot enter a 0700 home.
 SYSTEM_ROOT: Final = Path("/var/lib/zonal")
@@ -92,7 +92,7 @@ def make_passable(folder: Path) -> None:
             raise ClusterError(sentence) from error
 
 
-def make_socket_dir(home: Path, owner: Owner | None) -> Path:
+def make_socket_dir(home: Path, owner: SystemUser | None) -> Path:
     """Create a 0700 folder for a cluster's socket, with a path short enough for a socket."""
     folder = home / "run"
     if len(os.fsencode(folder / f".s.PGSQL.{PORT}")) >= SOCKET_PATH_LIMIT_BYTES:
@@ -122,7 +122,7 @@ def _short_folder(home: Path) -> Path:
     return base / f"zonal-{os.geteuid()}-{_digest(str(home.resolve()))}"
 
 
-def _refuse_strangers(folder: Path, owner: Owner | None) -> None:
+def _refuse_strangers(folder: Path, owner: SystemUser | None) -> None:
     """Refuse a folder of another user, who could have created it in /tmp to impersonate us."""
     status = folder.lstat()
     allowed = {os.geteuid(), owner.uid if owner else os.geteuid()}

@@ -16,7 +16,7 @@ TIMEOUT_S: Final = 20
 
 
 @dataclass(frozen=True)
-class Owner:
+class SystemUser:
     """A system user that a cluster's files and processes belong to."""
 
     name: str
@@ -29,7 +29,7 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def owner_of(cluster: str) -> Owner | None:
+def owner_of(cluster: str) -> SystemUser | None:
     """Return a cluster's system user, created if missing; None if this process is not root.
 
     Each cluster has its own user, so that an escape from the tenants' server cannot read the
@@ -45,19 +45,19 @@ def owner_of(cluster: str) -> Owner | None:
     return owner or _shared(name)
 
 
-def give(path: Path, owner: Owner | None, *, mode: int) -> None:
+def give(path: Path, owner: SystemUser | None, *, mode: int) -> None:
     """Set the mode, and the owner when there is one."""
     path.chmod(mode)
     if owner is not None:
         os.chown(path, owner.uid, owner.gid)
 
 
-def _existing(name: str) -> Owner | None:
+def _existing(name: str) -> SystemUser | None:
     try:
         entry = pwd.getpwnam(name)
     except KeyError:
         return None
-    return Owner(name, entry.pw_uid, entry.pw_gid) if entry.pw_uid != 0 else None
+    return SystemUser(name, entry.pw_uid, entry.pw_gid) if entry.pw_uid != 0 else None
 
 
 def _create(name: str) -> bool:
@@ -89,7 +89,7 @@ def _create(name: str) -> bool:
     return _existing(name) is not None
 
 
-def _shared(name: str) -> Owner:
+def _shared(name: str) -> SystemUser:
     for fallback in SHARED_FALLBACKS:
         owner = _existing(fallback)
         if owner is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from platform_site.embedded.cache.recipe import CacheRecipe
-from platform_site.embedded.supervisor.server import Server
+from platform_site.embedded.supervisor.server import ServerProcess
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 MANAGE: Final = (sys.executable, str(PROJECT / "manage.py"))
@@ -21,7 +21,7 @@ class Recipe:
     """
 
     bootstrap: tuple[str, ...]
-    servers: tuple[Server, ...]
+    servers: tuple[ServerProcess, ...]
     pages: tuple[tuple[str, str], ...]
     cache: CacheRecipe | None = None
 
@@ -31,7 +31,7 @@ def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
     return Recipe(
         bootstrap=(*MANAGE, "bootstrap", "--migrate", "--static", "--json"),
         servers=(
-            Server(
+            ServerProcess(
                 name="web",
                 command=(
                     sys.executable,
@@ -46,7 +46,7 @@ def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
                 ready_path="/readyz",
                 needs=("control",),
             ),
-            Server(
+            ServerProcess(
                 name="worker",
                 # A job that takes longer is stopped, and the queue runs it again.
                 command=(

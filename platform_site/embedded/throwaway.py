@@ -25,7 +25,7 @@ from platform_site.embedded.folders import (
 from platform_site.embedded.owners import is_root
 from platform_site.embedded.ports import free_port
 from platform_site.embedded.postgres.binaries import find_binaries
-from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, Cluster
+from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
 from platform_site.embedded.runtime_env import first_secrets
 from platform_site.embedded.supervisor.launch import Launch, spawn_in_foreground
 from platform_site.embedded.supervisor.orphans import end_servers
@@ -62,10 +62,10 @@ def throwaway_environment(
     with _throwaway_folders(environ) as folders:
         binaries = find_binaries(environ, folders.runtime_dir, production=False)
         clusters = [
-            Cluster(
+            LocalCluster(
                 replace(CONTROL, durable=durable, owner_creates_databases=True), folders, binaries
             ),
-            Cluster(replace(TENANTS, durable=durable), folders, binaries),
+            LocalCluster(replace(TENANTS, durable=durable), folders, binaries),
         ]
         with _running(clusters):
             control, tenants = clusters
@@ -88,7 +88,7 @@ def throwaway_cluster(environ: Mapping[str, str]) -> Iterator[str]:
     """Yield the URL of another cluster for tenants' databases, which is removed after the block."""
     with _throwaway_folders(environ) as folders:
         binaries = find_binaries(environ, folders.runtime_dir, production=False)
-        cluster = Cluster(replace(TENANTS, durable=False), folders, binaries)
+        cluster = LocalCluster(replace(TENANTS, durable=False), folders, binaries)
         with _running([cluster]):
             yield cluster.url
 
@@ -147,13 +147,13 @@ def _remove_leftovers(base: Path) -> None:
 
 
 @contextlib.contextmanager
-def _running(clusters: Sequence[Cluster]) -> Iterator[None]:
+def _running(clusters: Sequence[LocalCluster]) -> Iterator[None]:
     """Run clusters inside the block. The calling thread forks their servers."""
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(clusters)) as pool:
         for cluster in clusters:
             stack.callback(cluster.remove)
             stack.callback(cluster.release)
-        list(pool.map(Cluster.prepare, clusters))
+        list(pool.map(LocalCluster.prepare, clusters))
         for cluster in clusters:
             log = cluster.home / "server.log"
             with log.open("wb") as output:
@@ -168,7 +168,7 @@ def _running(clusters: Sequence[Cluster]) -> Iterator[None]:
         yield
 
 
-def _wait_and_configure(cluster: Cluster) -> None:
+def _wait_and_configure(cluster: LocalCluster) -> None:
     cluster.wait_ready()
     cluster.configure_roles()
 

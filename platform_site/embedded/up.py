@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from platform_site.embedded.banner import Address, CacheAddress, show_banner
+from platform_site.embedded.banner import CacheAddress, PlatformAddress, show_banner
 from platform_site.embedded.cache.recipe import cache_recipe
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.files import Lock
 from platform_site.embedded.folders import Folders, data_dir_from, make_folders
 from platform_site.embedded.ports import PortReservations, check_port, port_from
 from platform_site.embedded.postgres.binaries import find_binaries
-from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, Cluster
+from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
 from platform_site.embedded.production import is_production
 from platform_site.embedded.recipe import PROJECT, Recipe, platform_recipe
 from platform_site.embedded.runtime_env import (
@@ -35,7 +35,7 @@ from platform_site.embedded.supervisor.launch import Launch
 from platform_site.embedded.supervisor.orphans import STOP_STEPS
 from platform_site.embedded.supervisor.probes import call_probe, http_probe
 from platform_site.embedded.supervisor.process import DEFAULT_STOP, Process, RestartPolicy
-from platform_site.embedded.supervisor.server import Server
+from platform_site.embedded.supervisor.server import ServerProcess
 from platform_site.embedded.supervisor.supervisor import DEFAULT_RESTART_POLICY, Supervisor
 from platform_site.embedded.terminal import say, warn
 
@@ -152,7 +152,7 @@ class _Start:
 
     def __post_init__(self) -> None:
         needed = [spec for setting, spec in CLUSTERS if not is_given(setting, self.environ)]
-        self._clusters: list[Cluster] = []
+        self._clusters: list[LocalCluster] = []
         if needed:
             binaries = find_binaries(
                 self.environ,
@@ -160,7 +160,7 @@ class _Start:
                 production=is_production(self.environ),
             )
             say(f"PostgreSQL {'.'.join(map(str, binaries.version))} from {binaries.bindir}")
-            self._clusters = [Cluster(spec, self.folders, binaries) for spec in needed]
+            self._clusters = [LocalCluster(spec, self.folders, binaries) for spec in needed]
         self._settings: dict[str, str] = {}
         self._hidden: dict[str, str] = {}
 
@@ -176,7 +176,7 @@ class _Start:
             await supervisor.start([self._process(server) for server in step])
         web = next(server for server in self.recipe.servers if server.port_setting == "PORT")
         show_banner(
-            Address(
+            PlatformAddress(
                 base_url=f"http://127.0.0.1:{web.port}", token=setup.token, cache=self._cache(setup)
             ),
             self.recipe.pages,
@@ -253,7 +253,7 @@ class _Start:
         }
         return Launch(command=command, env=environment, cwd=PROJECT)
 
-    def _process(self, server: Server) -> Process:
+    def _process(self, server: ServerProcess) -> Process:
         probe = http_probe(server.port, server.ready_path) if server.port else None
         polite, last = DEFAULT_STOP
         return Process(
@@ -265,9 +265,9 @@ class _Start:
         )
 
 
-def _steps(servers: Sequence[Server]) -> list[list[Server]]:
+def _steps(servers: Sequence[ServerProcess]) -> list[list[ServerProcess]]:
     """Return groups of servers that start together, in order."""
-    steps: list[list[Server]] = []
+    steps: list[list[ServerProcess]] = []
     for server in servers:
         if server.joins and steps:
             steps[-1].append(server)
@@ -276,7 +276,7 @@ def _steps(servers: Sequence[Server]) -> list[list[Server]]:
     return steps
 
 
-def _cluster_process(cluster: Cluster) -> Process:
+def _cluster_process(cluster: LocalCluster) -> Process:
     return Process(
         name=cluster.spec.name,
         launch=cluster.launch(),
@@ -284,7 +284,7 @@ def _cluster_process(cluster: Cluster) -> Process:
         before_start=cluster.recover,
         stop_steps=STOP_STEPS,
         second_interrupt_signal=signal.SIGQUIT,
-        # Cluster.recover finds its own orphans, and stops them cleanly.
+        # LocalCluster.recover finds its own orphans, and stops them cleanly.
         is_tracked=False,
         ignored_lines=ROUTINE,
     )

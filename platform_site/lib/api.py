@@ -20,7 +20,7 @@ from rest_framework.views import APIView
 
 from platform_site.lib.authentication import PrincipalAuthentication
 from platform_site.lib.errors import InvalidRequest, NotAuthenticated
-from platform_site.lib.permissions import Access, HasAccess
+from platform_site.lib.permissions import AccessRule, HasAccess
 from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.web.bodies import OrjsonRenderer, StrictJsonParser
 
@@ -117,7 +117,7 @@ class ApiView(APIView):
     ``principal`` is set in every view that is not public.
     """
 
-    access: ClassVar[Mapping[str, Access]] = {}
+    access: ClassVar[Mapping[str, AccessRule]] = {}
     body_limit_bytes: int = settings.BODY_LIMIT_BYTES
     # OPTIONS and TRACE are not useful and not in the schema.
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
@@ -157,7 +157,7 @@ class ApiView(APIView):
         access = self.access_for((self.request and self.request.method) or "")
         return [] if access is not None and access.kind == "public" else [AUTHENTICATION]
 
-    def access_for(self, method: str) -> Access | None:
+    def access_for(self, method: str) -> AccessRule | None:
         """Return the access of a method, None if the method does not exist."""
         return self.access.get(method)
 

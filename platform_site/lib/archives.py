@@ -24,7 +24,7 @@ class ArchiveRefused(Exception):
     """The archive would be too large or take too long; its text says which."""
 
 
-class Archive:
+class ZipWriter:
     """A zip archive that is being written.
 
     limit_bytes: of the file. deadline: in ``time.monotonic``. notes: sentences about missing data.
@@ -103,7 +103,7 @@ def unfinished_of(path: Path) -> Path:
 
 
 @contextmanager
-def new_archive(path: Path, *, limit_bytes: int, timeout_s: float) -> Iterator[Archive]:
+def new_archive(path: Path, *, limit_bytes: int, timeout_s: float) -> Iterator[ZipWriter]:
     """Write an archive that only this user can read; it is complete or does not exist.
 
     Raises ArchiveRefused; OSError if the folder cannot be written.
@@ -116,7 +116,7 @@ def new_archive(path: Path, *, limit_bytes: int, timeout_s: float) -> Iterator[A
     try:
         with os.fdopen(descriptor, "w+b") as file:
             deadline = time.monotonic() + timeout_s
-            archive = Archive(file, path.parent, limit_bytes=limit_bytes, deadline=deadline)
+            archive = ZipWriter(file, path.parent, limit_bytes=limit_bytes, deadline=deadline)
             try:
                 yield archive
             except BaseException:

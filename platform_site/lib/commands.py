@@ -25,7 +25,7 @@ EXITS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandResult:
     """The result of a command: facts for scripts, and text for people.
 
     unfinished: a sentence if other processes still have to do work; the exit status is then 4.
@@ -91,7 +91,7 @@ class OpsCommand(BaseCommand):
         """Add no options."""
 
     @abstractmethod
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Do the work of the command."""
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -116,7 +116,7 @@ class OpsCommand(BaseCommand):
         if outcome.unfinished:
             raise CommandError(outcome.unfinished, returncode=UNFINISHED)
 
-    def _rolled_back(self, options: dict[str, Any]) -> Outcome:
+    def _rolled_back(self, options: dict[str, Any]) -> CommandResult:
         """Run in a transaction that is rolled back, including queued mails and tasks."""
         with transaction.atomic():
             outcome = self.run(options)

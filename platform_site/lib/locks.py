@@ -7,7 +7,7 @@ import psycopg
 from django.db import connection
 
 
-class Busy(Exception):
+class AlreadyLocked(Exception):
     """Another process holds the lock."""
 
 
@@ -17,7 +17,7 @@ def exclusive(name: str) -> Iterator[None]:
 
     It belongs to a separate connection, so it is independent of transactions and ends with the
     process.
-    Raises Busy, and Django's OperationalError while the control database is unreachable.
+    Raises AlreadyLocked, and Django's OperationalError while the control database is unreachable.
     """
     with connection.wrap_database_errors:
         own = psycopg.connect(**connection.get_connection_params(), autocommit=True)
@@ -25,7 +25,7 @@ def exclusive(name: str) -> Iterator[None]:
         key = [name]
         row = own.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key).fetchone()
         if row is None or not row[0]:
-            raise Busy
+            raise AlreadyLocked
         try:
             yield
         finally:

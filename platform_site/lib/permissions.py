@@ -85,7 +85,7 @@ DATABASE_SCOPES: Final[Mapping[Role, frozenset[str]]] = {
 }
 
 
-class Access(NamedTuple):
+class AccessRule(NamedTuple):
     """The requirements of one HTTP method of a view.
 
     kind: ``public`` (anyone), ``member`` (any principal), ``user`` (a user's session, so no
@@ -102,39 +102,39 @@ class Access(NamedTuple):
     key_scope: Scope | Literal["any", ""] = ""
     is_closed_to_keys: bool = False
 
-    def fresh(self) -> "Access":
+    def fresh(self) -> "AccessRule":
         """Also require a proof of identity at most 15 minutes old (step-up)."""
         return self._replace(is_fresh=True)
 
-    def or_pending(self, *uses: str) -> "Access":
+    def or_pending(self, *uses: str) -> "AccessRule":
         """Also allow a pending sign-in, for these uses."""
         return self._replace(pending=uses, is_always_open=True)
 
-    def always(self) -> "Access":
+    def always(self) -> "AccessRule":
         """Also allow sessions that the policy on second factors restricts."""
         return self._replace(is_always_open=True)
 
-    def without_email(self) -> "Access":
+    def without_email(self) -> "AccessRule":
         """Also allow a session whose account has no e-mail address and has to add one."""
         return self._replace(is_open_without_email=True)
 
-    def for_keys(self, scope: Scope | Literal["any"] = "any") -> "Access":
+    def for_keys(self, scope: Scope | Literal["any"] = "any") -> "AccessRule":
         """Also allow API keys with the scope; ``permission`` requires the scope of its own cell."""
         return self._replace(key_scope=scope)
 
-    def without_keys(self) -> "Access":
+    def without_keys(self) -> "AccessRule":
         """Refuse all API keys: for actions that concern more than one environment."""
         return self._replace(is_closed_to_keys=True)
 
 
-PUBLIC: Final = Access("public")
-MEMBER: Final = Access("member")
-USER: Final = Access("user")
+PUBLIC: Final = AccessRule("public")
+MEMBER: Final = AccessRule("member")
+USER: Final = AccessRule("user")
 
 
-def needs(resource: Resource, action: Action) -> Access:
+def needs(resource: Resource, action: Action) -> AccessRule:
     """Require one cell of the table."""
-    return Access("permission", resource, action)
+    return AccessRule("permission", resource, action)
 
 
 def is_permitted(roles: Iterable[str], resource: Resource, action: Action) -> bool:
@@ -198,7 +198,7 @@ def database_role(principal: Principal) -> Role:
     raise Forbidden("This takes the scope sql:read.")
 
 
-def require(access: Access, principal: Principal | None) -> None:
+def require(access: AccessRule, principal: Principal | None) -> None:
     """Return if the access allows the caller; raise NotAuthenticated (401) or Forbidden (403)."""
     if access.kind == "public":
         return
@@ -220,7 +220,7 @@ def require(access: Access, principal: Principal | None) -> None:
         raise Forbidden(f"This takes {access.resource}:{access.action}.")
 
 
-def _require_scope(access: Access, scopes: frozenset[str]) -> None:
+def _require_scope(access: AccessRule, scopes: frozenset[str]) -> None:
     """Refuse an API key if the action is not for keys or its scopes do not include it."""
     scope: str = access.key_scope
     if access.resource is not None and access.action is not None and not access.is_fresh:
@@ -235,7 +235,7 @@ def _require_scope(access: Access, scopes: frozenset[str]) -> None:
         raise Forbidden(f"This takes the scope {scope}.")
 
 
-def require_fresh(access: Access, principal: Principal | None) -> None:
+def require_fresh(access: AccessRule, principal: Principal | None) -> None:
     """Require a recent proof from the guard of second factors (settings.FRESH_PROOF_GUARD).
 
     Raises what the guard raises, such as StepUpRequired (403).
@@ -245,7 +245,7 @@ def require_fresh(access: Access, principal: Principal | None) -> None:
         guard(principal)
 
 
-def authorize(request: Any, access: Access | None, principal: Principal | None) -> None:
+def authorize(request: Any, access: AccessRule | None, principal: Principal | None) -> None:
     """Return if the caller may do this; every API request is checked here and only here.
 
     request: Django's or DRF's. access: None for a method that the path does not have.

@@ -75,7 +75,7 @@ from rest_framework.viewsets import ViewSetMixin
 from platform_site.lib import etags
 from platform_site.lib.api import ApiView, CursorPages, StrictSerializer, field_names
 from platform_site.lib.errors import InvalidRequest, NotFound
-from platform_site.lib.permissions import Access
+from platform_site.lib.permissions import AccessRule
 from platform_site.lib.web.bodies import refuse_body
 
 # Actions that respond without a body unless they declare a serializer.
@@ -107,7 +107,7 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
     not_found: raised by ``get_object``; a subclass of NotFound, with the resource's own code.
     """
 
-    access: ClassVar[Mapping[str, Access]] = {}
+    access: ClassVar[Mapping[str, AccessRule]] = {}
     request_serializers: ClassVar[Mapping[str, type[StrictSerializer]]] = {}
     query_serializers: ClassVar[Mapping[str, type[StrictSerializer]]] = {}
     response_serializers: ClassVar[Mapping[str, ResponseSerializer | None]] = {}
@@ -144,7 +144,7 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
                 message = "This operation does not take this condition."
                 raise InvalidRequest.for_field(header, message, code="unknown")
 
-    def access_for(self, method: str) -> Access | None:
+    def access_for(self, method: str) -> AccessRule | None:
         """Return the access of the action behind a method."""
         return self.access.get(self.action_map.get(method.lower(), ""))
 

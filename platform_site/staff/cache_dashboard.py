@@ -10,7 +10,7 @@ from django.template.defaultfilters import filesizeformat
 from edgecache.billing.money import credits_text
 from platform_site.staff import cache_figures
 from platform_site.staff.board import Alert, Board, Card, clock, link
-from platform_site.staff.cache_figures import Ledger, Nodes, Traffic
+from platform_site.staff.cache_figures import LedgerFigures, NodeFigures, TrafficFigures
 from platform_site.staff.charts import Chart, Series
 
 MIB: Final = 2**20
@@ -27,7 +27,7 @@ def add(board: Board, *, now: datetime) -> None:
     board.regions = nodes.regions
 
 
-def _cache_card(traffic: Sequence[Traffic]) -> Card:
+def _cache_card(traffic: Sequence[TrafficFigures]) -> Card:
     hits, misses = sum(t.hits for t in traffic), sum(t.misses for t in traffic)
     ratio = f"{100 * hits / (hits + misses):.1f} %" if hits + misses else "no reads"
     served = filesizeformat(sum(t.bytes_served for t in traffic))
@@ -35,7 +35,7 @@ def _cache_card(traffic: Sequence[Traffic]) -> Card:
     return Card("Cache hits in 24 h", ratio, note, link("edgecache_cachesample_changelist"))
 
 
-def _nodes_card(nodes: Nodes) -> Card:
+def _nodes_card(nodes: NodeFigures) -> Card:
     path = link("edgecache_nodes")
     if not nodes.is_known:
         return Card("Nodes online", "unknown", "the brain does not answer", path)
@@ -44,21 +44,21 @@ def _nodes_card(nodes: Nodes) -> Card:
     return Card("Nodes online", f"{nodes.online} of {total}", states or "none registered", path)
 
 
-def _ledger_card(ledger: Ledger) -> Card:
+def _ledger_card(ledger: LedgerFigures) -> Card:
     is_balanced = ledger.balance_ucr == 0
     note = f"{ledger.unsettled:,} usage lines to settle"
     value = "balanced" if is_balanced else f"off by {credits_text(ledger.balance_ucr)}"
     return Card("Ledger", value, note, link("billing_journal_changelist"))
 
 
-def _payouts_card(ledger: Ledger) -> Card:
+def _payouts_card(ledger: LedgerFigures) -> Card:
     amount = f"{ledger.payouts_cents / 100:,.2f} {settings.BILLING.currency.upper()}"
     note = f"{ledger.payouts_held} held, {ledger.payouts_sent} sent; {amount} being sent"
     path = link("billing_payout_changelist", "state__exact=debited")
     return Card("Payouts waiting", f"{ledger.payouts_waiting:,}", note, path)
 
 
-def _node_alerts(nodes: Nodes) -> Iterable[Alert]:
+def _node_alerts(nodes: NodeFigures) -> Iterable[Alert]:
     path = link("edgecache_nodes")
     if not nodes.is_known:
         yield Alert("The edge cache's brain does not answer.", path)
@@ -67,7 +67,7 @@ def _node_alerts(nodes: Nodes) -> Iterable[Alert]:
             yield Alert(f"Nodes that {text}: {number}.", f"{path}?status={state}")
 
 
-def _ledger_alerts(ledger: Ledger) -> Iterable[Alert]:
+def _ledger_alerts(ledger: LedgerFigures) -> Iterable[Alert]:
     if ledger.balance_ucr:
         text = "The ledger's accounts do not add up to zero: run manage.py verifyledger."
         yield Alert(text, link("billing_journal_changelist"))
@@ -76,7 +76,7 @@ def _ledger_alerts(ledger: Ledger) -> Iterable[Alert]:
         yield Alert(f"Payouts that are held: {ledger.payouts_held}.", path)
 
 
-def _hits(traffic: Sequence[Traffic]) -> Chart:
+def _hits(traffic: Sequence[TrafficFigures]) -> Chart:
     hits, misses = [t.hits for t in traffic], [t.misses for t in traffic]
     return Chart(
         "Cache reads",
@@ -87,7 +87,7 @@ def _hits(traffic: Sequence[Traffic]) -> Chart:
     )
 
 
-def _bytes(traffic: Sequence[Traffic]) -> Chart:
+def _bytes(traffic: Sequence[TrafficFigures]) -> Chart:
     served = [round(t.bytes_served / MIB, 1) for t in traffic]
     return Chart(
         "Bytes served by the cache",

@@ -32,7 +32,7 @@ SELECT
 """
 
 
-class Traffic(NamedTuple):
+class TrafficFigures(NamedTuple):
     """The cache's traffic in ten minutes."""
 
     begins_at: datetime
@@ -42,7 +42,7 @@ class Traffic(NamedTuple):
     p95_ms: float
 
 
-def read_traffic(*, now: datetime) -> list[Traffic]:
+def read_traffic(*, now: datetime) -> list[TrafficFigures]:
     """Return the last day's traffic, oldest first; a restarted counter adds nothing."""
     with connection.cursor() as cursor:
         cursor.execute(SAMPLES, {"since": now - DAY, "now": now})
@@ -50,13 +50,13 @@ def read_traffic(*, now: datetime) -> list[Traffic]:
     return [_between(before, after) for before, after in pairwise(rows)]
 
 
-def _between(before: tuple[Any, ...], after: tuple[Any, ...]) -> Traffic:
+def _between(before: tuple[Any, ...], after: tuple[Any, ...]) -> TrafficFigures:
     hits, misses, served = (max(0, after[n] - before[n]) for n in (1, 2, 3))
-    return Traffic(after[0], hits, misses, served, after[4])
+    return TrafficFigures(after[0], hits, misses, served, after[4])
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class LedgerFigures:
     """The ledger's balances. balance_ucr: of all accounts; anything but zero is an error."""
 
     balance_ucr: int
@@ -67,15 +67,15 @@ class Ledger:
     payouts_cents: int
 
 
-def read_ledger() -> Ledger:
+def read_ledger() -> LedgerFigures:
     """Return the state of the ledger and the payouts."""
     with connection.cursor() as cursor:
         cursor.execute(LEDGER, {"counted": MAX_COUNTED})
-        return Ledger(*(int(value) for value in cursor.fetchone()))
+        return LedgerFigures(*(int(value) for value in cursor.fetchone()))
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class NodeFigures:
     """The nodes by state and by region. is_known: False while the brain does not respond."""
 
     is_known: bool
@@ -84,19 +84,19 @@ class Nodes:
     online: int = 0
 
 
-def read_nodes() -> Nodes:
+def read_nodes() -> NodeFigures:
     """Return the nodes from the brain."""
     try:
         rows = staff_overview.all_nodes()
     except PlatformError:
-        return Nodes(is_known=False, states={}, regions=[])
+        return NodeFigures(is_known=False, states={}, regions=[])
     regions = [
         _region(name, [row for row in rows if row["region"] == name])
         for name in sorted({row["region"] for row in rows})
     ]
     states = Counter(row["status"] for row in rows)
     online = sum(row["health"] == "online" for row in rows)
-    return Nodes(is_known=True, states=dict(states), regions=regions, online=online)
+    return NodeFigures(is_known=True, states=dict(states), regions=regions, online=online)
 
 
 def _region(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -21,12 +21,12 @@ from recovery.models import Recovery
 from recovery.recovery_rows import Holder
 from recovery.steps import access_end, challenges
 from recovery.steps.challenges import FactorProof
-from recovery.tokens.reset_tokens import Pointer
+from recovery.tokens.reset_tokens import ResetPointer
 from twofactor.errors import CodeRejected
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CompletionRequest:
     """The request that completes a recovery: a new password, with a proof or with a new account.
 
     given: the proof of a second factor, if the account has one. new_account: the caller wants a new
@@ -39,7 +39,7 @@ class Choice:
 
 
 def set_password(
-    request: PlatformRequest, pointer: Pointer, choice: Choice, *, now: datetime
+    request: PlatformRequest, pointer: ResetPointer, choice: CompletionRequest, *, now: datetime
 ) -> None:
     """Set a new password, once; end all sessions and trusted devices, and notify every address.
 

@@ -32,7 +32,7 @@ STARTS_PER_NETWORK: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimedAccount:
     """The claimed account."""
 
     org_id: int
@@ -45,7 +45,7 @@ class Claim:
 
 
 def start(
-    request: PlatformRequest, claim: Claim, *, method: str, purpose: str, now: datetime
+    request: PlatformRequest, claim: ClaimedAccount, *, method: str, purpose: str, now: datetime
 ) -> dict[str, Any]:
     """Record a recovery and queue its processing; return ``recovery_id`` and ``expires_at``.
 
@@ -83,7 +83,7 @@ def start(
     return answer
 
 
-def _check_rate_limit(network: str, claim: Claim, now: datetime) -> None:
+def _check_rate_limit(network: str, claim: ClaimedAccount, now: datetime) -> None:
     limit = settings.RECOVERY.starts_per_address
     rate_limits.enforce(
         "recovery", network, limit=limit, window=HOUR, error=TooManyAttempts, now=now

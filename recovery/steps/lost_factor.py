@@ -27,7 +27,7 @@ from recovery.recovery_rows import Holder
 from recovery.steps import access_end, challenges
 from recovery.steps.challenges import FactorProof
 from recovery.tokens import channel_tokens, reset_tokens
-from recovery.tokens.reset_tokens import Pointer
+from recovery.tokens.reset_tokens import ResetPointer
 from twofactor import registry
 from twofactor.errors import CodeRejected
 from twofactor.factors import enrolments, factors
@@ -126,7 +126,7 @@ def _begin_delay(
     }
 
 
-def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> dict[str, Any]:
+def complete(request: PlatformRequest, pointer: ResetPointer, *, now: datetime) -> dict[str, Any]:
     """Remove every factor; return a sign-in that may only set up a new one (``mfa_token``).
 
     Later sign-ins must set one up too, until a factor is active.

@@ -23,7 +23,7 @@ class ResetToken(SignedToken):
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class ResetPointer:
     """A recovery, its user, and the generation of the reset token."""
 
     recovery_id: UUID
@@ -43,13 +43,13 @@ def token_for(recovery: Recovery, *, issued_at: datetime, expires_at: datetime) 
     return str(ResetToken(claims))
 
 
-def read(token: str, *, now: datetime) -> Pointer:
+def read(token: str, *, now: datetime) -> ResetPointer:
     """Verify a reset token and return the recovery it refers to.
 
     Raises RecoveryGone for an invalid or expired token, and for other types.
     """
     try:
         claims = ResetToken.read(token, now=now)
-        return Pointer(UUID(claims["jti"]), UUID(claims["sub"]), int(claims["gen"]))
+        return ResetPointer(UUID(claims["jti"]), UUID(claims["sub"]), int(claims["gen"]))
     except (TokenExpired, TokenInvalid, ValueError, TypeError, AttributeError) as exc:
         raise RecoveryGone from exc

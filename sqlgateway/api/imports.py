@@ -18,7 +18,7 @@ from sqlgateway.api.serializers import ImportQuerySerializer, ImportSerializer
 from sqlgateway.execution.requests import Caller
 from sqlgateway.transfer import identifiers, imports
 from sqlgateway.transfer.imports import ImportRequest
-from sqlgateway.transfer.uploads import Upload
+from sqlgateway.transfer.uploads import UploadedBody
 
 CSV: Final = "text/csv"
 # A schema and a table.
@@ -53,7 +53,7 @@ class ImportViewSet(LimitedViewSet):
             raise UnsupportedMedia(f"The content type here is {CSV}.")
         environ = self.platform_request.META
         self.read_limits(self.principal)
-        upload = Upload(environ, limit_bytes=self.limits.import_bytes)
+        upload = UploadedBody(environ, limit_bytes=self.limits.import_bytes)
         refuse_repetition(environ)
         request_id = self.platform_request.request_id
         done = imports.run(

@@ -70,7 +70,7 @@ class UsageSerializer(serializers.Serializer[Any]):
     statements = StatementsSerializer()
 
 
-class UsageViewSet(PlatformViewSet):
+class SqlUsageViewSet(PlatformViewSet):
     """What the caller's environment and organization use."""
 
     access = {"list": needs("sql", "read")}

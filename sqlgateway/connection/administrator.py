@@ -10,7 +10,7 @@ import psycopg
 import structlog
 
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.provisioning.clusters import Address, connect_as_administrator
+from sqlgateway.provisioning.clusters import ClusterAddress, connect_as_administrator
 
 # The user is compared because the process id may now belong to another tenant's backend. Behind a
 # pooler the backend may already serve another session of the role; its statement began after the
@@ -40,7 +40,7 @@ class Administrator:
         self._lock = threading.Lock()
         self._connections: dict[int, psycopg.Connection] = {}
 
-    def ask(self, address: Address, query: str, values: list[Any]) -> Any:
+    def ask(self, address: ClusterAddress, query: str, values: list[Any]) -> Any:
         """Return the first value of the first row, None if there is no row.
 
         Raises psycopg.Error if the cluster does not answer.
@@ -59,7 +59,7 @@ class Administrator:
                 connection.close()
             self._connections.clear()
 
-    def _ask(self, address: Address, query: str, values: list[Any]) -> Any:
+    def _ask(self, address: ClusterAddress, query: str, values: list[Any]) -> Any:
         connection = self._connections.get(address.cluster_id)
         if connection is None:
             connection = connect_as_administrator(address)
@@ -67,7 +67,7 @@ class Administrator:
         row = connection.execute(query.encode(), values).fetchone()
         return row[0] if row is not None else None
 
-    def _forget(self, address: Address) -> None:
+    def _forget(self, address: ClusterAddress) -> None:
         broken = self._connections.pop(address.cluster_id, None)
         if broken is not None:
             broken.close()

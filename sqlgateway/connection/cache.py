@@ -21,7 +21,7 @@ from sqlgateway.connection.tenant_connection import (
 )
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.errors import EngineUnavailable, SqlBusy
-from sqlgateway.provisioning.clusters import Address
+from sqlgateway.provisioning.clusters import ClusterAddress
 from sqlgateway.provisioning.placements import Login
 
 Key = tuple[int, str, str]
@@ -103,7 +103,7 @@ class ConnectionCache:
             self._open -= 1
         session.close()
 
-    def addresses_in_use(self) -> set[Address]:
+    def addresses_in_use(self) -> set[ClusterAddress]:
         """Return the clusters of the connections that are checked out."""
         with self._lock:
             return {session.login.address for session in self._busy}

@@ -18,7 +18,7 @@ import psycopg
 import structlog
 
 from sqlgateway.connection.administrator import Administrator
-from sqlgateway.provisioning.clusters import Address
+from sqlgateway.provisioning.clusters import ClusterAddress
 from sqlgateway.provisioning.names import ROLE_PREFIX
 
 # Filling the table takes seconds.
@@ -59,7 +59,7 @@ class LockGuard:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._administrator = Administrator()
-        self.addresses: Callable[[], Iterable[Address]] = tuple
+        self.addresses: Callable[[], Iterable[ClusterAddress]] = tuple
 
     def start(self) -> None:
         """Start the thread if it does not run yet; cheap enough to be called for each request."""
@@ -82,7 +82,7 @@ class LockGuard:
         """Close the administrative connections, at the end of the process."""
         self._administrator.close()
 
-    def _check(self, address: Address) -> None:
+    def _check(self, address: ClusterAddress) -> None:
         for _ in range(ROUNDS):
             dbname = self._administrator.ask(address, TERMINATE, [ROLE_PREFIX, SHARE])
             if dbname is None:

@@ -20,7 +20,7 @@ from django.db import connection as control_connection
 from platform_site.lib.errors import PlatformError
 from sqlgateway.hardening.tenant_roles import changes_of
 from sqlgateway.provisioning import role_repair
-from sqlgateway.provisioning.clusters import Address, administer
+from sqlgateway.provisioning.clusters import ClusterAddress, administer
 from sqlgateway.provisioning.placements import Login
 
 # Shorter than it takes to make use of a password; each check costs one query.
@@ -52,7 +52,7 @@ class RoleCheck:
         """Check the scheduled roles; one that cannot be checked is scheduled at its next use."""
         with self._lock:
             used, self._used = self._used, {}
-        by_address: dict[Address, list[Login]] = {}
+        by_address: dict[ClusterAddress, list[Login]] = {}
         for login in used.values():
             by_address.setdefault(login.address, []).append(login)
         for address, logins in by_address.items():
@@ -71,7 +71,7 @@ class RoleCheck:
                 control_connection.close()
 
 
-def changed_logins(address: Address, logins: list[Login]) -> list[Login]:
+def changed_logins(address: ClusterAddress, logins: list[Login]) -> list[Login]:
     """Return the logins whose roles were changed; none if their cluster does not answer."""
     try:
         with administer(address) as connection:

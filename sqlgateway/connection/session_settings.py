@@ -17,7 +17,7 @@ from psycopg import sql
 
 from platform_site.lib.permissions import Role
 from sqlgateway.hardening.cluster import TRUSTED
-from sqlgateway.provisioning.clusters import Address, administer
+from sqlgateway.provisioning.clusters import ClusterAddress, administer
 
 # A change of the server's configuration reaches new connections after this time.
 FRESH_S: Final = 600.0
@@ -50,7 +50,7 @@ class ClusterSettings:
         self._lock = threading.Lock()
         self._known: dict[int, tuple[float, dict[str, str]]] = {}
 
-    def of(self, address: Address) -> dict[str, str]:
+    def of(self, address: ClusterAddress) -> dict[str, str]:
         """Return values by name, in the units of pg_settings. Raises EngineUnavailable."""
         known = self._known.get(address.cluster_id)
         if known is not None and known[0] > time.monotonic():
@@ -60,13 +60,13 @@ class ClusterSettings:
             self._known[address.cluster_id] = (time.monotonic() + FRESH_S, values)
         return values
 
-    def forget(self, address: Address) -> None:
+    def forget(self, address: ClusterAddress) -> None:
         """Forget a cluster's values: the server may have been upgraded."""
         with self._lock:
             self._known.pop(address.cluster_id, None)
 
 
-def _read(address: Address) -> dict[str, str]:
+def _read(address: ClusterAddress) -> dict[str, str]:
     started = time.monotonic()
     with administer(address) as connection:
         for (extension,) in connection.execute(
@@ -91,7 +91,7 @@ def _load(connection: psycopg.Connection, extension: str) -> None:
         log.debug("sql_library_not_loaded", extension=extension, kind=type(exc).__name__)
 
 
-def startup_options(address: Address, role: Role) -> str:
+def startup_options(address: ClusterAddress, role: Role) -> str:
     """Return the start-up packet's options for a tenant's session.
 
     Extensions' settings come last. Those that exceed the packet's size are left out; a change of
@@ -109,7 +109,7 @@ def startup_options(address: Address, role: Role) -> str:
     return options
 
 
-def settings_statement(address: Address, role: Role) -> bytes:
+def settings_statement(address: ClusterAddress, role: Role) -> bytes:
     r"""Return a statement that gives a session what ``startup_options`` would give it.
 
     For a server behind a pooler. Not by SET, which cannot set an empty list. Names are qualified,
@@ -127,7 +127,7 @@ def settings_statement(address: Address, role: Role) -> bytes:
     return text.encode()
 
 
-def _values(address: Address, role: Role) -> dict[str, str]:
+def _values(address: ClusterAddress, role: Role) -> dict[str, str]:
     clusters_own = CLUSTER_SETTINGS.of(address)
     own = _platforms_own(role)
     return clusters_own | {name: value for name, value in own.items() if name in clusters_own}

@@ -63,7 +63,7 @@ class Watch:
         self.polls = 0
 
 
-class Watchdog:
+class StatementWatchdog:
     """The thread, its heap of deadlines, and the action at each."""
 
     def __init__(self) -> None:
@@ -193,7 +193,7 @@ class Watchdog:
         self._administrator.close()
 
 
-WATCHDOG = Watchdog()
+WATCHDOG = StatementWatchdog()
 atexit.register(WATCHDOG.close)
 
 

@@ -11,7 +11,7 @@ from psycopg.pq.abc import PGresult
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import lookups
 from sqlgateway.execution.requests import SqlRequest
-from sqlgateway.formats.results import Budget, Collector, Statement
+from sqlgateway.formats.results import Collector, ResponseBudget, Statement
 
 NOTHING: Final = Statement()
 
@@ -24,7 +24,7 @@ class JsonSink:
 
     def __init__(self, request: SqlRequest) -> None:
         self._request = request
-        self._budget = Budget(request.max_bytes)
+        self._budget = ResponseBudget(request.max_bytes)
         self._collector: Collector | None = None
         self._finished: list[tuple[Collector, str]] = []
         self._ended = self._dropped = 0

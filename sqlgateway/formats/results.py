@@ -44,7 +44,7 @@ class RowFormat:
 
 
 @dataclass(slots=True)
-class Budget:
+class ResponseBudget:
     """The bytes that are left in an answer, for all of its results.
 
     deadline: a time.monotonic(), at which the conversion stops and the result is truncated.
@@ -196,7 +196,7 @@ class Collector:
     values are kept unencoded.
     """
 
-    def __init__(self, budget: Budget, form: RowFormat) -> None:
+    def __init__(self, budget: ResponseBudget, form: RowFormat) -> None:
         self._budget = budget
         self._form = form
         self._values: list[list[bytes | None]] = []

@@ -41,7 +41,7 @@ AS_READER: Final = "SET default_transaction_read_only = off; "
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AttackStep:
     """One request.
 
     expect: outcomes, one of which must occur.
@@ -67,7 +67,7 @@ class Attack:
     role: Role
     reason: str
     is_harmless: bool
-    steps: tuple[Step, ...]
+    steps: tuple[AttackStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,26 +117,26 @@ def _of_group(subject: str, group: dict[str, Any]) -> Iterator[Attack]:
         steps = tuple(_steps_of_row(role, group, row))
         yield Attack(subject, steps[0].sql, role, group["reason"], is_harmless, steps)
         if group.get("also_reader"):
-            again = Step("reader", AS_READER + row[0], (REFUSED,))
+            again = AttackStep("reader", AS_READER + row[0], (REFUSED,))
             yield Attack(subject, again.sql, "reader", group["reason"], is_harmless, (again,))
 
 
-def _steps_of_row(role: Role, group: dict[str, Any], row: list[Any]) -> Iterator[Step]:
+def _steps_of_row(role: Role, group: dict[str, Any], row: list[Any]) -> Iterator[AttackStep]:
     sql = group.get("prefix", "") + row[0] + group.get("suffix", "")
     options = group.get("options", {})
     if len(row) <= 2:
         expect = row[1] if len(row) == 2 else group["expect"]
-        yield Step(role, sql, _outcomes(expect), options=options)
+        yield AttackStep(role, sql, _outcomes(expect), options=options)
         return
-    yield Step(role, sql, ("ok", *row[3:]), options=options)
-    yield Step(role, row[1], _outcomes(row[2]), is_fresh=group.get("fresh", False))
+    yield AttackStep(role, sql, ("ok", *row[3:]), options=options)
+    yield AttackStep(role, row[1], _outcomes(row[2]), is_fresh=group.get("fresh", False))
 
 
 def _of_sequence(subject: str, sequence: dict[str, Any]) -> Attack:
     role = cast("Role", sequence["role"])
     options = sequence.get("options", {})
     steps = tuple(
-        Step(
+        AttackStep(
             step.get("as", role),
             step["sql"],
             _outcomes(step["expect"]),

@@ -22,7 +22,7 @@ from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.hardening.tenant_roles import end_idle_sessions, restore_role
-from sqlgateway.isolation.attacks import REFUSED, Attack, Result, Step, filled, load, subjects
+from sqlgateway.isolation.attacks import REFUSED, Attack, AttackStep, Result, filled, load, subjects
 from sqlgateway.isolation.fixtures import RESET, SETUP, STATE, names_of
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import stock, tenant_databases
@@ -94,12 +94,12 @@ class Tenants:
     def prepare(self) -> None:
         """Create the objects that are attacked."""
         for placement in (self._own, self._other):
-            _send(placement, Step("admin", SETUP, ("ok",)), SETUP)
+            _send(placement, AttackStep("admin", SETUP, ("ok",)), SETUP)
         self._before = self._state()
 
     def run(self, attack: Attack) -> Iterator[dict[str, str]]:
         """Yield a finding for each unexpected outcome."""
-        _send(self._own, Step("admin", RESET, ("ok",)), RESET)
+        _send(self._own, AttackStep("admin", RESET, ("ok",)), RESET)
         for step in attack.steps:
             placement = self._other if step.of_other else self._own
             result = _send(placement, step, filled(step.sql, self._names))
@@ -110,8 +110,8 @@ class Tenants:
             yield _finding(attack, attack.name, "no other effect", Result(frozenset({"changed"})))
 
     def _state(self) -> list[str | None]:
-        seen = [_send(self._own, Step(role, STATE, ("ok",)), STATE).value for role in ROLES]
-        return [*seen, _send(self._other, Step("admin", STATE, ("ok",)), STATE).value]
+        seen = [_send(self._own, AttackStep(role, STATE, ("ok",)), STATE).value for role in ROLES]
+        return [*seen, _send(self._other, AttackStep("admin", STATE, ("ok",)), STATE).value]
 
 
 def _finding(attack: Attack, text: str, expected: str, result: Result) -> dict[str, str]:
@@ -165,7 +165,7 @@ def _drop_left(connection: psycopg.Connection) -> None:
             connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
 
 
-def _send(placement: Placement, step: Step, text: str) -> Result:
+def _send(placement: Placement, step: AttackStep, text: str) -> Result:
     login = placement.login(step.role)
     if step.is_fresh:
         cache.CACHE.forget(login.dbname)

@@ -89,7 +89,7 @@ def _examine(cluster: Cluster, new: NewCluster) -> list[str]:
 
     Raises CommandRefused if they are not accepted, or if the server belongs to another cluster.
     """
-    bare = clusters.Address(0, new.url, (), frozenset(), ())
+    bare = clusters.ClusterAddress(0, new.url, (), frozenset(), ())
     with clusters.administer(bare) as connection:
         sentence = clusters.unfit(bare, connection)
         if sentence:

@@ -57,7 +57,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ClusterAddress:
     """The data that connections to a cluster need, as a value.
 
     url: the administrator's.
@@ -89,7 +89,7 @@ class Address:
         return bool(self.flags) and POOLED not in self.flags
 
 
-def address_of(cluster: Cluster) -> Address:
+def address_of(cluster: Cluster) -> ClusterAddress:
     """Return a cluster's address; the first call reads the server's capabilities.
 
     Raises EngineUnavailable.
@@ -103,7 +103,7 @@ def address_of(cluster: Cluster) -> Address:
         for key, value in parts.items()
         if key not in {"user", "password", "dbname", "options", "application_name"}
     }
-    return Address(
+    return ClusterAddress(
         cluster_id=cluster.pk,
         url=url,
         network=tuple(sorted(network.items())),
@@ -144,7 +144,7 @@ def default() -> Cluster:
 
 
 @contextmanager
-def administer(address: Address, dbname: str = MAINTENANCE) -> Iterator[psycopg.Connection]:
+def administer(address: ClusterAddress, dbname: str = MAINTENANCE) -> Iterator[psycopg.Connection]:
     """Yield an autocommit connection as the cluster's administrator, and close it afterwards.
 
     Raises EngineUnavailable if the server refuses or loses it. The server's message is omitted,
@@ -166,7 +166,9 @@ def administer(address: Address, dbname: str = MAINTENANCE) -> Iterator[psycopg.
         connection.close()
 
 
-def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psycopg.Connection:
+def connect_as_administrator(
+    address: ClusterAddress, dbname: str = MAINTENANCE
+) -> psycopg.Connection:
     """Return an autocommit connection as the cluster's administrator, which the caller closes.
 
     Raises psycopg.OperationalError.
@@ -177,7 +179,7 @@ def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psy
 
 
 def connect_with(
-    address: Address, conninfo: str, values: Mapping[str, str], given: Mapping[str, str]
+    address: ClusterAddress, conninfo: str, values: Mapping[str, str], given: Mapping[str, str]
 ) -> psycopg.Connection:
     """Open an autocommit connection with these settings.
 
@@ -211,7 +213,7 @@ def system_identifier(connection: psycopg.Connection) -> str:
 
 
 def _probe(cluster: Cluster) -> None:
-    bare = Address(cluster.pk, cluster.url, (), frozenset(), ())
+    bare = ClusterAddress(cluster.pk, cluster.url, (), frozenset(), ())
     started = time.monotonic()
     with administer(bare) as connection:
         try:
@@ -226,7 +228,7 @@ def _probe(cluster: Cluster) -> None:
     log.info("sql_cluster_probed", cluster=cluster.pk, flags=cluster.flags, elapsed_ms=elapsed_ms)
 
 
-def _read(cluster: Cluster, bare: Address, connection: psycopg.Connection) -> None:
+def _read(cluster: Cluster, bare: ClusterAddress, connection: psycopg.Connection) -> None:
     """Fill in what the server is and can do."""
     sentence = unfit(bare, connection)
     if sentence:
@@ -238,7 +240,7 @@ def _read(cluster: Cluster, bare: Address, connection: psycopg.Connection) -> No
     _complain(cluster, connection)
 
 
-def unfit(bare: Address, connection: psycopg.Connection) -> str:
+def unfit(bare: ClusterAddress, connection: psycopg.Connection) -> str:
     """Return why a server cannot be used as a cluster, whatever else is right; "" if it can."""
     row = connection.execute(
         "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"
@@ -265,7 +267,7 @@ def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
         raise unusable(too_old, cluster)
 
 
-def shares_servers(address: Address, connection: psycopg.Connection) -> bool:
+def shares_servers(address: ClusterAddress, connection: psycopg.Connection) -> bool:
     """True if a pooler shares this session's server connection with other sessions.
 
     Raises EngineUnavailable.

@@ -5,7 +5,7 @@ import time
 import psycopg
 
 from environments.models import Environment
-from platform_site.lib.archives import Archive, ArchiveRefused
+from platform_site.lib.archives import ArchiveRefused, ZipWriter
 from sqlgateway.models import Database, SavedQuery
 from sqlgateway.provisioning.clusters import address_of, administer
 from sqlgateway.provisioning.database_copy import CopyFailed, programs, trials
@@ -13,7 +13,7 @@ from sqlgateway.provisioning.database_copy.reading import exported_snapshot, rea
 from sqlgateway.provisioning.database_copy.trials import Trial
 
 
-def write(organization_id: int, archive: Archive) -> None:
+def write(organization_id: int, archive: ZipWriter) -> None:
     """Add saved queries, and each environment's database in pg_restore's custom format.
 
     Raises ArchiveRefused, EngineUnavailable.
@@ -39,7 +39,7 @@ def write(organization_id: int, archive: Archive) -> None:
             archive.note(f"The database of {environment.slug}: {trial.text}")
 
 
-def _dump(database: Database, name: str, archive: Archive) -> Trial:
+def _dump(database: Database, name: str, archive: ZipWriter) -> Trial:
     address = address_of(database.cluster)
     with (
         reading_role(address, database) as reader,

@@ -17,7 +17,7 @@ from django.db import transaction
 
 from accounts.audit import audit
 from platform_site.lib.commands import CommandRefused
-from platform_site.lib.locks import Busy
+from platform_site.lib.locks import AlreadyLocked
 from platform_site.lib.permissions import Role
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineUnavailable
@@ -59,7 +59,7 @@ def rotate(database: Database) -> None:
             row.passwords = passwords
             row.save(update_fields=["secrets", "passwords_since"])
             _record(row)
-    except Busy:
+    except AlreadyLocked:
         sentence = "Another process moves, clones, restores or rotates this database."
         raise CommandRefused("database_busy", sentence) from None
     CACHE.forget(row.environment_id)

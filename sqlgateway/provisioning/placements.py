@@ -11,7 +11,7 @@ from platform_site.lib.errors import NotFound
 from platform_site.lib.permissions import Role
 from sqlgateway.hardening.tenant_roles import RoleSpec
 from sqlgateway.models import Database, OrganizationQuota
-from sqlgateway.provisioning.clusters import Address, address_of
+from sqlgateway.provisioning.clusters import ClusterAddress, address_of
 from sqlgateway.provisioning.limits.request_limits import NO_LIMITS, RequestLimits
 
 # Long enough to save most queries, short enough that a moved database is found soon. The deletion
@@ -30,7 +30,7 @@ class Login:
     """
 
     database_id: int
-    address: Address
+    address: ClusterAddress
     dbname: str
     role: Role
     user: str
@@ -65,7 +65,7 @@ class Placement:
 
     database_id: int
     environment_pk: int | None
-    address: Address
+    address: ClusterAddress
     dbname: str
     users: dict[Role, str]
     passwords: dict[Role, str] = field(repr=False)

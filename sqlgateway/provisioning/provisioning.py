@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from procrastinate.exceptions import AlreadyEnqueued
 
 from platform_site.lib.errors import NotFound
-from platform_site.lib.locks import Busy
+from platform_site.lib.locks import AlreadyLocked
 from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.connection import cache
@@ -106,7 +106,7 @@ def on_environment_dropped(environment_pk: int) -> None:
             # Also drop an unfinished copy, which only the row names.
             switching.roll_back(database)
             _drop(database)
-    except Busy:
+    except AlreadyLocked:
         raise EngineUnavailable("The database is being moved, cloned or restored.") from None
 
 

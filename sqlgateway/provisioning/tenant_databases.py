@@ -26,7 +26,7 @@ from sqlgateway.hardening.tenant_roles import (
 )
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import names
-from sqlgateway.provisioning.clusters import Address, address_of, administer
+from sqlgateway.provisioning.clusters import ClusterAddress, address_of, administer
 
 TEMPLATE: Final = f"zonal_template_{hardening.VERSION}"
 # How long running statements may take to end before a database is moved.
@@ -67,7 +67,9 @@ def create(database: Database) -> None:
     log.info("sql_database_made", database=database.pk, elapsed_ms=elapsed_ms)
 
 
-def harden(address: Address, database: Database, *, catalog: bool, is_new: bool = False) -> None:
+def harden(
+    address: ClusterAddress, database: Database, *, catalog: bool, is_new: bool = False
+) -> None:
     """Grant the roles their privileges; with ``catalog`` also revoke those of PUBLIC.
 
     A superuser connects to the database for this. That is safe because GRANT and REVOKE do not run
@@ -179,13 +181,13 @@ def drop_named(cluster: Cluster, dbname: str, roles: Sequence[str]) -> None:
             connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))
 
 
-def ensure_template(address: Address) -> None:
+def ensure_template(address: ClusterAddress) -> None:
     """Create the hardened template if the cluster can copy one. Raises EngineUnavailable."""
     with administer(address) as connection:
         _ensure_template(address, connection)
 
 
-def _ensure_template(address: Address, connection: psycopg.Connection) -> str | None:
+def _ensure_template(address: ClusterAddress, connection: psycopg.Connection) -> str | None:
     """Create the template if it does not exist; return its name.
 
     None on a cluster that cannot copy databases. The template is renamed when it is complete: if

@@ -54,7 +54,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class Entry:
+class HistoryEntry:
     """One request.
 
     outcome: ``success`` or the error's code.
@@ -98,12 +98,12 @@ class Recorder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: list[Entry] = []
+        self._entries: list[HistoryEntry] = []
         self._shares: Counter[int] = Counter()
         self._untrimmed: Counter[int] = Counter()
         self.dropped = 0
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: HistoryEntry) -> None:
         """Queue an entry."""
         organization_id = entry.caller.scope.organization_id
         with self._lock:
@@ -147,12 +147,14 @@ WRITER.add_job(RECORDER.flush)
 
 
 @contextmanager
-def recorded_request(caller: Caller, request: SqlRequest, *, request_id: str) -> Iterator[Entry]:
+def recorded_request(
+    caller: Caller, request: SqlRequest, *, request_id: str
+) -> Iterator[HistoryEntry]:
     """Record the request that the block runs, with its duration and error.
 
     The block sets row_count and size_bytes.
     """
-    entry = Entry(
+    entry = HistoryEntry(
         caller=caller,
         request_id=request_id,
         text=request.text[: settings.SQL.history_text_chars],

@@ -69,7 +69,7 @@ class RunningRequest:
         return caller.scope == self.caller.scope and (is_own or caller.sees_all)
 
 
-class Registry:
+class RunningRequests:
     """The requests that run in this process."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Registry:
         rows.update(expires_at=timezone.now() + timedelta(seconds=EXPIRY_S))
 
 
-REGISTRY: Final = Registry()
+REGISTRY: Final = RunningRequests()
 WRITER.add_job(REGISTRY.sync)
 
 

@@ -28,7 +28,7 @@ from sqlgateway.records.history import recorded_request
 from sqlgateway.records.running_requests import REGISTRY, RunningRequest
 from sqlgateway.transfer import identifiers
 from sqlgateway.transfer.minimum_rate import TRANSFER_MONITOR, Transfer
-from sqlgateway.transfer.uploads import Upload
+from sqlgateway.transfer.uploads import UploadedBody
 
 Header = Literal["match", "true", "false"]
 
@@ -78,7 +78,7 @@ class ImportRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportResult:
+class RowImportResult:
     """The result of an import."""
 
     row_count: int
@@ -90,12 +90,12 @@ class ImportResult:
 def run(
     caller: Caller,
     request: ImportRequest,
-    upload: Upload,
+    upload: UploadedBody,
     *,
     timeout_ms: int,
     environ: dict[str, Any],
     request_id: str,
-) -> ImportResult:
+) -> RowImportResult:
     """Import a body and commit; after an error no row is kept.
 
     timeout_ms: the time limit, including the upload. environ: the WSGI environment. The history
@@ -122,7 +122,7 @@ def run(
             cache.CACHE.discard(session)
         record.row_count = _row_count(result)
     elapsed_ms = round((time.monotonic() - started) * 1000, 1)
-    return ImportResult(_row_count(result), upload.size_bytes, elapsed_ms, notices)
+    return RowImportResult(_row_count(result), upload.size_bytes, elapsed_ms, notices)
 
 
 class Import:
@@ -145,7 +145,7 @@ class Import:
         self._cancellation = cancellation
         self._may_be_committed = False
 
-    def run(self, upload: Upload, transfer: Transfer, *, timeout_ms: int) -> PGresult:
+    def run(self, upload: UploadedBody, transfer: Transfer, *, timeout_ms: int) -> PGresult:
         """Return the result of the COPY, committed.
 
         timeout_ms: what the deadline was made from. Raises the errors of sqlgateway.errors.
@@ -171,7 +171,7 @@ class Import:
             raise error
         return result
 
-    def _copy(self, upload: Upload, transfer: Transfer) -> PGresult:
+    def _copy(self, upload: UploadedBody, transfer: Transfer) -> PGresult:
         session = self._session
         session.send_text(self._request.statement)
         first = session.next_result()

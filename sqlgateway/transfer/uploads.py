@@ -19,7 +19,7 @@ MEMBER_BYTES: Final = 1024
 ENCODINGS: Final = frozenset({"", "identity", "gzip"})
 
 
-class Upload:
+class UploadedBody:
     """A body that is read once, piece by piece.
 
     This reads from the web server, because Django treats a body of unknown length (chunked) as

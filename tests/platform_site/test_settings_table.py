@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from platform_site.env import Env, SettingError
-from platform_site.settings_table import Choice, Flag, Integer, Row, Secret, Url
+from platform_site.settings_table import Choice, Flag, Integer, Secret, SettingRow, Url
 
 
-def value(row: Row, **variables: str) -> object:
+def value(row: SettingRow, **variables: str) -> object:
     """Read a row."""
     return row.read(Env(variables, {"FROM_FILE": "fallback", "N": "7"}))
 

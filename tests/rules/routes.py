@@ -8,7 +8,7 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from platform_site.lib.api import ApiView
-from platform_site.lib.permissions import Access
+from platform_site.lib.permissions import AccessRule
 from platform_site.lib.viewsets import PlatformViewSet
 
 PLACEHOLDER = re.compile(r"<(?:\w+:)?(\w+)>")
@@ -42,7 +42,7 @@ class Route:
         """The methods that the path answers."""
         return [method for method, _ in self.actions]
 
-    def access_of(self, method: str) -> Access:
+    def access_of(self, method: str) -> AccessRule:
         """Return what a method requires of its caller."""
         return self.view.access[dict(self.actions)[method]]
 

@@ -59,7 +59,7 @@ class Kept:
         self._ready: list[dict[str, Any]] = []
         self._states: dict[str, State] = {}
         self._left: list[dict[str, Any]] = []
-        self._address: clusters.Address | None = None
+        self._address: clusters.ClusterAddress | None = None
 
     def give(self, scope: Scope) -> None:
         """Make one the scope's."""

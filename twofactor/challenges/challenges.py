@@ -17,7 +17,7 @@ from twofactor.challenges.assurance import raise_assurance
 from twofactor.errors import (
     ChallengeGone,
     CodeRejected,
-    MethodNotAllowed,
+    FactorNotAllowed,
     MethodNotEnabled,
     NoSecondFactor,
 )
@@ -32,7 +32,7 @@ from twofactor.trusted_devices import devices
 def _choose(held: Holdings, wanted: str) -> Factor:
     """Return the factor to prove: the requested one, else the default.
 
-    Raises NoSecondFactor, MethodNotEnabled (409), MethodNotAllowed (403).
+    Raises NoSecondFactor, MethodNotEnabled (409), FactorNotAllowed (403).
     """
     if not held.proper:
         raise NoSecondFactor
@@ -40,7 +40,7 @@ def _choose(held: Holdings, wanted: str) -> Factor:
     if method not in held.factors:
         raise MethodNotEnabled
     if method not in held.askable:
-        raise MethodNotAllowed
+        raise FactorNotAllowed
     return held.factors[method]
 
 
@@ -48,7 +48,7 @@ def create(principal: Principal, wanted: str, *, now: datetime) -> dict[str, Any
     """Return a challenge for a pending sign-in or, for step-up, for a session.
 
     wanted: a method's name in challenges, '' for the default.
-    Raises NoSecondFactor, MethodNotEnabled, MethodNotAllowed, FactorSlowed, FactorWornOut,
+    Raises NoSecondFactor, MethodNotEnabled, FactorNotAllowed, FactorSlowed, FactorWornOut,
     ChannelUnavailable, SendingTooOften.
     """
     with transaction.atomic():
@@ -93,7 +93,7 @@ def verify(
 
     A challenge works once. Raises MalformedCode (400, not counted), CodeRejected (401, counted),
     ChallengeGone (410: unknown, expired, used, failed five times, or of another session),
-    FactorSlowed (429), FactorWornOut and MethodNotAllowed (403).
+    FactorSlowed (429), FactorWornOut and FactorNotAllowed (403).
     """
     with transaction.atomic():
         challenge = challenge_rows.lock(challenge_id, now=now)
@@ -129,12 +129,12 @@ def _is_allowed_or_refuse(challenge: Challenge) -> bool:
     """True if the policy allows the method; False if it allows none of the user's methods.
 
     Without an allowed method the sign-in only leads to enrolling one.
-    Raises MethodNotAllowed if it allows another method of the user.
+    Raises FactorNotAllowed if it allows another method of the user.
     """
     if challenge.factor.method in challenge.user.organization.mfa_allowed_methods:
         return True
     if challenge.factor.method not in holdings.holdings_of(challenge.user_id).askable:
-        raise MethodNotAllowed
+        raise FactorNotAllowed
     return False
 
 

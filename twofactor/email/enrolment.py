@@ -10,7 +10,7 @@ from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import sent_codes
 from twofactor.email.factor import FACTOR
 from twofactor.factors import enrolments
-from twofactor.sent_codes import Channel, Owner
+from twofactor.sent_codes import CodeChannel, CodeOwner
 
 
 def is_available() -> bool:
@@ -24,10 +24,10 @@ def hint_of(address: str) -> str:
     return f"{local[:1]}•••@{domain}"
 
 
-CHANNEL: Final = Channel(FACTOR, hint_of)
+CHANNEL: Final = CodeChannel(FACTOR, hint_of)
 
 
-def send(address: str, code: str, *, purpose: str, owner: Owner, now: datetime) -> None:
+def send(address: str, code: str, *, purpose: str, owner: CodeOwner, now: datetime) -> None:
     """Mail a code. purpose: continues the text "Your code", for example "to sign in"."""
     outbox.send_mail(
         address,
@@ -42,12 +42,12 @@ def send(address: str, code: str, *, purpose: str, owner: Owner, now: datetime) 
 def setup(request: PlatformRequest, principal: Principal, *, now: datetime) -> dict[str, Any]:
     """Mail a code to the account's own address.
 
-    Raises MethodNotAllowed (403), SendingTooOften (429).
+    Raises FactorNotAllowed (403), SendingTooOften (429).
     """
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)
     # Outside the transaction, so that a refused sending stays counted.
-    owner = Owner(user.organization_id, user.pk)
+    owner = CodeOwner(user.organization_id, user.pk)
     sent_codes.check_rate_limit("email", user.email, owner, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sent_codes.begin(user, FACTOR.name, user.email, now=now)

@@ -8,7 +8,7 @@ from twofactor import sent_codes
 from twofactor.email.enrolment import hint_of, send
 from twofactor.factors.contract import Question
 from twofactor.models import Factor
-from twofactor.sent_codes import Owner
+from twofactor.sent_codes import CodeOwner
 from twofactor.stored_secrets import one_time_code
 
 
@@ -18,7 +18,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     Raises SendingTooOften (429).
     """
     address = _update_address(factor)
-    owner = Owner(factor.organization_id, factor.user_id)
+    owner = CodeOwner(factor.organization_id, factor.user_id)
     sent_codes.check_rate_limit("email", address, owner, now=now)
     code = one_time_code()
     send(address, code, purpose="to sign in", owner=owner, now=now)

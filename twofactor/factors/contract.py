@@ -77,7 +77,7 @@ class Proof(Protocol):
         """
 
 
-class Enrolment(Protocol):
+class EnrolmentModule(Protocol):
     """A factor's ``enrolment`` module, which sets the factor up."""
 
     def is_available(self) -> bool:

@@ -16,7 +16,7 @@ from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.challenges.assurance import ASSURANCE_FIELDS, raise_assurance
-from twofactor.errors import CodeRejected, EnrolmentGone, MethodNotAllowed
+from twofactor.errors import CodeRejected, EnrolmentGone, FactorNotAllowed
 from twofactor.factors import holdings
 from twofactor.factors.contract import FactorType
 from twofactor.models import Enrolment, EnrolmentDue, Factor
@@ -43,9 +43,9 @@ def user_of(principal: Principal) -> User:
 
 
 def refuse_forbidden(user: User, method: str) -> None:
-    """Check an enrolment against the policy. Raises MethodNotAllowed (403)."""
+    """Check an enrolment against the policy. Raises FactorNotAllowed (403)."""
     if method not in user.organization.mfa_allowed_methods:
-        raise MethodNotAllowed
+        raise FactorNotAllowed
 
 
 def begin(

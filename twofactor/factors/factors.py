@@ -13,7 +13,7 @@ from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.backup_codes import enrolment as backup_codes
-from twofactor.errors import MethodNotAllowed, MethodNotEnabled, NoSecondFactor, RequiredByPolicy
+from twofactor.errors import FactorNotAllowed, MethodNotEnabled, NoSecondFactor, RequiredByPolicy
 from twofactor.factors import holdings
 from twofactor.factors.enrolments import refuse_forbidden, user_of
 from twofactor.models import Factor
@@ -59,7 +59,7 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
 def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:
     """Make a method the default.
 
-    Raises MethodNotEnabled (409), MethodNotAllowed (403).
+    Raises MethodNotEnabled (409), FactorNotAllowed (403).
     """
     refuse_forbidden(user_of(principal), method)
     with transaction.atomic():
@@ -76,7 +76,7 @@ def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:
 def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: datetime) -> list[str]:
     """Replace every earlier backup code by ten new ones.
 
-    Raises NoSecondFactor (409) for a user without one, MethodNotAllowed (403).
+    Raises NoSecondFactor (409) for a user without one, FactorNotAllowed (403).
     """
     user = user_of(principal)
     with transaction.atomic():
@@ -84,7 +84,7 @@ def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: dat
         if not held.proper:
             raise NoSecondFactor
         if "backup_codes" not in held.policy.mfa_allowed_methods:
-            raise MethodNotAllowed
+            raise FactorNotAllowed
         codes = backup_codes.generate(user, now=now)
         audit.record_request(request, TwoFactorTag.BACKUP_CODES_CREATE)
         notices.notify(user, "backup_codes_regenerated")

@@ -16,7 +16,7 @@ from twofactor import sent_codes
 from twofactor.backup_codes.factor import FACTOR as BACKUP_CODES
 from twofactor.errors import ChannelUnavailable
 from twofactor.factors import enrolments
-from twofactor.sent_codes import Channel, Owner
+from twofactor.sent_codes import CodeChannel, CodeOwner
 from twofactor.sms.factor import FACTOR
 
 # Where numbering plans do not distinguish both (North America), a number has the second type.
@@ -100,7 +100,7 @@ def hint_of(number: str) -> str:
     return f"•••• {number[-2:]}"
 
 
-CHANNEL: Final = Channel(FACTOR, hint_of)
+CHANNEL: Final = CodeChannel(FACTOR, hint_of)
 
 
 def setup(
@@ -108,7 +108,7 @@ def setup(
 ) -> dict[str, Any]:
     """Send a code to a number that the user wants to set up as a factor.
 
-    Raises InvalidRequest (400), MethodNotAllowed (403), ChannelUnavailable (503),
+    Raises InvalidRequest (400), FactorNotAllowed (403), ChannelUnavailable (503),
     SendingTooOften (429).
     """
     number = canonical(phone_number)
@@ -116,7 +116,7 @@ def setup(
     enrolments.refuse_forbidden(user, FACTOR.name)
     refuse_unconfigured(user.organization.mfa_allowed_methods)
     # Outside the transaction, so that a refused sending stays counted.
-    owner = Owner(user.organization_id, user.pk)
+    owner = CodeOwner(user.organization_id, user.pk)
     sent_codes.check_rate_limit("sms", number, owner, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sent_codes.begin(user, FACTOR.name, number, now=now)

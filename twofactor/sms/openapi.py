@@ -7,9 +7,9 @@ from twofactor.errors import (
     ChannelUnavailable,
     CodeRejected,
     EnrolmentGone,
+    FactorNotAllowed,
     FactorSlowed,
     MalformedCode,
-    MethodNotAllowed,
     SendingTooOften,
 )
 
@@ -17,7 +17,7 @@ OPERATIONS: Final[Operations] = {
     "POST /v1/auth/2fa/sms/setup": Operation(
         tag="Second factor",
         problems=(
-            MethodNotAllowed,
+            FactorNotAllowed,
             SendingTooOften,
             ChannelUnavailable,
         ),
@@ -34,7 +34,7 @@ OPERATIONS: Final[Operations] = {
         problems=(
             MalformedCode,
             CodeRejected,
-            MethodNotAllowed,
+            FactorNotAllowed,
             EnrolmentGone,
             FactorSlowed,
         ),

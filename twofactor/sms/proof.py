@@ -8,7 +8,7 @@ from twofactor import sent_codes
 from twofactor.errors import ChannelUnavailable
 from twofactor.factors.contract import Question
 from twofactor.models import Factor
-from twofactor.sent_codes import Owner
+from twofactor.sent_codes import CodeOwner
 from twofactor.sms.enrolment import is_of_allowed_country, message, refuse_unconfigured
 from twofactor.stored_secrets import one_time_code
 
@@ -19,7 +19,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     number = decrypt(factor.secret)
     if not is_of_allowed_country(number):
         raise ChannelUnavailable("No codes are sent to numbers of this country.")
-    owner = Owner(factor.organization_id, factor.user_id)
+    owner = CodeOwner(factor.organization_id, factor.user_id)
     sent_codes.check_rate_limit("sms", number, owner, now=now)
     code = one_time_code()
     outbox.send_sms(

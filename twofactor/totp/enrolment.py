@@ -38,7 +38,7 @@ def is_available() -> bool:
 def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime) -> dict[str, Any]:
     """Return a new seed and its QR code; the earlier factor works until this one is verified.
 
-    Raises MethodNotAllowed (403), EnrolmentTooOften (429).
+    Raises FactorNotAllowed (403), EnrolmentTooOften (429).
     """
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)
@@ -91,7 +91,7 @@ def verify(
     """Activate TOTP with a correct code; the first time this also returns new backup codes.
 
     Raises MalformedCode (400, not counted), CodeRejected (401, counted), EnrolmentGone (410),
-    MethodNotAllowed (403).
+    FactorNotAllowed (403).
     """
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)

@@ -7,15 +7,15 @@ from twofactor.errors import (
     CodeRejected,
     EnrolmentGone,
     EnrolmentTooOften,
+    FactorNotAllowed,
     FactorSlowed,
     MalformedCode,
-    MethodNotAllowed,
 )
 
 OPERATIONS: Final[Operations] = {
     "POST /v1/auth/2fa/totp/setup": Operation(
         tag="Second factor",
-        problems=(MethodNotAllowed, EnrolmentTooOften),
+        problems=(FactorNotAllowed, EnrolmentTooOften),
         request={"issuer": "Example Ltd", "account_name": "alice@example.com"},
         response={
             "secret_id": "krCzODy-ubI7RPUemw6OWQ",
@@ -28,7 +28,7 @@ OPERATIONS: Final[Operations] = {
         problems=(
             MalformedCode,
             CodeRejected,
-            MethodNotAllowed,
+            FactorNotAllowed,
             EnrolmentGone,
             FactorSlowed,
         ),

@@ -63,7 +63,7 @@ def start(
 ) -> dict[str, Any]:
     """Return the options for ``navigator.credentials.create()``; '' leaves a value to us.
 
-    Raises InvalidRequest (400) naming the field that is not allowed, MethodNotAllowed (403),
+    Raises InvalidRequest (400) naming the field that is not allowed, FactorNotAllowed (403),
     TooManyPasskeys (409), ChannelUnavailable (503).
     """
     user = enrolments.user_of(principal)
@@ -112,7 +112,7 @@ def finish(
     """Store the passkey that the browser created; the session accepts one answer, right or wrong.
 
     Raises MalformedCredential (400, the session stays valid), InvalidRequest (400), CredentialTaken
-    and TooManyPasskeys (409), EnrolmentGone (410), MethodNotAllowed (403).
+    and TooManyPasskeys (409), EnrolmentGone (410), FactorNotAllowed (403).
     """
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, FACTOR.name)

@@ -12,8 +12,8 @@ from twofactor.errors import (
     ChannelUnavailable,
     CredentialTaken,
     EnrolmentGone,
+    FactorNotAllowed,
     MalformedCredential,
-    MethodNotAllowed,
     PasskeyNotFound,
     PasskeyRejected,
     RequiredByPolicy,
@@ -52,7 +52,7 @@ OPERATIONS: Final[Operations] = {
     "POST /v1/auth/2fa/webauthn/register": Operation(
         tag="Second factor",
         problems=(
-            MethodNotAllowed,
+            FactorNotAllowed,
             TooManyPasskeys,
             ChannelUnavailable,
         ),
@@ -87,7 +87,7 @@ OPERATIONS: Final[Operations] = {
         tag="Second factor",
         problems=(
             MalformedCredential,
-            MethodNotAllowed,
+            FactorNotAllowed,
             CredentialTaken,
             TooManyPasskeys,
             EnrolmentGone,

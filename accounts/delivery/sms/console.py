@@ -5,4 +5,4 @@ from accounts.delivery import console, inbox
 
 def send(to: str, text: str) -> None:
     """Print a text message."""
-    console.show(inbox.Message("SMS", to, "", text))
+    console.show(inbox.InboxMessage("SMS", to, "", text))

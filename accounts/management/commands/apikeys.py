@@ -14,7 +14,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import ApiKey
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -35,7 +35,7 @@ class Command(OpsCommand):
         whose.add_argument("--everybody", action="store_true", help="All keys.")
         parser.add_argument("--revoke", action="store_true", help="Revoke these keys.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """List the keys, or revoke them."""
         rows = _meant(options)
         return _revoked(rows, options) if options["revoke"] else _shown(rows)
@@ -59,7 +59,7 @@ def _meant(options: dict[str, Any]) -> QuerySet[ApiKey]:
     return rows
 
 
-def _revoked(rows: QuerySet[ApiKey], options: dict[str, Any]) -> Outcome:
+def _revoked(rows: QuerySet[ApiKey], options: dict[str, Any]) -> CommandResult:
     now, number = timezone.now(), 0
     organizations = rows.order_by().values_list("organization_id", flat=True).distinct()
     for organization_id in [*organizations]:
@@ -74,13 +74,13 @@ def _revoked(rows: QuerySet[ApiKey], options: dict[str, Any]) -> Outcome:
                     data={"revoked": ended, "key": str(options["key"] or "")},
                 )
         number += ended
-    return Outcome({"revoked": number}, f"{number} API keys revoked.")
+    return CommandResult({"revoked": number}, f"{number} API keys revoked.")
 
 
-def _shown(rows: QuerySet[ApiKey]) -> Outcome:
+def _shown(rows: QuerySet[ApiKey]) -> CommandResult:
     now = timezone.now()
     keys = [_facts(key, now) for key in rows.select_related("environment", "maker")]
-    return Outcome({"keys": keys}, "\n".join(map(_line, keys)) or "No API keys.")
+    return CommandResult({"keys": keys}, "\n".join(map(_line, keys)) or "No API keys.")
 
 
 def _facts(key: ApiKey, now: datetime) -> dict[str, Any]:

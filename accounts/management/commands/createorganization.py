@@ -14,7 +14,7 @@ from accounts.organization.audit_tags import OrganizationTag
 from accounts.signin import signup
 from environments import environments
 from environments.models import BUILT_IN
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from platform_site.lib.names import RULE, is_one_line
 
 MAX_NAME_CHARS = 200
@@ -35,7 +35,7 @@ class Command(OpsCommand):
         parser.add_argument("name", help=f"Name, 1 to {MAX_NAME_CHARS} characters.")
         parser.add_argument("--admin", metavar="EMAIL", help="Address of its first admin.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Create the organization, and invite the admin if there is one."""
         name = str(options["name"]).strip()
         if not 0 < len(name) <= MAX_NAME_CHARS or not is_one_line(name):
@@ -59,6 +59,10 @@ class Command(OpsCommand):
         if options["dry_run"]:
             # The number is another one when it is really created.
             text = f"{name} would be created."
-            return Outcome(facts, f"{text} A link would be mailed to {email}." if email else text)
+            return CommandResult(
+                facts, f"{text} A link would be mailed to {email}." if email else text
+            )
         text = f"Organization {made.pk}: {name}"
-        return Outcome(facts, f"{text}\nIts admin's link was mailed to {email}." if email else text)
+        return CommandResult(
+            facts, f"{text}\nIts admin's link was mailed to {email}." if email else text
+        )

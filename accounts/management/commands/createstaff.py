@@ -12,7 +12,7 @@ from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
 from environments import environments
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -38,7 +38,7 @@ class Command(OpsCommand):
             "--remove", action="store_true", help="Take the right to use the admin away."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Create or promote the user, or end the user's rights in the admin."""
         user = credentials.find(options["email"])
         if options["remove"]:
@@ -58,17 +58,17 @@ class Command(OpsCommand):
             _save(user, AccountTag.CLI_STAFF_CREATE)
         verb = "could" if options["dry_run"] else "may"
         text = "read the admin" if user.is_view_only else "use the admin"
-        return Outcome(_facts(user), f"{user.email} {verb} {text}.")
+        return CommandResult(_facts(user), f"{user.email} {verb} {text}.")
 
 
-def _remove(user: User | None, email: str) -> Outcome:
+def _remove(user: User | None, email: str) -> CommandResult:
     """Take the rights away; the admin reads them at each request, so open sessions end, too."""
     if user is None or not user.is_staff:
         raise CommandRefused("not_staff", f"{email} is not a member of staff.")
     user.is_staff = user.is_view_only = False
     with transaction.atomic():
         _save(user, AccountTag.CLI_STAFF_DELETE)
-    return Outcome(_facts(user), f"{user.email} may no longer use the admin.")
+    return CommandResult(_facts(user), f"{user.email} may no longer use the admin.")
 
 
 def _save(user: User, tag: AccountTag) -> None:

@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.organization.audit_tags import OrganizationTag
 from accounts.signin import signup
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from platform_site.lib.permissions import ROLES
 
 
@@ -66,7 +66,7 @@ class Command(OpsCommand):
             "--no-password", action="store_true", help="Set no password, and mail nothing."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Create the member, and invite it unless it has a password."""
         if options["invite"] and options["verified"]:
             message = "--invite proves the address itself; leave --verified out."
@@ -91,7 +91,7 @@ class Command(OpsCommand):
         verb = "would be" if is_dry else "is"
         text = f"{made.email} {verb} a member of {home.name} ({', '.join(made.roles)})."
         mailed = "The link would be mailed." if is_dry else "The link was mailed."
-        return Outcome(facts, f"{text} {mailed}" if options["invite"] else text)
+        return CommandResult(facts, f"{text} {mailed}" if options["invite"] else text)
 
 
 def _make(home: Organization, email: str, encoded: str, options: dict[str, Any]) -> User:

@@ -13,7 +13,7 @@ from accounts.management import operators
 from accounts.organization import deletion
 from accounts.organization.audit_tags import OrganizationTag
 from environments.models import Organization
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.problems import is_database_unreachable
 
@@ -42,7 +42,7 @@ class Command(OpsCommand):
             "--at-once", action="store_true", help="Without the delay; this cannot be undone."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Delete the organization, or request or cancel its deletion."""
         organization = operators.organization(options["organization"])
         if organization.deleted_at is not None:
@@ -80,7 +80,7 @@ def _delete(organization_id: int, now: datetime) -> str:
     return "" if is_done else f"{UNFINISHED} Another process is at it. {AGAIN}"
 
 
-def _outcome(organization_id: int, unfinished: str = "") -> Outcome:
+def _outcome(organization_id: int, unfinished: str = "") -> CommandResult:
     row = Organization.objects.get(pk=organization_id)
     due_at, deleted_at = row.deletion_due_at, row.deleted_at
     facts = {
@@ -89,9 +89,9 @@ def _outcome(organization_id: int, unfinished: str = "") -> Outcome:
         "deleted_at": deleted_at.isoformat() if deleted_at else None,
     }
     if deleted_at is not None:
-        return Outcome(facts, f"Organization {row.pk} is deleted.")
+        return CommandResult(facts, f"Organization {row.pk} is deleted.")
     if unfinished:
-        return Outcome(facts, "", unfinished)
+        return CommandResult(facts, "", unfinished)
     if due_at is None:
-        return Outcome(facts, f"Organization {row.pk} is kept.")
-    return Outcome(facts, f"Organization {row.pk} is deleted at {due_at:%Y-%m-%d %H:%M} UTC.")
+        return CommandResult(facts, f"Organization {row.pk} is kept.")
+    return CommandResult(facts, f"Organization {row.pk} is deleted at {due_at:%Y-%m-%d %H:%M} UTC.")

@@ -13,7 +13,7 @@ from accounts.audit import audit
 from accounts.delivery import maintenance
 from accounts.models.deliveries import Delivery
 from accounts.webhooks.audit_tags import OutboxTag
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")
 MOST_SHOWN: Final = 1_000_000
@@ -46,7 +46,7 @@ class Command(OpsCommand):
             "--retry-failed", action="store_true", help="Attempt all failed ones now."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """List the deliveries, or retry them."""
         if options["retry"]:
             return _retried(options["retry"])
@@ -54,7 +54,7 @@ class Command(OpsCommand):
             return self._retry_failed(options["kind"])
         return _shown(options)
 
-    def _retry_failed(self, kind: str | None) -> Outcome:
+    def _retry_failed(self, kind: str | None) -> CommandResult:
         failed = Delivery.unscoped.filter(state="failed")  # unscoped: an operator's command
         queued = 0
         for delivery in failed.filter(kind=kind) if kind else failed:
@@ -64,10 +64,10 @@ class Command(OpsCommand):
                 self.stderr.write(f"{delivery.pk}: {exc}.")
             else:
                 queued += 1
-        return Outcome({"queued": queued}, f"{queued} queued.")
+        return CommandResult({"queued": queued}, f"{queued} queued.")
 
 
-def _retried(key: UUID) -> Outcome:
+def _retried(key: UUID) -> CommandResult:
     delivery = Delivery.unscoped.filter(pk=key).first()  # unscoped: an operator's command
     if delivery is None:
         raise CommandRefused("delivery_not_found", f"There is no delivery {key}.")
@@ -75,7 +75,7 @@ def _retried(key: UUID) -> Outcome:
         _retry(delivery)
     except maintenance.NotRetryable as exc:
         raise CommandRefused("not_retryable", f"{key} cannot be retried: {exc}.") from exc
-    return Outcome({"queued": 1}, f"{key} is queued.")
+    return CommandResult({"queued": 1}, f"{key} is queued.")
 
 
 def _retry(delivery: Delivery) -> None:
@@ -90,7 +90,7 @@ def _retry(delivery: Delivery) -> None:
         )
 
 
-def _shown(options: dict[str, Any]) -> Outcome:
+def _shown(options: dict[str, Any]) -> CommandResult:
     rows = Delivery.unscoped.order_by("-id")  # unscoped: an operator's command
     for name in ("state", "kind"):
         if options[name]:
@@ -104,7 +104,7 @@ def _shown(options: dict[str, Any]) -> Outcome:
     totals = dict(counts)
     said = ", ".join(f"{state} {number}" for state, number in totals.items())
     lines = [*_table(shown), f"Total: {said or 'none'}."]
-    return Outcome({"deliveries": shown, "totals": totals}, "\n".join(lines))
+    return CommandResult({"deliveries": shown, "totals": totals}, "\n".join(lines))
 
 
 def _row(delivery: Delivery) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import Session, User
 from accounts.sessions import sessions
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -40,7 +40,7 @@ class Command(OpsCommand):
         )
         parser.add_argument("--dry-run", action="store_true", help="Only count the sessions.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """End the sessions in one transaction per user, so that no user waits for all others."""
         if options["dry_run"]:
             return _counted(_meant(options))
@@ -49,7 +49,7 @@ class Command(OpsCommand):
             number = _end(user, has_devices=options["devices"])
             ended, users = ended + number, users + bool(number)
         text = f"{ended} sessions of {users} accounts ended."
-        return Outcome({"sessions": ended, "users": users}, text)
+        return CommandResult({"sessions": ended, "users": users}, text)
 
 
 def _meant(options: dict[str, Any]) -> QuerySet[User]:
@@ -62,12 +62,12 @@ def _meant(options: dict[str, Any]) -> QuerySet[User]:
     return everybody
 
 
-def _counted(users: QuerySet[User]) -> Outcome:
+def _counted(users: QuerySet[User]) -> CommandResult:
     # A dry run that ends sessions and rolls back would block all sign-ins in the meantime.
     live = Session.unscoped.filter(user__in=users, ended_at=None)  # unscoped: an operator's command
     number, of_users = live.count(), live.values("user").distinct().count()
     text = f"{number} sessions of {of_users} accounts would be ended."
-    return Outcome({"sessions": number, "users": of_users, "dry_run": True}, text)
+    return CommandResult({"sessions": number, "users": of_users, "dry_run": True}, text)
 
 
 def _end(user: User, *, has_devices: bool) -> int:

@@ -15,7 +15,7 @@ from accounts.management import operators
 from accounts.models.audit import AuditEvent
 from platform_site.lib.archives import unfinished_of
 from platform_site.lib.audit import TrailTag
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 # A spreadsheet evaluates cells that begin with these (CWE-1236), and clients choose their
 # User-Agent.
@@ -79,7 +79,7 @@ class Command(OpsCommand):
             "--output", type=Path, metavar="FILE", help="A new file, which only you can read."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Write the events that match the filters."""
         events = AuditEvent.objects.all()
         if options["organization"] is not None:
@@ -95,12 +95,12 @@ class Command(OpsCommand):
             number = WRITERS[options["format"]](found, self.stdout.write)
             _note(options["organization"], wanted, number)
             self.stderr.write(f"{number} events.")
-            return Outcome({"events": number}, "")
+            return CommandResult({"events": number}, "")
         with _created(options["output"]) as stream:
             number = WRITERS[options["format"]](found, stream.write)
         _note(options["organization"], wanted, number)
         path = str(options["output"])
-        return Outcome({"events": number, "output": path}, f"{number} events in {path}.")
+        return CommandResult({"events": number, "output": path}, f"{number} events in {path}.")
 
 
 def _note(organization_id: int | None, wanted: Mapping[str, Any], number: int) -> None:

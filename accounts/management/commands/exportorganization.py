@@ -9,7 +9,7 @@ from accounts.management import operators
 from accounts.organization import exports
 from accounts.organization.audit_tags import OrganizationTag
 from platform_site.lib.archives import ArchiveRefused
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -27,7 +27,7 @@ class Command(OpsCommand):
             "--output", type=Path, required=True, metavar="FILE", help="A new file."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Write the archive."""
         organization_id = operators.organization(options["organization"]).pk
         path: Path = options["output"].absolute()
@@ -47,4 +47,4 @@ class Command(OpsCommand):
         )
         facts = {"org_id": organization_id, "output": str(path), "size_bytes": size_bytes}
         text = " ".join([f"{path}: {size_bytes} bytes.", *missing])
-        return Outcome(facts | {"missing": missing}, text)
+        return CommandResult(facts | {"missing": missing}, text)

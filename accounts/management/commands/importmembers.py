@@ -19,7 +19,7 @@ from accounts.members import importing
 from accounts.members.importing import ImportRefused, LineError
 from accounts.organization.audit_tags import OrganizationTag
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 # Spreadsheets write a byte order mark, which would become part of the first column's name.
 ENCODING: Final = "utf-8-sig"
@@ -55,7 +55,7 @@ class Command(OpsCommand):
             "--invite", action="store_true", help="Mail each a link to set a password."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Import the members."""
         home, is_dry = operators.organization(options["organization"]), options["dry_run"]
         left_out: list[LineError] = []
@@ -76,7 +76,7 @@ class Command(OpsCommand):
         if left_out:
             facts["left_out"] = _rows(left_out)
             text = "\n".join([f"{text} {_counted(left_out)} left out:", *_listed(left_out)])
-        return Outcome(facts, text)
+        return CommandResult(facts, text)
 
 
 def _load(

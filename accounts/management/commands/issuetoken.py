@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.management import operators
 from accounts.signin import signin
 from accounts.signin.signin import SignInAttempt, SignInMethod
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from platform_site.lib.principals import PlatformRequest
 
 
@@ -31,7 +31,7 @@ class Command(OpsCommand):
             "--environment", default="", help="Its id or name; the last used one by default."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Open a session through ``signin.finish``, like every sign-in method."""
         user = operators.user(options["email"])
         if not user.is_active:
@@ -45,7 +45,7 @@ class Command(OpsCommand):
         answer = done.answer
         shown = answer.get("access_token") or f"{answer['status']}: {answer.get('mfa_token', '')}"
         unfinished = "" if "access_token" in answer else "No session yet: a second factor is due."
-        return Outcome(answer, shown, unfinished)
+        return CommandResult(answer, shown, unfinished)
 
 
 def _request() -> PlatformRequest:

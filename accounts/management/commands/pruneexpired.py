@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -19,9 +19,9 @@ class Command(OpsCommand):
         "retention is over. The task worker does the same by itself, at least every hour."
     )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Run the tasks one after the other."""
         for path in settings.PRUNING_TASKS:
             import_string(path)(timestamp=int(time()))
         names = [path.replace(".tasks.", ".") for path in settings.PRUNING_TASKS]
-        return Outcome({"ran": names}, "\n".join(names))
+        return CommandResult({"ran": names}, "\n".join(names))

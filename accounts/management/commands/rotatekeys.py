@@ -13,7 +13,7 @@ from accounts.audit_tags import AccountTag
 from accounts.tokens import key_rotation
 from platform_site.embedded.runtime_env import is_given, load_runtime_env, save_runtime_env
 from platform_site.lib.audit import TrailTag
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from platform_site.lib.key_fingerprints import fingerprint
 
 REPLACEABLE: Final = (*key_rotation.ROTATED, "ZMFA_SECRET")
@@ -52,7 +52,7 @@ class Command(OpsCommand):
             "ends backup codes, trusted devices and recoveries, of the others all sessions.",
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Create the keys, and store or print them."""
         if options["replaced"]:
             return _replaced(options["replaced"])
@@ -69,7 +69,7 @@ class Command(OpsCommand):
         if options["shows"]:
             made = key_rotation.rotate(_present(), retires=retires, today=now.date())
             text = "\n".join(f"{name}={value}" for name, value in made.items())
-            return Outcome({"settings": made, "retires": retires.isoformat()}, text)
+            return CommandResult({"settings": made, "retires": retires.isoformat()}, text)
         given = [name for name in key_rotation.ROTATED if is_given(name, os.environ)]
         if given:
             message = f"{' and '.join(given)} come from the environment: use --print and set them."
@@ -82,12 +82,12 @@ class Command(OpsCommand):
             made = key_rotation.rotate(values, retires=retires, today=now.date())
             save_runtime_env(settings.DATA_DIR, values | made)
         text = f"New keys from the next start on; the previous ones verify before {retires}."
-        return Outcome(
+        return CommandResult(
             {"retires": retires.isoformat(), "rotated": list(key_rotation.ROTATED)}, text
         )
 
 
-def _replaced(name: str) -> Outcome:
+def _replaced(name: str) -> CommandResult:
     """Record the present key as the one that the database is used with from now on."""
     accounts = settings.ACCOUNTS
     rings = (accounts.access_keys, accounts.refresh_keys, accounts.mfa_keys)
@@ -96,7 +96,7 @@ def _replaced(name: str) -> Outcome:
         audit.add(None, AccountTag.CLI_KEY_ROTATE, data={"replaced": name})
         seen = {"setting": name, "fingerprint": fingerprint(key)}
         audit.add(None, TrailTag.SYSTEM_KEY_SEE, data=seen)
-    return Outcome({"replaced": name}, f"Processes start with the present {name} now.")
+    return CommandResult({"replaced": name}, f"Processes start with the present {name} now.")
 
 
 def _day(text: str) -> Any:

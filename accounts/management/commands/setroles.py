@@ -9,9 +9,9 @@ from django.utils import timezone
 from accounts.audit import audit
 from accounts.management import operators
 from accounts.members import created, members
-from accounts.members.members import Changes
+from accounts.members.members import MemberChanges
 from accounts.organization.audit_tags import OrganizationTag
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 from platform_site.lib.permissions import ROLES
 
 
@@ -32,7 +32,7 @@ class Command(OpsCommand):
             "roles", nargs="+", choices=ROLES, metavar="ROLE", help=" | ".join(ROLES)
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Set the roles."""
         who = operators.user(options["email"])
         found = created.of_admin(who, now=timezone.now())
@@ -40,7 +40,7 @@ class Command(OpsCommand):
             member, changed = members.change(
                 who.organization_id,
                 str(who.pk),
-                Changes(roles=options["roles"]),
+                MemberChanges(roles=options["roles"]),
                 by=operators.NAME,
                 now=timezone.now(),
                 said=created.summary(found),
@@ -60,4 +60,4 @@ class Command(OpsCommand):
             "roles": member.roles,
             "changed": bool(changed),
         }
-        return Outcome(facts, f"{member.email}: {', '.join(member.roles)}")
+        return CommandResult(facts, f"{member.email}: {', '.join(member.roles)}")

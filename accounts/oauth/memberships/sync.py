@@ -20,7 +20,7 @@ from accounts.oauth.memberships import derived_roles
 from accounts.oauth.models import Identity
 from accounts.oauth.providers import registry
 from accounts.oauth.providers.backend import CredentialsRefused, ProviderBackend
-from accounts.oauth.providers.profile import Credentials, Memberships
+from accounts.oauth.providers.profile import Memberships, ProviderTokens
 from platform_site.lib.crypto import decrypt
 from platform_site.lib.errors import PlatformError
 
@@ -70,12 +70,12 @@ def sync(identity_id: UUID, *, now: datetime) -> None:
 
 def _fresh_credentials(
     backend: ProviderBackend, identity: Identity, *, now: datetime
-) -> Credentials:
+) -> ProviderTokens:
     """Return tokens that have not expired, refreshed if they are about to.
 
     Raises CredentialsRefused, ProviderUnavailable, ProviderError.
     """
-    credentials = Credentials(*json.loads(decrypt(identity.credentials)))
+    credentials = ProviderTokens(*json.loads(decrypt(identity.credentials)))
     is_fresh = (
         not credentials.expires_at or credentials.expires_at - REFRESH_EARLY_S > now.timestamp()
     )

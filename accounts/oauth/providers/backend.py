@@ -34,7 +34,7 @@ from accounts.oauth.errors import (
 from accounts.oauth.flow.secrets import new_secret
 from accounts.oauth.providers import http
 from accounts.oauth.providers.conf import ProviderSettings
-from accounts.oauth.providers.profile import Credentials, Memberships, Profile
+from accounts.oauth.providers.profile import Memberships, Profile, ProviderTokens
 from accounts.oauth.providers.strategy import TransactionStrategy
 from platform_site.lib.errors import PlatformError
 
@@ -76,7 +76,7 @@ class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
         return ()
 
     def memberships(
-        self, credentials: Credentials, subject: str, groups: Iterable[str]
+        self, credentials: ProviderTokens, subject: str, groups: Iterable[str]
     ) -> Memberships:
         """Ask the provider which groups a user is in; an unclear response counts as unknown.
 
@@ -84,7 +84,7 @@ class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
         """
         return Memberships()
 
-    def refresh_credentials(self, credentials: Credentials) -> Credentials:
+    def refresh_credentials(self, credentials: ProviderTokens) -> ProviderTokens:
         """Exchange a refresh token for new tokens; the old ones may be invalid afterwards.
 
         Raises CredentialsRefused, or ProviderUnavailable and ProviderError if the reason is not the
@@ -99,12 +99,12 @@ class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
         return self.credentials(tokens, before=credentials)
 
     def credentials(
-        self, tokens: Mapping[str, Any], before: Credentials | None = None
-    ) -> Credentials:
+        self, tokens: Mapping[str, Any], before: ProviderTokens | None = None
+    ) -> ProviderTokens:
         """Read a token response; the earlier refresh token stays if there is no new one."""
         expires_in_s = tokens.get("expires_in")
         refresh_token = tokens.get("refresh_token")
-        return Credentials(
+        return ProviderTokens(
             access_token=str(tokens["access_token"]),
             refresh_token=refresh_token
             if isinstance(refresh_token, str)

@@ -18,9 +18,9 @@ from accounts.oauth.providers import http
 from accounts.oauth.providers.backend import CredentialsRefused, ProviderBackend
 from accounts.oauth.providers.conf import ProviderSettings
 from accounts.oauth.providers.profile import (
-    Credentials,
     Memberships,
     Profile,
+    ProviderTokens,
     email_or_blank,
     one_line,
 )
@@ -69,12 +69,12 @@ class Discord(ProviderBackend, DiscordOAuth2[HttpResponse], BaseOAuth2PKCE[HttpR
         )
 
     def memberships(
-        self, credentials: Credentials, subject: str, groups: Iterable[str]
+        self, credentials: ProviderTokens, subject: str, groups: Iterable[str]
     ) -> Memberships:
         """Ask in which servers the user is, and with which roles. Raises CredentialsRefused."""
         return self._ask_groups(credentials, list(groups))
 
-    def _ask_groups(self, credentials: Credentials, groups: list[str]) -> Memberships:
+    def _ask_groups(self, credentials: ProviderTokens, groups: list[str]) -> Memberships:
         guilds = dict.fromkeys(group.partition("/")[0] for group in groups)
         found = {guild: self._roles(credentials, guild) for guild in guilds}
         held, unknown = [], []
@@ -87,7 +87,7 @@ class Discord(ProviderBackend, DiscordOAuth2[HttpResponse], BaseOAuth2PKCE[HttpR
                 held.append(group)
         return Memberships(tuple(held), tuple(unknown))
 
-    def _roles(self, credentials: Credentials, guild: str) -> frozenset[str] | None:
+    def _roles(self, credentials: ProviderTokens, guild: str) -> frozenset[str] | None:
         """Return the user's roles in a server and the server's own id; empty for no member.
 
         None if Discord's response is unclear. Raises CredentialsRefused.

@@ -19,9 +19,9 @@ from accounts.oauth.providers import http
 from accounts.oauth.providers.backend import CredentialsRefused, ProviderBackend
 from accounts.oauth.providers.conf import ProviderSettings
 from accounts.oauth.providers.profile import (
-    Credentials,
     Memberships,
     Profile,
+    ProviderTokens,
     email_or_blank,
     one_line,
 )
@@ -76,7 +76,7 @@ class GitHub(ProviderBackend, GithubOAuth2[HttpResponse], BaseOAuth2PKCE[HttpRes
         )
 
     def memberships(
-        self, credentials: Credentials, subject: str, groups: Iterable[str]
+        self, credentials: ProviderTokens, subject: str, groups: Iterable[str]
     ) -> Memberships:
         """Ask in which organizations and teams the user is an active member.
 
@@ -99,7 +99,7 @@ class GitHub(ProviderBackend, GithubOAuth2[HttpResponse], BaseOAuth2PKCE[HttpRes
         return self._ask_groups(credentials, user, asked)
 
     def _ask_groups(
-        self, credentials: Credentials, user: dict[str, Any], groups: list[str] | None = None
+        self, credentials: ProviderTokens, user: dict[str, Any], groups: list[str] | None = None
     ) -> Memberships:
         login = str(user.get("login"))
         asked = self.groups() if groups is None else groups
@@ -109,7 +109,7 @@ class GitHub(ProviderBackend, GithubOAuth2[HttpResponse], BaseOAuth2PKCE[HttpRes
             unknown=tuple(group for group, is_in in found.items() if is_in is None),
         )
 
-    def _is_member(self, credentials: Credentials, login: str, group: str) -> bool | None:
+    def _is_member(self, credentials: ProviderTokens, login: str, group: str) -> bool | None:
         """True for a member; None if GitHub's response is unclear.
 
         Each group takes a request of its own: lists silently omit organizations that restrict this
@@ -131,13 +131,13 @@ class GitHub(ProviderBackend, GithubOAuth2[HttpResponse], BaseOAuth2PKCE[HttpRes
             return False
         return None
 
-    def _get(self, path: str, credentials: Credentials) -> requests.Response | None:
+    def _get(self, path: str, credentials: ProviderTokens) -> requests.Response | None:
         try:
             return http.send("GET", f"{self._api}{path}", headers=self._headers(credentials))
         except requests.RequestException:
             return None
 
-    def _headers(self, credentials: Credentials) -> dict[str, str | bytes]:
+    def _headers(self, credentials: ProviderTokens) -> dict[str, str | bytes]:
         return self.bearer(credentials.access_token) | {
             "Accept": "application/vnd.github+json",
             "X-GitHub-Api-Version": VERSION,

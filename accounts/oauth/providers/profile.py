@@ -10,7 +10,7 @@ MAX_SUBJECT_CHARS: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class ProviderTokens:
     """A provider's tokens, stored only if memberships are refreshed later.
 
     expires_at: of the access token, in Unix seconds; 0 for never.
@@ -54,7 +54,7 @@ class Profile:
     name: str = ""
     domain: str = ""
     memberships: Memberships | None = None
-    credentials: Credentials | None = None
+    credentials: ProviderTokens | None = None
 
     def has_subject(self) -> bool:
         """Return True if the subject can be stored and compared."""
@@ -75,7 +75,7 @@ class Profile:
             | {
                 "memberships": memberships
                 and Memberships(tuple(memberships["held"]), tuple(memberships["unknown"])),
-                "credentials": credentials and Credentials(**credentials),
+                "credentials": credentials and ProviderTokens(**credentials),
             }
         )
 

@@ -15,7 +15,7 @@ from edgecache.api.bucket_objects import bucket_objects
 from edgecache.api.buckets import access_keys, buckets, hosts, origins
 from edgecache.api.client import Row
 from environments.models import Environment
-from platform_site.lib.archives import Archive
+from platform_site.lib.archives import ZipWriter
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
 
@@ -49,7 +49,7 @@ def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
     return {name: found[name] for name in NAMES}
 
 
-def write(organization_id: int, archive: Archive) -> None:
+def write(organization_id: int, archive: ZipWriter) -> None:
     """Add nodes, buckets with their hosts, origins, access keys and lists of objects.
 
     Raises ArchiveRefused, CacheUnavailable.

@@ -65,7 +65,7 @@ class TopUpViewSet(BillingResource):
         return self.respond({"id": opened.top_up.pk, "url": opened.url})
 
 
-class WebhookViewSet(PlatformViewSet):
+class PaymentWebhookViewSet(PlatformViewSet):
     """What payment providers report."""
 
     access = {"stripe": PUBLIC}

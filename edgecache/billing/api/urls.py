@@ -2,13 +2,13 @@
 
 from edgecache.billing.api.quarantines import QuarantineViewSet
 from edgecache.billing.api.spend_cap import SpendCapViewSet
-from edgecache.billing.api.top_ups import TopUpViewSet, WebhookViewSet
+from edgecache.billing.api.top_ups import PaymentWebhookViewSet, TopUpViewSet
 from edgecache.billing.api.views import (
     BalanceViewSet,
+    BilledUsageViewSet,
     EarningsViewSet,
     PayoutMethodViewSet,
     PayoutViewSet,
-    UsageViewSet,
 )
 from platform_site.lib.viewsets import Router
 
@@ -16,8 +16,8 @@ router = Router()
 router.register("v1/balance/top-ups", TopUpViewSet)
 router.register("v1/balance", BalanceViewSet)
 router.register("v1/balance", SpendCapViewSet)
-router.register("v1/billing/webhooks", WebhookViewSet)
-router.register("v1/usage", UsageViewSet)
+router.register("v1/billing/webhooks", PaymentWebhookViewSet)
+router.register("v1/usage", BilledUsageViewSet)
 router.register("v1/cache/payouts", PayoutViewSet)
 router.register("v1/cache/quarantines", QuarantineViewSet)
 router.register("v1/cache", PayoutMethodViewSet)

@@ -86,7 +86,7 @@ class BalanceViewSet(BillingResource):
         )
 
 
-class UsageViewSet(BillingResource):
+class BilledUsageViewSet(BillingResource):
     """What the organization used."""
 
     access = {"list": needs("billing", "read")}

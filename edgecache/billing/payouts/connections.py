@@ -11,7 +11,7 @@ from django.conf import settings
 from accounts.delivery.links import console_link
 from edgecache.billing.errors import PayoutMethodUnchecked, PayoutRefused
 from edgecache.billing.models import ConnectedAccount
-from edgecache.billing.payouts.providers import ProviderUnavailable, provider_of
+from edgecache.billing.payouts.providers import PayoutProviderUnavailable, provider_of
 
 
 @runtime_checkable
@@ -21,14 +21,14 @@ class Connecting(Protocol):
     def open_account(self, row: ConnectedAccount) -> str:
         """Return the id of a new account; the same one for the same row.
 
-        Raises ProviderUnavailable.
+        Raises PayoutProviderUnavailable.
         """
         ...
 
     def onboarding_url(self, account: str, *, done_url: str, again_url: str) -> str:
         """Return the page where the payee proves its identity; it works once, for minutes.
 
-        Raises ProviderUnavailable.
+        Raises PayoutProviderUnavailable.
         """
         ...
 
@@ -54,7 +54,7 @@ def connect(organization_id: int, kind: str, *, by: str) -> str:
             done_url=console_link("cache", payout_account="done"),
             again_url=console_link("cache", payout_account="again"),
         )
-    except ProviderUnavailable:
+    except PayoutProviderUnavailable:
         raise PayoutMethodUnchecked from None
 
 

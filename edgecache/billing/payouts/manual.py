@@ -10,7 +10,7 @@ from django.db import transaction
 from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.models import Payout
 from edgecache.billing.payouts import payouts, reconciliation
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
 from platform_site.lib.errors import FieldError, InvalidRequest
 
 MAX_ACCOUNT_CHARS: Final = 200
@@ -31,7 +31,7 @@ def settle(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> Payout:
         if payout.method.kind != payouts.BY_HAND and not is_recorded:
             raise PayoutRefused("Its provider reports what becomes of it.")
         is_held = payout.hold_reason not in {"", reconciliation.REASON}
-        if is_held and payout.state in payouts.OPEN and answer.outcome == Outcome.CONFIRMED:
+        if is_held and payout.state in payouts.OPEN and answer.outcome == PayoutOutcome.CONFIRMED:
             raise PayoutRefused("The payout is held: approve it first.")
         return payouts.settle_answer(payout_id, answer, now=now)
 
@@ -57,8 +57,8 @@ class Manual:
 
     def send(self, payout: Payout) -> ProviderAnswer:
         """Wait for staff."""
-        return ProviderAnswer(Outcome.SENT)
+        return ProviderAnswer(PayoutOutcome.SENT)
 
     def find(self, payout: Payout) -> ProviderAnswer:
         """Wait for staff: only they know."""
-        return ProviderAnswer(Outcome.SENT)
+        return ProviderAnswer(PayoutOutcome.SENT)

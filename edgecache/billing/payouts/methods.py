@@ -12,7 +12,7 @@ from accounts.organization.admins import notify_admins
 from edgecache.billing import ledger
 from edgecache.billing.errors import PayoutMethodNotFound, PayoutMethodUnchecked
 from edgecache.billing.models import AccountKind, PayoutMethod
-from edgecache.billing.payouts.providers import ProviderUnavailable, provider_of
+from edgecache.billing.payouts.providers import PayoutProviderUnavailable, provider_of
 
 
 def current(organization_id: int) -> PayoutMethod:
@@ -32,7 +32,7 @@ def replace(
     """
     try:
         checked = provider_of(kind).checked(details, organization_id)
-    except ProviderUnavailable as exc:
+    except PayoutProviderUnavailable as exc:
         raise PayoutMethodUnchecked from exc
     with transaction.atomic():
         # The second of two concurrent changes waits here, and replaces the first one's method.

@@ -23,7 +23,7 @@ from edgecache.billing.models import (
 )
 from edgecache.billing.money import UCR_PER_CENT, cents_of
 from edgecache.billing.payouts import methods
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, sender_of
+from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer, sender_of
 from platform_site.lib.jobs import job
 
 log = structlog.get_logger(__name__)
@@ -97,7 +97,7 @@ def record(organization_id: int, cents: int, *, reference: str, by: str, now: da
         if mine.filter(state__in=OPEN).exists():
             raise PayoutRefused("Another payout of it is open: reconcile that one first.")
         payout = _debit(methods.current(organization_id), cents, by=by)
-        answer = ProviderAnswer(Outcome.CONFIRMED, reference=reference)
+        answer = ProviderAnswer(PayoutOutcome.CONFIRMED, reference=reference)
         return settle_answer(payout.pk, answer, now=now)
 
 
@@ -121,7 +121,7 @@ def cancel(organization_id: int, payout_id: UUID, *, by: str, now: datetime) -> 
 def send(payout_id: UUID, *, now: datetime) -> Payout:
     """Send a payout, or ask for its state; safe to repeat at any point.
 
-    Raises ProviderUnavailable, so that the job runs again, and PayoutNotFound.
+    Raises PayoutProviderUnavailable, so that the job runs again, and PayoutNotFound.
     """
     with transaction.atomic():
         payout = locked(payout_id)
@@ -137,8 +137,8 @@ def send(payout_id: UUID, *, now: datetime) -> Payout:
         payout.attempts += 1
         payout.save(update_fields=["attempts"])
     # Committed before the provider is asked: a later attempt knows that it may have paid.
-    answer = ProviderAnswer(Outcome.UNKNOWN) if is_first else provider.find(payout)
-    if answer.outcome == Outcome.UNKNOWN:
+    answer = ProviderAnswer(PayoutOutcome.UNKNOWN) if is_first else provider.find(payout)
+    if answer.outcome == PayoutOutcome.UNKNOWN:
         answer = provider.send(payout)
     return settle_answer(payout_id, answer, now=now)
 
@@ -151,22 +151,22 @@ def settle_answer(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> 
     with transaction.atomic():
         payout = locked(payout_id)
         if payout.state not in OPEN:
-            if answer.outcome == Outcome.REFUSED and payout.state == Payout.State.CONFIRMED:
+            if answer.outcome == PayoutOutcome.REFUSED and payout.state == Payout.State.CONFIRMED:
                 # The provider took a payment back after it had confirmed it.
                 return _reverse(payout, answer.failure, actor="provider", now=now)
-            if answer.outcome == Outcome.CONFIRMED and payout.state == Payout.State.REVERSED:
+            if answer.outcome == PayoutOutcome.CONFIRMED and payout.state == Payout.State.REVERSED:
                 # Its amount is payable again, and was paid: staff has to settle this.
                 log.error("billing_payout_paid_after_reversal", payout=str(payout.pk))
             return payout
         before = payout.state
         payout.reference = answer.reference or payout.reference
         payout.changed_at = now
-        if answer.outcome == Outcome.REFUSED:
+        if answer.outcome == PayoutOutcome.REFUSED:
             return _reverse(payout, answer.failure, actor="provider", now=now)
-        if answer.outcome == Outcome.CONFIRMED:
+        if answer.outcome == PayoutOutcome.CONFIRMED:
             payout.state = Payout.State.CONFIRMED
             _move(Journal.Kind.PAYOUT_CONFIRMED, payout, AccountKind.SENT, AccountKind.CASH)
-        elif answer.outcome == Outcome.SENT:
+        elif answer.outcome == PayoutOutcome.SENT:
             payout.state = Payout.State.SENT
         payout.save()
         if payout.state != before:

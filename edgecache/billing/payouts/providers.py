@@ -12,7 +12,7 @@ from edgecache.billing.models import Payout
 from platform_site.lib.errors import InvalidRequest
 
 
-class Outcome(StrEnum):
+class PayoutOutcome(StrEnum):
     """What a provider says about a payout."""
 
     UNKNOWN = "unknown"
@@ -25,22 +25,22 @@ class Outcome(StrEnum):
 class ProviderAnswer:
     """reference: the provider's id of the payment. failure: a sentence, if it was refused."""
 
-    outcome: Outcome
+    outcome: PayoutOutcome
     reference: str = ""
     failure: str = ""
 
 
-class ProviderUnavailable(Exception):
+class PayoutProviderUnavailable(Exception):
     """The provider did not answer, or not in time: whether it paid is not known."""
 
 
-class Provider(Protocol):
+class PayoutProvider(Protocol):
     """A way to pay. Every call may be repeated with the same payout and pays at most once."""
 
     def checked(self, details: Mapping[str, Any], organization_id: int) -> dict[str, Any]:
         """Return the details of an organization's method as they are stored.
 
-        Raises InvalidRequest, and ProviderUnavailable if they could not be checked.
+        Raises InvalidRequest, and PayoutProviderUnavailable if they could not be checked.
         """
         ...
 
@@ -49,33 +49,37 @@ class Provider(Protocol):
         ...
 
     def send(self, payout: Payout) -> ProviderAnswer:
-        """Pay. Raises ProviderUnavailable; the payout is then looked up before it is sent again."""
+        """Pay.
+
+        Raises PayoutProviderUnavailable; the payout is then looked up before it is sent again.
+        """
         ...
 
     def find(self, payout: Payout) -> ProviderAnswer:
         """Return what the provider knows of a payout that may have been sent.
 
-        Raises ProviderUnavailable.
+        Raises PayoutProviderUnavailable.
         """
         ...
 
 
-def sender_of(kind: str) -> Provider:
+def sender_of(kind: str) -> PayoutProvider:
     """Return the way to pay of a payout that was debited.
 
-    Raises ProviderUnavailable for one that is not offered now: the payout waits; others go on.
+    Raises PayoutProviderUnavailable for one that is not offered now: the payout waits; others go
+    on.
     """
     try:
         return provider_of(kind)
     except InvalidRequest:
-        raise ProviderUnavailable from None
+        raise PayoutProviderUnavailable from None
 
 
-def provider_of(kind: str) -> Provider:
+def provider_of(kind: str) -> PayoutProvider:
     """Return a way to pay by its name. Raises InvalidRequest."""
     path = settings.PAYOUT_METHODS.get(kind)
     if path is None:
         known = ", ".join(sorted(settings.PAYOUT_METHODS))
         raise InvalidRequest(f"There is no payout method {kind!r}; there are: {known}.")
-    provider: Provider = import_string(path)()
+    provider: PayoutProvider = import_string(path)()
     return provider

@@ -17,9 +17,9 @@ from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.models import Payout, Progress
 from edgecache.billing.payouts import payouts
 from edgecache.billing.payouts.providers import (
-    Outcome,
+    PayoutOutcome,
+    PayoutProviderUnavailable,
     ProviderAnswer,
-    ProviderUnavailable,
     sender_of,
 )
 
@@ -54,10 +54,10 @@ def ask_providers(*, now: datetime) -> list[Payout]:
             continue
         try:
             answer = sender_of(payout.method.kind).find(payout)
-        except ProviderUnavailable:
+        except PayoutProviderUnavailable:
             continue
-        if answer.outcome == Outcome.UNKNOWN:
-            answer = ProviderAnswer(Outcome.REFUSED, failure=NOT_PAID)
+        if answer.outcome == PayoutOutcome.UNKNOWN:
+            answer = ProviderAnswer(PayoutOutcome.REFUSED, failure=NOT_PAID)
         with transaction.atomic():
             payouts.settle_answer(payout.pk, answer, now=now)
             Payout.objects.filter(pk=payout.pk).update(hold_reason="")

@@ -15,7 +15,11 @@ import structlog
 
 from edgecache.billing.models import ConnectedAccount, Payout
 from edgecache.billing.payouts.connections import account_of
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, ProviderUnavailable
+from edgecache.billing.payouts.providers import (
+    PayoutOutcome,
+    PayoutProviderUnavailable,
+    ProviderAnswer,
+)
 from edgecache.billing.stripe.account import UNKNOWN_ACCOUNT, StripeRefusal, calls, client
 from platform_site.lib.errors import FieldError, InvalidRequest
 
@@ -50,10 +54,10 @@ class StripeConnect:
                     {"idempotency_key": f"connect-{row.pk}"},
                 )
         except StripeRefusal:
-            raise ProviderUnavailable from None
+            raise PayoutProviderUnavailable from None
         account = str(getattr(made, "id", ""))
         if not ACCOUNT.fullmatch(account):
-            raise ProviderUnavailable
+            raise PayoutProviderUnavailable
         return account
 
     def onboarding_url(self, account: str, *, done_url: str, again_url: str) -> str:
@@ -69,10 +73,10 @@ class StripeConnect:
                     }
                 )
         except StripeRefusal:
-            raise ProviderUnavailable from None
+            raise PayoutProviderUnavailable from None
         url = str(getattr(link, "url", ""))
         if not url.startswith("https://"):
-            raise ProviderUnavailable
+            raise PayoutProviderUnavailable
         return url
 
     def checked(self, details: Mapping[str, Any], organization_id: int) -> dict[str, Any]:
@@ -115,7 +119,7 @@ class StripeConnect:
                 )
         except StripeRefusal as exc:
             failure = REFUSALS.get(exc.code, "Stripe refused the transfer.")
-            return ProviderAnswer(Outcome.REFUSED, failure=failure)
+            return ProviderAnswer(PayoutOutcome.REFUSED, failure=failure)
         return _answer([transfer], payout)
 
     def find(self, payout: Payout) -> ProviderAnswer:
@@ -127,25 +131,25 @@ class StripeConnect:
                 )
         except StripeRefusal:
             # A lookup that is refused says nothing about the payment.
-            raise ProviderUnavailable from None
+            raise PayoutProviderUnavailable from None
         return _answer(getattr(found, "data", [None]), payout)
 
 
 def _answer(transfers: Sequence[stripe.Transfer | None], payout: Payout) -> ProviderAnswer:
     """Return what a payout's transfers say.
 
-    Raises ProviderUnavailable for a transfer of another amount or account: staff must look.
+    Raises PayoutProviderUnavailable for a transfer of another amount or account: staff must look.
     """
     own = [one for one in transfers if one is not None and matches(one.to_dict(), payout)]
     if len(own) < len(transfers):
         log.error("billing_transfer_differs", payout=str(payout.pk))
-        raise ProviderUnavailable
+        raise PayoutProviderUnavailable
     standing = [transfer for transfer in own if not transfer.reversed]
     if standing:
-        return ProviderAnswer(Outcome.CONFIRMED, reference=standing[0].id)
+        return ProviderAnswer(PayoutOutcome.CONFIRMED, reference=standing[0].id)
     if own:
-        return ProviderAnswer(Outcome.REFUSED, reference=own[0].id, failure=REVERSED)
-    return ProviderAnswer(Outcome.UNKNOWN)
+        return ProviderAnswer(PayoutOutcome.REFUSED, reference=own[0].id, failure=REVERSED)
+    return ProviderAnswer(PayoutOutcome.UNKNOWN)
 
 
 def payout_of(transfer: Mapping[str, Any]) -> Payout | None:

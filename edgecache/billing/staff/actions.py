@@ -11,7 +11,7 @@ from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import Charge, Payout, UsageLine
 from edgecache.billing.money import credits_text
 from edgecache.billing.payouts import manual, payouts
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
 from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
 
 CENTS: Final = 100
@@ -40,13 +40,13 @@ def approve(confirmed: ConfirmedAction, payout: Payout) -> bool:
 def mark_paid(confirmed: ConfirmedAction, payout: Payout) -> bool:
     """Confirm a payout by hand that the bank has carried out. Raises PayoutRefused."""
     # The operator reads the reference; the audit event names the staff member.
-    answer = ProviderAnswer(Outcome.CONFIRMED, reference="by staff")
+    answer = ProviderAnswer(PayoutOutcome.CONFIRMED, reference="by staff")
     return _settle(confirmed, payout, answer, BillingTag.ADMIN_PAYOUT_CONFIRM)
 
 
 def mark_failed(confirmed: ConfirmedAction, payout: Payout) -> bool:
     """Return the amount of a payout by hand to its operator. Raises PayoutRefused."""
-    answer = ProviderAnswer(Outcome.REFUSED, failure=confirmed.reason)
+    answer = ProviderAnswer(PayoutOutcome.REFUSED, failure=confirmed.reason)
     return _settle(confirmed, payout, answer, BillingTag.ADMIN_PAYOUT_REVERSE)
 
 

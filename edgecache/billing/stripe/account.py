@@ -14,7 +14,7 @@ import structlog
 from django.conf import settings
 
 from edgecache.billing.conf import StripeSettings
-from edgecache.billing.payouts.providers import ProviderUnavailable
+from edgecache.billing.payouts.providers import PayoutProviderUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -49,8 +49,9 @@ def client() -> stripe.StripeClient:
 def calls() -> Iterator[None]:
     """Turn Stripe's errors into the two that callers distinguish; neither shows Stripe's text.
 
-    Raises StripeRefusal, and ProviderUnavailable if the request may have been carried out, should
-    be repeated, or was refused because of the platform's key, which is not the payee's fault.
+    Raises StripeRefusal, and PayoutProviderUnavailable if the request may have been carried out,
+    should be repeated, or was refused because of the platform's key, which is not the payee's
+    fault.
     """
     try:
         yield
@@ -69,7 +70,7 @@ def calls() -> Iterator[None]:
         # The cause holds Stripe's text, which would be logged with a job's failure.
         if is_refusal:
             raise StripeRefusal(code) from None
-        raise ProviderUnavailable from None
+        raise PayoutProviderUnavailable from None
 
 
 @lru_cache(maxsize=1)

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from edgecache.billing.errors import WebhookRefused
 from edgecache.billing.payouts import payouts
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
 from edgecache.billing.payouts.stripe_connect import REVERSED, payout_of
 from edgecache.billing.topups import topups
 from edgecache.billing.topups.providers import Payment
@@ -65,7 +65,7 @@ def _transfer_reversed(transfer: Facts) -> None:
     if not transfer["reversed"]:
         log.error("billing_transfer_partly_reversed", payout=str(payout.pk))
         return
-    answer = ProviderAnswer(Outcome.REFUSED, reference=transfer["id"], failure=REVERSED)
+    answer = ProviderAnswer(PayoutOutcome.REFUSED, reference=transfer["id"], failure=REVERSED)
     payouts.settle_answer(payout.pk, answer, now=timezone.now())
 
 

@@ -1,7 +1,7 @@
 """Top-ups paid on a page of Stripe's (https://docs.stripe.com/api/checkout/sessions)."""
 
 from edgecache.billing.models import TopUp
-from edgecache.billing.payouts.providers import ProviderUnavailable
+from edgecache.billing.payouts.providers import PayoutProviderUnavailable
 from edgecache.billing.stripe.account import StripeRefusal, calls, client
 from edgecache.billing.topups.providers import Checkout
 
@@ -10,7 +10,7 @@ def checkout(top_up: TopUp, *, paid_url: str, left_url: str) -> Checkout:
     """Open the page where a top-up is paid; the same one for the same top-up.
 
     paid_url, left_url: where it sends the browser afterwards. Neither proves a payment, which is
-    reported by webhook. Raises ProviderUnavailable.
+    reported by webhook. Raises PayoutProviderUnavailable.
     """
     try:
         with calls():
@@ -41,8 +41,8 @@ def checkout(top_up: TopUp, *, paid_url: str, left_url: str) -> Checkout:
             )
     except StripeRefusal:
         # The platform's own request: the caller cannot act on a refusal.
-        raise ProviderUnavailable from None
+        raise PayoutProviderUnavailable from None
     name, url = getattr(session, "id", ""), getattr(session, "url", None) or ""
     if not name or not url.startswith("https://"):
-        raise ProviderUnavailable
+        raise PayoutProviderUnavailable
     return Checkout(name, url)

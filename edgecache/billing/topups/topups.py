@@ -19,7 +19,7 @@ from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.errors import PaymentProviderUnavailable, TopUpsTooOften
 from edgecache.billing.models import AccountKind, Journal, PaymentReversal, TopUp
 from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.payouts.providers import ProviderUnavailable
+from edgecache.billing.payouts.providers import PayoutProviderUnavailable
 from edgecache.billing.topups.providers import Payment, provider
 from platform_site.lib.errors import InvalidRequest
 
@@ -71,7 +71,7 @@ def request(organization_id: int, amount_cents: int, *, by: str, now: datetime) 
             paid_url=console_link("usage", top_up="paid"),
             left_url=console_link("usage", top_up="left"),
         )
-    except ProviderUnavailable:
+    except PayoutProviderUnavailable:
         raise PaymentProviderUnavailable from None
     TopUp.objects.filter(pk=top_up.pk).update(session=page.session)
     return OpenedTopUp(top_up, page.url)

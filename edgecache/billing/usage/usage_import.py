@@ -43,17 +43,17 @@ Source = Callable[..., list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class ImportResult:
+class UsageImportResult:
     """The result of one run. lines: new ones; rejected: kept aside with their reason."""
 
     lines: int = 0
     rejected: int = 0
 
-    def __add__(self, other: "ImportResult") -> "ImportResult":
-        return ImportResult(self.lines + other.lines, self.rejected + other.rejected)
+    def __add__(self, other: "UsageImportResult") -> "UsageImportResult":
+        return UsageImportResult(self.lines + other.lines, self.rejected + other.rejected)
 
 
-def import_usage(*, now: datetime, is_complete: bool = False) -> ImportResult:
+def import_usage(*, now: datetime, is_complete: bool = False) -> UsageImportResult:
     """Import all new lines of the brain, and usage of SQL.
 
     is_complete: include all usage of the running hour; otherwise small amounts become one line when
@@ -71,7 +71,7 @@ def import_usage(*, now: datetime, is_complete: bool = False) -> ImportResult:
             return done
 
 
-def import_other(*, now: datetime, is_complete: bool) -> ImportResult:
+def import_other(*, now: datetime, is_complete: bool) -> UsageImportResult:
     """Import what other apps counted (settings.USAGE_SOURCES), such as SQL.
 
     They forget it in the same transaction.
@@ -85,7 +85,7 @@ def import_other(*, now: datetime, is_complete: bool) -> ImportResult:
             for row in source(now=now, is_complete=is_complete):
                 lines += _other_lines(row)
         UsageLine.objects.bulk_create(lines)
-    return ImportResult(lines=len(lines))
+    return UsageImportResult(lines=len(lines))
 
 
 def store(page: Mapping[str, Any], *, now: datetime) -> tuple[int, int]:
@@ -182,12 +182,12 @@ def _begins_with(page: Mapping[str, Any], position: int) -> bool:
     )
 
 
-def _import_page(position: int, page: Mapping[str, Any], *, now: datetime) -> ImportResult:
+def _import_page(position: int, page: Mapping[str, Any], *, now: datetime) -> UsageImportResult:
     with transaction.atomic():
         progress = Progress.lock("import")
         if progress.position != position:
-            return ImportResult()
-        imported = ImportResult(*store(page, now=now))
+            return UsageImportResult()
+        imported = UsageImportResult(*store(page, now=now))
         Progress.objects.filter(pk="import").update(position=int(page["next"]), updated_at=now)
         return imported
 

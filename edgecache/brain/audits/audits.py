@@ -14,20 +14,20 @@ import structlog
 from edgecache.brain.audits import records
 from edgecache.brain.audits.node_checks import (
     FORWARDED,
+    CheckOutcome,
     CheckRoute,
     CheckTarget,
     NodeChecker,
-    Outcome,
     span_of,
 )
 from edgecache.brain.audits.settings import AuditSettings
 from edgecache.brain.background import PeriodicTask
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.nodes.health import Health, is_too_much
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.http.outgoing import RequestFailed
 
 log = structlog.get_logger(__name__)
@@ -48,9 +48,9 @@ class Audits(PeriodicTask):
 
     def __init__(
         self,
-        database: Database,
+        database: BrainDatabase,
         directory: Directory,
-        nodes: Nodes,
+        nodes: KnownNodes,
         checker: NodeChecker,
         settings: AuditSettings,
     ) -> None:
@@ -85,7 +85,7 @@ class Audits(PeriodicTask):
         for node_id in await records.take_rechecks(self._database):
             await self.recheck(node_id)
 
-    async def check(self, node_id: UUID) -> Outcome | None:
+    async def check(self, node_id: UUID) -> CheckOutcome | None:
         """Check a node once; None if it is not used now, or holds nothing.
 
         Wrong bytes cost the copy; too many of them the node. Raises DatabaseUnavailable.
@@ -111,7 +111,9 @@ class Audits(PeriodicTask):
         ]
         log.warning("node_rechecked", node_id=str(node_id), outcomes=[str(one) for one in found])
 
-    async def _check(self, row: NodeRow, route: CheckRoute, *, is_recheck: bool) -> Outcome | None:
+    async def _check(
+        self, row: NodeRow, route: CheckRoute, *, is_recheck: bool
+    ) -> CheckOutcome | None:
         target = await self._target(row)
         if target is None:
             return None
@@ -134,18 +136,20 @@ class Audits(PeriodicTask):
         return CheckTarget(
             node_id=row.id,
             address=self._nodes.address_of(row),
-            tenant=Tenant(drawn.organization_id, drawn.environment_pk),
+            tenant=EnvironmentKey(drawn.organization_id, drawn.environment_pk),
             bucket_id=drawn.bucket_id,
             manifest=manifest,
             span=span_of(manifest),
         )
 
-    async def _follow(self, target: CheckTarget, outcome: Outcome, *, is_recheck: bool) -> None:
+    async def _follow(
+        self, target: CheckTarget, outcome: CheckOutcome, *, is_recheck: bool
+    ) -> None:
         """Have a copy replaced that is wrong or gone, and judge the node."""
         node_id, sha256 = target.node_id, target.manifest.sha256
-        if outcome is Outcome.MISSING:
+        if outcome is CheckOutcome.MISSING:
             self._nodes.suspect_copy(node_id, sha256)
-        if outcome is not Outcome.WRONG:
+        if outcome is not CheckOutcome.WRONG:
             return
         log.error("node_failed_look", node_id=str(node_id), sha256=sha256.hex())
         self._nodes.suspect_copy(node_id, sha256)

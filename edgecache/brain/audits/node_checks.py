@@ -18,12 +18,12 @@ from uuid import UUID
 
 from edgecache.brain.audits.settings import Vantage
 from edgecache.brain.blocks import Blocks
-from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey, Span
 from edgecache.brain.nodes.client import CONNECT_TIMEOUT_S, STALL_S, BlobPart, WorkerClient
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.brain.s3.objects.redirects import client_prefix
-from edgecache.brain.values import Manifest
-from edgecache.http.client import Address, HttpClient
+from edgecache.brain.values import BlobManifest
+from edgecache.http.client import HttpClient, ServerAddress
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind
@@ -52,7 +52,7 @@ class Path(StrEnum):
     FORWARDED = "forwarded"
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """The result: the bytes, other bytes, a 404, or no usable response."""
 
     RIGHT = "right"
@@ -76,10 +76,10 @@ class CheckTarget:
     """What a check reads: part of a blob that a node should hold, and its owner."""
 
     node_id: UUID
-    address: Address
-    tenant: Tenant
+    address: ServerAddress
+    tenant: EnvironmentKey
     bucket_id: int
-    manifest: Manifest
+    manifest: BlobManifest
     span: Span
 
     @property
@@ -112,7 +112,7 @@ class CheckRequest:
     ticket: str
 
 
-def span_of(manifest: Manifest) -> Span:
+def span_of(manifest: BlobManifest) -> Span:
     """Return what a check reads: all of a blob, or some blocks of a large one at random."""
     if manifest.size <= MAX_CHECK_BYTES:
         return Span(0, manifest.size)
@@ -170,20 +170,20 @@ class NodeChecker:
         )
         return CheckRequest(self._tickets.verify(ticket).id, route, target, ticket)
 
-    async def check(self, request: CheckRequest) -> Outcome:
+    async def check(self, request: CheckRequest) -> CheckOutcome:
         """Read, and compare."""
         target = request.target
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 body = await self._read(request)
         except TimeoutError:
-            return Outcome.UNANSWERED
+            return CheckOutcome.UNANSWERED
         except RequestFailed as failure:
             if failure.status == NOT_FOUND:
-                return Outcome.MISSING
+                return CheckOutcome.MISSING
             is_altered = failure.status in SUCCESSES and failure.reason in ALTERED
-            return Outcome.WRONG if is_altered else Outcome.UNANSWERED
-        return Outcome.RIGHT if target.has(body) else Outcome.WRONG
+            return CheckOutcome.WRONG if is_altered else CheckOutcome.UNANSWERED
+        return CheckOutcome.RIGHT if target.has(body) else CheckOutcome.WRONG
 
     async def _read(self, request: CheckRequest) -> bytes:
         target = request.target
@@ -220,7 +220,7 @@ def _client_head(target: CheckTarget, ticket: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\n{template.format(host=host, range=fields)}\r\n".encode("ascii")
 
 
-async def _seen_by(address: Address) -> str:
+async def _seen_by(address: ServerAddress) -> str:
     """Return the address of this machine that a node sees. Raises RequestFailed."""
     parts = urlsplit(address.endpoint)
     try:

@@ -3,8 +3,8 @@
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from edgecache.brain.audits.node_checks import CheckRequest, Outcome
-from edgecache.brain.database import Database
+from edgecache.brain.audits.node_checks import CheckOutcome, CheckRequest
+from edgecache.brain.database import BrainDatabase
 
 KEPT_DAYS: Final = 90
 # Fewer checks are planned than the limit allows: their times are random, and the limit should
@@ -101,7 +101,7 @@ FORGET: Final[LiteralString] = (
 )
 
 
-async def take_due(database: Database, *, looks: int, limit_bytes: int) -> list[UUID]:
+async def take_due(database: BrainDatabase, *, looks: int, limit_bytes: int) -> list[UUID]:
     """Return the nodes to check now, each to one brain only. looks: maximum checks in a day."""
     mean_s = DAY_S / (looks * PLANNED_SHARE)
     await database.run(PLAN_NEW, [mean_s])
@@ -109,12 +109,12 @@ async def take_due(database: Database, *, looks: int, limit_bytes: int) -> list[
     return [row.node_id for row in rows]
 
 
-async def take_rechecks(database: Database) -> list[UUID]:
+async def take_rechecks(database: BrainDatabase) -> list[UUID]:
     """Return the nodes in quarantine that were not checked three times yet."""
     return [row.node_id for row in await database.all(TAKE_RECHECKS, [RECHECKS])]
 
 
-async def draw(database: Database, node_id: UUID, operator: int | None, at: bytes) -> Any:
+async def draw(database: BrainDatabase, node_id: UUID, operator: int | None, at: bytes) -> Any:
     """Return a blob that a node holds, and a bucket that names it, or None.
 
     at: a random hash.
@@ -123,7 +123,7 @@ async def draw(database: Database, node_id: UUID, operator: int | None, at: byte
     return await database.one(DRAW, values)
 
 
-async def begin(database: Database, request: CheckRequest, *, is_recheck: bool) -> None:
+async def begin(database: BrainDatabase, request: CheckRequest, *, is_recheck: bool) -> None:
     """Record a check before it is made: its receipt may come even if this brain is killed."""
     target, route = request.target, request.route
     values = (
@@ -138,23 +138,23 @@ async def begin(database: Database, request: CheckRequest, *, is_recheck: bool) 
     await database.run(BEGIN, values)
 
 
-async def end(database: Database, look_id: UUID, outcome: Outcome) -> None:
+async def end(database: BrainDatabase, look_id: UUID, outcome: CheckOutcome) -> None:
     """Record what was found."""
     await database.run(END, [str(outcome), look_id])
 
 
-async def judge(database: Database, node_id: UUID) -> tuple[int, int]:
+async def judge(database: BrainDatabase, node_id: UUID) -> tuple[int, int]:
     """Return the number of wrong blobs, and of checks, among a node's latest checks."""
     row = await database.one(JUDGE, [node_id, LATEST])
     return (row.bad, row.looked) if row else (0, 0)
 
 
-async def failed_ways(database: Database, node_id: UUID) -> set[tuple[str, str]]:
+async def failed_ways(database: BrainDatabase, node_id: UUID) -> set[tuple[str, str]]:
     """Return the paths and addresses over which wrong bytes recently arrived."""
     return {(row.path, row.vantage) for row in await database.all(FAILED_WAYS, [node_id])}
 
 
-async def summary(database: Database, node_id: UUID) -> dict[str, Any]:
+async def summary(database: BrainDatabase, node_id: UUID) -> dict[str, Any]:
     """Return the operator's view of its node: numbers by day, and each wrong blob.
 
     It has neither the minute nor the address of a check, which would reveal later ones.
@@ -164,6 +164,6 @@ async def summary(database: Database, node_id: UUID) -> dict[str, Any]:
     return {"days": days, "failures": failures}
 
 
-async def forget(database: Database) -> None:
+async def forget(database: BrainDatabase) -> None:
     """Delete old checks."""
     await database.run(FORGET, [KEPT_DAYS])

@@ -19,7 +19,7 @@ from edgecache.brain.cdn import cache_status, caching_rules, conditional_request
 from edgecache.brain.cdn.cache_keys import KeyPolicy
 from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
 from edgecache.brain.cdn.lookup import Lookup, LookupResult, NotCached
-from edgecache.brain.cdn.parts import CdnParts
+from edgecache.brain.cdn.parts import CdnDependencies
 from edgecache.brain.cdn.requests import CdnRequest
 from edgecache.brain.cdn.urls import CacheUrl, target_of
 from edgecache.brain.delivery.delivery import WorkerSource
@@ -42,7 +42,7 @@ from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.exchange import BODYLESS, BodyTimeout, ClientGone, Exchange
 from edgecache.http.response_head import HeaderPairs, http_date
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +53,7 @@ MALFORMED: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 class CdnApi:
-    def __init__(self, parts: CdnParts) -> None:
+    def __init__(self, parts: CdnDependencies) -> None:
         self._parts = parts
         self._lookup = Lookup(parts.objects, parts.directory)
         self._forwarding = Forwarding(parts)
@@ -64,7 +64,7 @@ class CdnApi:
         await self._forwarding.stop()
 
     async def __call__(
-        self, scope: Scope, exchange: Exchange, bucket_id: int | None = None
+        self, scope: HttpScope, exchange: Exchange, bucket_id: int | None = None
     ) -> None:
         """Serve one request; errors are sent as short texts.
 
@@ -83,7 +83,7 @@ class CdnApi:
             else:
                 _send_error(exchange, status)
 
-    async def _serve(self, scope: Scope, exchange: Exchange, bucket_id: int | None) -> None:
+    async def _serve(self, scope: HttpScope, exchange: Exchange, bucket_id: int | None) -> None:
         if scope.method not in METHODS and scope.method not in caching_rules.UNSAFE:
             raise OriginReadOnly
         cache_url = await self._cache_url(scope, bucket_id)
@@ -97,7 +97,7 @@ class CdnApi:
         finally:
             self._parts.running.give_back(share_key)
 
-    async def _answer(self, scope: Scope, exchange: Exchange, cache_url: CacheUrl) -> None:
+    async def _answer(self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl) -> None:
         if scope.method in caching_rules.UNSAFE:
             await self._forwarding.forward(scope, exchange, cache_url)
             return
@@ -112,7 +112,7 @@ class CdnApi:
             result = await self._lookup.fetch(request, above=result.version.generation)
             await self._deliver(scope, exchange, request, result)
 
-    async def _cache_url(self, scope: Scope, bucket_id: int | None) -> CacheUrl:
+    async def _cache_url(self, scope: HttpScope, bucket_id: int | None) -> CacheUrl:
         directory = self._parts.directory
         bucket: BucketInfo | None
         if bucket_id is None:
@@ -134,7 +134,7 @@ class CdnApi:
         driver = driver if isinstance(driver, HttpDriver) else None
         return CacheUrl(bucket, target_of(key, path, scope.query_string), prefix, driver)
 
-    async def _request(self, scope: Scope, cache_url: CacheUrl) -> CdnRequest:
+    async def _request(self, scope: HttpScope, cache_url: CacheUrl) -> CdnRequest:
         fields = caching_rules.fields_of(scope.headers.items())
         control = caching_rules.directives([fields.get("cache-control", "")])
         return CdnRequest(
@@ -148,7 +148,7 @@ class CdnApi:
         )
 
     async def _deliver(
-        self, scope: Scope, exchange: Exchange, request: CdnRequest, result: LookupResult
+        self, scope: HttpScope, exchange: Exchange, request: CdnRequest, result: LookupResult
     ) -> None:
         headers = self._headers(request.cache_url, result)
         if result.opened is None:
@@ -190,7 +190,7 @@ class CdnApi:
         self,
         exchange: Exchange,
         bucket: BucketInfo,
-        selected: conditional_requests.Selection,
+        selected: conditional_requests.ResponseSelection,
         opened: OpenObject,
     ) -> None:
         headers, span = selected.headers, None
@@ -213,7 +213,7 @@ class CdnApi:
         await self._parts.streamer.pass_through(request.bucket, exchange, head, body())
 
     async def _sources(
-        self, scope: Scope, bucket: BucketInfo, version: ObjectVersion
+        self, scope: HttpScope, bucket: BucketInfo, version: ObjectVersion
     ) -> tuple[WorkerSource, ...]:
         parts = self._parts
         offload = parts.streamer.offload

@@ -25,18 +25,22 @@ class ConditionFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ResponseSelection:
     status: int
     span: Span
     headers: HeaderPairs
 
 
-def whole(version: ObjectVersion, headers: HeaderPairs, status: int = HTTPStatus.OK) -> Selection:
+def whole(
+    version: ObjectVersion, headers: HeaderPairs, status: int = HTTPStatus.OK
+) -> ResponseSelection:
     """Return all of a response. Conditions and ranges apply to a 200 only (RFC 9110 §13.2.1)."""
-    return Selection(status, Span(0, max(0, version.size)), headers)
+    return ResponseSelection(status, Span(0, max(0, version.size)), headers)
 
 
-def select(version: ObjectVersion, headers: HeaderPairs, request: Mapping[str, str]) -> Selection:
+def select(
+    version: ObjectVersion, headers: HeaderPairs, request: Mapping[str, str]
+) -> ResponseSelection:
     """Apply a request's conditions and range.
 
     headers: of the complete response, lower-case names. Raises ConditionFailed (412, 416).
@@ -47,7 +51,7 @@ def select(version: ObjectVersion, headers: HeaderPairs, request: Mapping[str, s
     _check_match(request, etag, modified)
     if _is_current(request, etag, modified):
         remaining = [pair for pair in headers if pair[0] != "content-type"]
-        return Selection(HTTPStatus.NOT_MODIFIED, Span(0, 0), remaining)
+        return ResponseSelection(HTTPStatus.NOT_MODIFIED, Span(0, 0), remaining)
     text = request.get("range", "")
     if not text or version.size < 0 or not _range_holds(request, etag, modified):
         return whole(version, headers)
@@ -59,7 +63,9 @@ def select(version: ObjectVersion, headers: HeaderPairs, request: Mapping[str, s
         return whole(version, headers)
     start, length = span
     content_range = ("content-range", f"bytes {start}-{start + length - 1}/{version.size}")
-    return Selection(HTTPStatus.PARTIAL_CONTENT, Span(start, length), [*headers, content_range])
+    return ResponseSelection(
+        HTTPStatus.PARTIAL_CONTENT, Span(start, length), [*headers, content_range]
+    )
 
 
 def _check_match(request: Mapping[str, str], etag: str, modified: datetime | None) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from edgecache.brain.cdn import cache_status, caching_rules
-from edgecache.brain.cdn.parts import CdnParts
+from edgecache.brain.cdn.parts import CdnDependencies
 from edgecache.brain.cdn.urls import CacheUrl
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginReadOnly, Overloaded
@@ -26,7 +26,7 @@ from edgecache.brain.values import StagedFile, check_url_key
 from edgecache.http.exchange import BODYLESS, Exchange
 from edgecache.http.headers import Headers
 from edgecache.http.response_head import HeaderPairs
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.http.server.limits import NEVER
 from edgecache.runtime.futures import retrieve
 from edgecache.runtime.shares import Shares
@@ -103,12 +103,12 @@ class ForwardTarget:
 class Forwarding:
     """Forwards unsafe requests; they run to their end when their clients disconnect."""
 
-    def __init__(self, parts: CdnParts) -> None:
+    def __init__(self, parts: CdnDependencies) -> None:
         self._parts = parts
         self._running: dict[asyncio.Task[Any], RunningForward] = {}
         self._shares = Shares(FORWARDS, refusal=Overloaded, spare=SPARE)
 
-    async def forward(self, scope: Scope, exchange: Exchange, cache_url: CacheUrl) -> None:
+    async def forward(self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl) -> None:
         """Forward a request to the origin, and the origin's response to the client.
 
         Raises OriginReadOnly, ForwardingRefused (413, 508), KeyRefused, OriginError's kinds,
@@ -157,7 +157,9 @@ class Forwarding:
         slowest.began = NEVER
         slowest.exchange.expire()
 
-    async def _forward(self, scope: Scope, running: RunningForward, target: ForwardTarget) -> None:
+    async def _forward(
+        self, scope: HttpScope, running: RunningForward, target: ForwardTarget
+    ) -> None:
         running.began = asyncio.get_running_loop().time()
         staged = await self._parts.staging.take(_limited(running.exchange))
         running.began = NEVER
@@ -172,7 +174,7 @@ class Forwarding:
             await self._parts.staging.discard(staged)
 
     async def _send(
-        self, target: ForwardTarget, scope: Scope, staged: StagedFile, stack: AsyncExitStack
+        self, target: ForwardTarget, scope: HttpScope, staged: StagedFile, stack: AsyncExitStack
     ) -> Reply:
         """Return the origin's response, once every brain has forgotten what it invalidates."""
         size = staged.manifest.size
@@ -216,7 +218,7 @@ class Forwarding:
         retrieve(task)
 
 
-def _check_length(scope: Scope) -> None:
+def _check_length(scope: HttpScope) -> None:
     """Refuse a body that is too large before the client is asked to send it (Expect)."""
     length = scope.headers.get("content-length")
     if length.isdecimal() and int(length) > BODY_LIMIT_BYTES:

@@ -22,14 +22,14 @@ class Span(NamedTuple):
     length: int
 
 
-class Tenant(NamedTuple):
+class EnvironmentKey(NamedTuple):
     """The environment that tickets, usage and limits belong to."""
 
     organization_id: int
     environment_pk: int
 
 
-class Delivery(NamedTuple):
+class DeliveryPlan(NamedTuple):
     """Respond with these bytes of this blob, from the first source that sends them correctly.
 
     sources: nearest first. A source that fails is reported to the nodes' health and the next one is
@@ -39,7 +39,7 @@ class Delivery(NamedTuple):
     unsigned; None where it is not known.
     """
 
-    tenant: Tenant
+    tenant: EnvironmentKey
     bucket_id: int
     sha256: bytes
     size: int

@@ -8,7 +8,7 @@ import structlog
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.runtime.threads import Busy, FairThreads
+from edgecache.runtime.threads import FairThreads, QueueShareExhausted
 from edgecache.runtime.verified_files import (
     MAX_FILES,
     FileState,
@@ -67,7 +67,7 @@ class LocalFiles:
         work = partial(self._verified.verify_path, sha256, path)
         try:
             found = await self._threads.run(SHARE_KEY.get()[:1], work)
-        except (Busy, OSError):
+        except (QueueShareExhausted, OSError):
             # It begins again when the file is read again.
             self._begun.discard(state)
             return

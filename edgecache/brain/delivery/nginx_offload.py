@@ -17,11 +17,11 @@ from typing import Final
 from urllib.parse import quote, unquote
 from uuid import UUID
 
-from edgecache.brain.delivery.delivery import Delivery, WorkerSource
+from edgecache.brain.delivery.delivery import DeliveryPlan, WorkerSource
 from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.identity_memo import Memo
 from edgecache.http.addresses import FORWARDED_FOR, IpNetwork, client_behind
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.protocol.names import OBJECTS, object_file
 
 TOKEN_HEADER: Final = "x-zonal-gateway"  # noqa: S105 - a header's name
@@ -101,17 +101,17 @@ class NginxOffload:
         self._trusted_edges = trusted_edges
         self._tokens = [token_of(secret).encode() for secret in secrets]
 
-    def is_used(self, scope: Scope) -> bool:
+    def is_used(self, scope: HttpScope) -> bool:
         """True if the request came through an nginx that knows the token."""
         token = scope.headers.get(TOKEN_HEADER).encode("latin-1")
         return bool(token) and any(hmac.compare_digest(token, each) for each in self._tokens)
 
-    def client_of(self, scope: Scope) -> str:
+    def client_of(self, scope: HttpScope) -> str:
         """Return the client's address, behind an nginx with the token and trusted edges."""
         forwarded = scope.headers.get_all(FORWARDED_FOR) if self._trusted_edges else ()
         return client_behind(self.peer_of(scope), forwarded, self._trusted_edges)
 
-    def peer_of(self, scope: Scope) -> str:
+    def peer_of(self, scope: HttpScope) -> str:
         """Return the address that the last connection from outside came from: an edge's, perhaps.
 
         It is the peer's, or the one that an nginx with the token reports.
@@ -120,14 +120,14 @@ class NginxOffload:
             return scope.headers.get(CLIENT_HEADER) or scope.client_address
         return scope.client_address
 
-    def stores(self, scope: Scope) -> str:
+    def stores(self, scope: HttpScope) -> str:
         """Return the stores that nginx may send this response from, as it lists them."""
         stores = scope.headers.get(STORES_HEADER)
         if not stores or not self.is_used(scope) or not JUDGED_BY_NGINX.isdisjoint(scope.headers):
             return ""
         return stores
 
-    def source(self, delivery: Delivery, scope: Scope) -> WorkerSource | None:
+    def source(self, delivery: DeliveryPlan, scope: HttpScope) -> WorkerSource | None:
         """Return the worker whose file nginx may send for a delivery, or None."""
         stores = self.stores(scope)
         if not stores or delivery.is_verified or delivery.status != 200 or not delivery.is_whole:
@@ -144,7 +144,7 @@ class NginxOffload:
         return None
 
 
-def headers_for_file(delivery: Delivery, source: WorkerSource) -> list[tuple[str, str]]:
+def headers_for_file(delivery: DeliveryPlan, source: WorkerSource) -> list[tuple[str, str]]:
     """Return the headers that make nginx send the file of a worker."""
     uri = f"{STORE_PATH}/{_store_name(source.node_id)}/{object_file(delivery.sha256)}"
     return [*delivery.headers, ("x-accel-redirect", uri)]

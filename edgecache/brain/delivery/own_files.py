@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from edgecache.brain.delivery.delivery import Delivery
+from edgecache.brain.delivery.delivery import DeliveryPlan
 from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.http.files import FileBody
 from edgecache.runtime.hot_cache import OBJECT_LIMIT_BYTES
 from edgecache.runtime.threads import FairThreads
@@ -31,7 +31,7 @@ _Opened = tuple[str, int, FileState]
 
 
 class OwnFiles:
-    def __init__(self, staging: Staging, files: LocalFiles) -> None:
+    def __init__(self, staging: DataDirectory, files: LocalFiles) -> None:
         self._staging = staging
         self._files = files
         self._threads = FairThreads(SENDING_THREADS, "brain-sending")
@@ -41,7 +41,7 @@ class OwnFiles:
         """True if these bytes were recently sent from a file."""
         return sha256 in self._sent
 
-    async def open(self, delivery: Delivery) -> FileBody | None:
+    async def open(self, delivery: DeliveryPlan) -> FileBody | None:
         """Return the bytes of a delivery, None if they are few or no verified file has them.
 
         A file that is not verified yet is verified in the background.

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from edgecache.brain.delivery.delivery import Delivery, Span, WorkerSource
+from edgecache.brain.delivery.delivery import DeliveryPlan, Span, WorkerSource
 from edgecache.brain.directory.directory import Directory
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.values import BucketInfo, ObjectVersion
 
 
 async def sources_of(
-    directory: Directory, nodes: Nodes, bucket: BucketInfo, version: ObjectVersion, region: str
+    directory: Directory, nodes: KnownNodes, bucket: BucketInfo, version: ObjectVersion, region: str
 ) -> tuple[WorkerSource, ...]:
     """Return the workers that hold a version, nearest to the region first.
 
@@ -36,9 +36,9 @@ def delivery_of(
     headers: Sequence[tuple[str, str]],
     sources: tuple[WorkerSource, ...],
     is_hit: bool,
-) -> Delivery:
+) -> DeliveryPlan:
     """Return the delivery of a span of a version."""
-    return Delivery(
+    return DeliveryPlan(
         tenant=bucket.tenant,
         bucket_id=bucket.id,
         sha256=version.sha256,

@@ -9,11 +9,11 @@ the object's are not cached.
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from edgecache.brain.delivery.delivery import Delivery, WorkerSource
+from edgecache.brain.delivery.delivery import DeliveryPlan, WorkerSource
 from edgecache.brain.delivery.streaming import Fallback
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.fetch.object_cache import ObjectCache
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.runtime.fair_cache import FairCache
 
@@ -41,7 +41,7 @@ class CachedPlan:
 
     bucket: BucketInfo
     version: ObjectVersion
-    delivery: Delivery
+    delivery: DeliveryPlan
     fallback: Fallback
     region: str
     holders: tuple[Any, ...]
@@ -52,7 +52,7 @@ class CachedPlan:
 class ResponseCache:
     """The decisions of one brain, in fair parts for their organizations."""
 
-    def __init__(self, directory: Directory, nodes: Nodes, objects: ObjectCache) -> None:
+    def __init__(self, directory: Directory, nodes: KnownNodes, objects: ObjectCache) -> None:
         self._directory = directory
         self._coherence = directory.coherence
         self._nodes = nodes
@@ -81,7 +81,7 @@ class ResponseCache:
         key: ResponseKey,
         bucket: BucketInfo,
         version: ObjectVersion,
-        delivery: Delivery,
+        delivery: DeliveryPlan,
         fallback: Fallback,
         *,
         region: str,

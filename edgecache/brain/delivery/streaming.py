@@ -15,7 +15,7 @@ from uuid import UUID
 from awscrt import checksums as crt
 
 from edgecache.brain.blocks import BLOCK_BYTES, BlockCheck, Blocks
-from edgecache.brain.delivery.delivery import Delivery, Span
+from edgecache.brain.delivery.delivery import DeliveryPlan, Span
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.delivery.nginx_offload import NginxOffload, headers_for_file
 from edgecache.brain.delivery.own_files import OwnFiles
@@ -41,7 +41,7 @@ Fallback = Callable[[Span], AsyncIterator[bytes]]
 class _Response:
     """The client's side of a delivery. The head is sent with the first byte, when one has come."""
 
-    def __init__(self, delivery: Delivery, exchange: Exchange) -> None:
+    def __init__(self, delivery: DeliveryPlan, exchange: Exchange) -> None:
         self.node_id: UUID | None = None
         self.first_byte_s = 0.0
         self.sent_bytes = 0
@@ -78,7 +78,7 @@ class Streamer:
         offload: NginxOffload,
         own_files: OwnFiles,
         *,
-        on_read: Callable[[Delivery], None],
+        on_read: Callable[[DeliveryPlan], None],
     ) -> None:
         """on_read: called with each delivery of bytes, however they are sent."""
         self.offload = offload
@@ -90,7 +90,7 @@ class Streamer:
         self._on_read = on_read
         self._spot_checks = SpotChecks()
 
-    async def deliver(self, delivery: Delivery, exchange: Exchange, fallback: Fallback) -> bool:
+    async def deliver(self, delivery: DeliveryPlan, exchange: Exchange, fallback: Fallback) -> bool:
         """Respond to a request. True if it needed no worker and no origin.
 
         fallback: used when no worker sends the bytes. Raises BrainError where nothing was sent yet,
@@ -121,7 +121,7 @@ class Streamer:
                 self._record(delivery, response.node_id, exchange, seconds)
         return False
 
-    def is_available_locally(self, delivery: Delivery, exchange: Exchange) -> bool:
+    def is_available_locally(self, delivery: DeliveryPlan, exchange: Exchange) -> bool:
         """True if the bytes are in memory, or in a file that nginx or the kernel may send."""
         if delivery.sha256 in self.hot or self._own_files.has_sent(delivery.sha256):
             return True
@@ -153,7 +153,7 @@ class Streamer:
                 seconds=first_byte_s,
             )
 
-    async def check_for(self, delivery: Delivery) -> BlockChecks:
+    async def check_for(self, delivery: DeliveryPlan) -> BlockChecks:
         """Return how a delivery's blocks are checked.
 
         With SHA-256 if a node does not belong to the platform, otherwise with a CRC, which finds
@@ -171,12 +171,12 @@ class Streamer:
         matches = blocks.has_crc32c if is_trusted else blocks.has_sha256
         return BlockChecks(matches, blocks.block_bytes, span, size)
 
-    def _must_ask_worker(self, delivery: Delivery) -> bool:
+    def _must_ask_worker(self, delivery: DeliveryPlan) -> bool:
         # The operators of foreign nodes are paid for reads from them.
         is_foreign = self._worker_reads.is_foreign(delivery)
         return is_foreign or self._spot_checks.is_due(delivery.sha256)
 
-    def _offloaded(self, delivery: Delivery, exchange: Exchange) -> bool:
+    def _offloaded(self, delivery: DeliveryPlan, exchange: Exchange) -> bool:
         source = self.offload.source(delivery, exchange.scope)
         if source is None:
             return False
@@ -187,7 +187,7 @@ class Streamer:
         self._record(delivery, source.node_id, exchange, seconds, sent_bytes=sent_bytes)
         return True
 
-    def _sent_from_memory(self, delivery: Delivery, exchange: Exchange) -> bool:
+    def _sent_from_memory(self, delivery: DeliveryPlan, exchange: Exchange) -> bool:
         blob = self.hot.get(delivery.sha256)
         if blob is None:
             return False
@@ -198,7 +198,7 @@ class Streamer:
         self._record(delivery, None, exchange, seconds)
         return True
 
-    async def _send_file(self, delivery: Delivery, exchange: Exchange, body: FileBody) -> None:
+    async def _send_file(self, delivery: DeliveryPlan, exchange: Exchange, body: FileBody) -> None:
         first_byte_s = time.perf_counter() - exchange.began
         try:
             await exchange.response_file(delivery.status, delivery.headers, body)
@@ -206,7 +206,7 @@ class Streamer:
             self._record(delivery, None, exchange, first_byte_s)
 
     async def _send_small(
-        self, delivery: Delivery, response: _Response, fallback: Fallback, started: float
+        self, delivery: DeliveryPlan, response: _Response, fallback: Fallback, started: float
     ) -> None:
         for source in delivery.sources:
             check = await self.check_for(delivery)
@@ -226,7 +226,7 @@ class Streamer:
         response.send_all(b"".join([piece async for piece in fallback(delivery.span)]))
 
     async def _send_large(
-        self, delivery: Delivery, response: _Response, fallback: Fallback, started: float
+        self, delivery: DeliveryPlan, response: _Response, fallback: Fallback, started: float
     ) -> None:
         if delivery.sources and await self._sent_by_workers(delivery, response, started):
             return
@@ -238,7 +238,7 @@ class Streamer:
             raise OriginFailed
 
     async def _sent_by_workers(
-        self, delivery: Delivery, response: _Response, started: float
+        self, delivery: DeliveryPlan, response: _Response, started: float
     ) -> bool:
         """Send a large delivery from workers; False if the last one has failed, too."""
         check = await self.check_for(delivery)
@@ -265,7 +265,7 @@ class Streamer:
 
     def _record(
         self,
-        delivery: Delivery,
+        delivery: DeliveryPlan,
         node_id: UUID | None,
         exchange: Exchange,
         seconds: float,

@@ -9,15 +9,15 @@ from uuid import UUID
 import structlog
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.delivery.delivery import Delivery, WorkerSource
+from edgecache.brain.delivery.delivery import DeliveryPlan, WorkerSource
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import DatabaseUnavailable, Overloaded
 from edgecache.brain.nodes.client import STALL_S, BlobPart, WorkerClient
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
-from edgecache.http.client import TooManyRequests
+from edgecache.http.client import ConnectionShareExhausted
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 
 log = structlog.get_logger(__name__)
@@ -30,7 +30,7 @@ PACE_BYTES: Final = 256 << 10
 
 class WorkerReads:
     def __init__(
-        self, directory: Directory, nodes: Nodes, tickets: TicketSigner, client: WorkerClient
+        self, directory: Directory, nodes: KnownNodes, tickets: TicketSigner, client: WorkerClient
     ) -> None:
         self._directory = directory
         self._nodes = nodes
@@ -43,7 +43,7 @@ class WorkerReads:
         await self._background.stop()
 
     async def whole(
-        self, delivery: Delivery, source: WorkerSource, check: BlockChecks, started: float
+        self, delivery: DeliveryPlan, source: WorkerSource, check: BlockChecks, started: float
     ) -> bytes:
         """Return all bytes that the check wants, which are few.
 
@@ -61,7 +61,7 @@ class WorkerReads:
 
     async def pieces(
         self,
-        delivery: Delivery,
+        delivery: DeliveryPlan,
         source: WorkerSource,
         check: BlockChecks,
         started: float,
@@ -94,7 +94,7 @@ class WorkerReads:
                     yield data
             self._nodes.record_right_bytes(source.node_id, delivery.sha256)
 
-    def is_foreign(self, delivery: Delivery) -> bool:
+    def is_foreign(self, delivery: DeliveryPlan) -> bool:
         """True if a source is not the platform's own: it is paid for reads, and never trusted."""
         for source in delivery.sources:
             row = self._nodes.get(source.node_id)
@@ -102,7 +102,7 @@ class WorkerReads:
                 return True
         return False
 
-    async def is_withheld(self, delivery: Delivery) -> bool:
+    async def is_withheld(self, delivery: DeliveryPlan) -> bool:
         """True if other operators' nodes hold the bytes, and do not serve this organization now.
 
         Raises DatabaseUnavailable.
@@ -114,7 +114,7 @@ class WorkerReads:
         return any(row is not None and not row.may_hold(owner, is_public=False) for row in holders)
 
     def note_failure(
-        self, delivery: Delivery, source: WorkerSource, failure: RequestFailed
+        self, delivery: DeliveryPlan, source: WorkerSource, failure: RequestFailed
     ) -> None:
         """Record that a worker did not send the bytes; a 404 means that it does not hold them."""
         if failure.status == 404:
@@ -122,14 +122,14 @@ class WorkerReads:
             return
         self._nodes.failed(source.node_id, failure.reason)
 
-    def note_wrong_bytes(self, delivery: Delivery, node_id: UUID) -> None:
+    def note_wrong_bytes(self, delivery: DeliveryPlan, node_id: UUID) -> None:
         """Have a wrong copy replaced."""
         self._nodes.record_wrong_bytes(node_id, delivery.sha256)
 
     @asynccontextmanager
     async def _request(
         self,
-        delivery: Delivery,
+        delivery: DeliveryPlan,
         source: WorkerSource,
         check: BlockChecks,
         started: float,
@@ -156,7 +156,7 @@ class WorkerReads:
                     waits_for_all=waits_for_body,
                     has_no_timeout=has_no_timeout,
                 )
-            except TooManyRequests:
+            except ConnectionShareExhausted:
                 # No other node and no origin should be asked instead.
                 raise Overloaded from None
             first_byte_s = time.perf_counter() - started
@@ -169,7 +169,7 @@ class WorkerReads:
         finally:
             statistics.running -= 1
 
-    def _ticket(self, delivery: Delivery, source: WorkerSource) -> str:
+    def _ticket(self, delivery: DeliveryPlan, source: WorkerSource) -> str:
         grant = TicketGrant(delivery.tenant, delivery.bucket_id, delivery.sha256, delivery.size)
         return self._tickets.for_own_read(source.node_id, grant, now=time.time())
 

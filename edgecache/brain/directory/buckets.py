@@ -8,8 +8,8 @@ from typing import Any, Final
 from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory import commits, environment_limits
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.directory import BUCKET, bucket_of
@@ -20,7 +20,7 @@ from edgecache.brain.errors import (
     NoSuchBucket,
     NoSuchOrigin,
 )
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.values import BucketInfo
 
@@ -76,12 +76,14 @@ NO_CHANGES: Final = BucketOptions()
 class Buckets:
     """Changes of buckets; all brains see a change when the call returns."""
 
-    def __init__(self, database: Database, coherence: Coherence, staging: Staging) -> None:
+    def __init__(
+        self, database: BrainDatabase, coherence: Coherence, staging: DataDirectory
+    ) -> None:
         self._database = database
         self._coherence = coherence
         self._staging = staging
 
-    async def list(self, tenant: Tenant) -> list[BucketInfo]:
+    async def list(self, tenant: EnvironmentKey) -> list[BucketInfo]:
         """Return the environment's buckets by name. Raises DatabaseUnavailable."""
         rows = await self._database.all(
             BUCKET + 'organization_id = %s AND environment_pk = %s ORDER BY name COLLATE "C"',
@@ -91,7 +93,7 @@ class Buckets:
 
     async def create(
         self,
-        tenant: Tenant,
+        tenant: EnvironmentKey,
         name: str,
         *,
         origin_id: int | None = None,
@@ -136,7 +138,7 @@ class Buckets:
 
     async def change(
         self,
-        tenant: Tenant,
+        tenant: EnvironmentKey,
         bucket_id: int,
         options: BucketOptions,
         *,
@@ -193,7 +195,7 @@ class Buckets:
                 raise NoSuchBucket
             change.announce("bucket", bucket_id)
 
-    async def delete(self, tenant: Tenant, bucket_id: int) -> None:
+    async def delete(self, tenant: EnvironmentKey, bucket_id: int) -> None:
         """Delete a bucket without objects of the built-in origin; unfinished uploads are aborted.
 
         What it caches of an external origin is dropped; the origin keeps its objects. Raises

@@ -20,7 +20,7 @@ import orjson
 import psycopg
 import structlog
 
-from edgecache.brain.database import CONNECT_TIMEOUT_S, Connection, Database
+from edgecache.brain.database import CONNECT_TIMEOUT_S, BrainDatabase, DatabaseTransaction
 from edgecache.brain.errors import DatabaseUnavailable
 
 log = structlog.get_logger(__name__)
@@ -57,12 +57,12 @@ LIVING: Final = (
 )
 
 
-class AnnouncingTransaction(Connection):
+class AnnouncingTransaction(DatabaseTransaction):
     """A transaction that announces what it changes to all brains."""
 
     __slots__ = ("announcements",)
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: DatabaseTransaction) -> None:
         super().__init__(connection.raw)
         self.announcements: list[Announcement] = []
 
@@ -99,7 +99,7 @@ class Pending:
 class Coherence:
     """This brain's listener, lease, announcements and acknowledgements."""
 
-    def __init__(self, database: Database, brain_id: UUID) -> None:
+    def __init__(self, database: BrainDatabase, brain_id: UUID) -> None:
         self._database = database
         self._id = brain_id
         self._hex = brain_id.hex
@@ -179,7 +179,7 @@ class Coherence:
 
         wait_for_acks: of the other brains, ACK_LIMIT_S at most unless ack_limit_s says otherwise;
         without them they see it a moment later.
-        is_pipelined: see ``Database.transaction``.
+        is_pipelined: see ``BrainDatabase.transaction``.
         Raises DatabaseUnavailable: the change may have happened, so repeating it must be harmless.
         """
         self._number += 1

@@ -14,11 +14,11 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from edgecache.brain.database import Connection, Database, Statement
+from edgecache.brain.database import BrainDatabase, DatabaseTransaction, Statement
 from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import DatabaseUnavailable, NoSuchBucket, OriginChanged
-from edgecache.brain.values import Fields, Manifest, ObjectVersion
+from edgecache.brain.values import BlobManifest, ObjectVersion, WrittenFields
 
 # For more keys the whole bucket is locked: the table of locks is shared and small.
 KEYS_LOCKED: Final = 64
@@ -144,14 +144,14 @@ class VersionRow:
     bucket_id: int
     key: str
     variant: str
-    manifest: Manifest
-    fields: Fields
+    manifest: BlobManifest
+    fields: WrittenFields
     etag: str
     last_modified: datetime
     http: Mapping[str, Any]
 
 
-async def lock_keys(change: Connection, bucket_id: int, keys: Sequence[str]) -> None:
+async def lock_keys(change: DatabaseTransaction, bucket_id: int, keys: Sequence[str]) -> None:
     """Lock keys until the transaction ends. Raises NoSuchBucket."""
     if len(keys) > KEYS_LOCKED:
         await lock_buckets(change, [bucket_id])
@@ -159,7 +159,7 @@ async def lock_keys(change: Connection, bucket_id: int, keys: Sequence[str]) -> 
         raise NoSuchBucket
 
 
-async def lock_buckets(change: Connection, ids: Iterable[int]) -> None:
+async def lock_buckets(change: DatabaseTransaction, ids: Iterable[int]) -> None:
     """Lock buckets until the transaction ends, and raise their sequence.
 
     Raises NoSuchBucket if none of them exists.
@@ -173,13 +173,15 @@ async def lock_buckets(change: Connection, ids: Iterable[int]) -> None:
     await change.run("UPDATE brain_bucket SET sequence = sequence + 1 WHERE id = ANY(%s)", [wanted])
 
 
-async def next_generation(change: Connection) -> int:
+async def next_generation(change: DatabaseTransaction) -> int:
     """Return a number above all earlier ones."""
     row = await change.one("SELECT nextval('brain_generation') AS generation")
     return int(row.generation) if row is not None else 0
 
 
-async def is_overtaken(connection: Connection | Database, name: Name, began: int) -> bool:
+async def is_overtaken(
+    connection: DatabaseTransaction | BrainDatabase, name: Name, began: int
+) -> bool:
     """True if a key was changed or purged since a generation."""
     bucket_id, key, variant = name
     row = await connection.one(
@@ -188,12 +190,12 @@ async def is_overtaken(connection: Connection | Database, name: Name, began: int
     return row is None or bool(row.is_overtaken)
 
 
-async def hold_blob(change: Connection, manifest: Manifest) -> None:
+async def hold_blob(change: DatabaseTransaction, manifest: BlobManifest) -> None:
     """Insert or lock a blob's row, so that it is not deleted before the transaction ends."""
     await hold_blobs(change, [manifest])
 
 
-async def hold_blobs(change: Connection, manifests: Iterable[Manifest]) -> None:
+async def hold_blobs(change: DatabaseTransaction, manifests: Iterable[BlobManifest]) -> None:
     """Insert or lock the rows of blobs, so that none is deleted before the transaction ends."""
     wanted = {manifest.sha256: manifest for manifest in manifests}
     for _ in range(HOLD_ATTEMPTS):
@@ -204,11 +206,11 @@ async def hold_blobs(change: Connection, manifests: Iterable[Manifest]) -> None:
     raise DatabaseUnavailable
 
 
-def hold_statement(manifests: Collection[Manifest]) -> Statement:
+def hold_statement(manifests: Collection[BlobManifest]) -> Statement:
     """Return one attempt of ``hold_blobs``: its rows are the blobs that are held."""
     return HOLD, {
         column.name: [getattr(manifest, column.name) for manifest in manifests]
-        for column in columns_of(Manifest)
+        for column in columns_of(BlobManifest)
     }
 
 
@@ -346,7 +348,7 @@ def announce_keys(
         change.announce("key", bucket_id, key, generation)
 
 
-async def release(change: Connection, blobs: Iterable[bytes]) -> FreedSpace:
+async def release(change: DatabaseTransaction, blobs: Iterable[bytes]) -> FreedSpace:
     """Release blobs whose objects were deleted; garbage collection removes them."""
     wanted = sorted(set(blobs))
     if not wanted:
@@ -356,7 +358,7 @@ async def release(change: Connection, blobs: Iterable[bytes]) -> FreedSpace:
     return FreedSpace(sum(row.bytes for row in rows), frozenset(row.node_id for row in rows))
 
 
-async def release_stored(change: Connection, blobs: Iterable[bytes]) -> None:
+async def release_stored(change: DatabaseTransaction, blobs: Iterable[bytes]) -> None:
     """Release blobs whose stored objects were deleted."""
     wanted = sorted(set(blobs))
     if wanted:

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.bounded_cache import BoundedCache
-from edgecache.brain.database import Database, Row
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase, Row
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.coherent_cache import CoherentCache
 from edgecache.brain.directory.index import Index, Name, Tombstone
@@ -21,7 +21,7 @@ from edgecache.brain.directory.joined_reads import JoinedReads
 from edgecache.brain.directory.locations import Holders
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.grouped_calls import GroupedCalls
-from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion
+from edgecache.brain.values import BlobManifest, BucketInfo, ObjectVersion
 
 # Greater than every generation. Set when announcements may have been lost, so that versions read
 # before are not cached.
@@ -79,7 +79,7 @@ KEEP_REPLICAS: Final = (
 )
 
 # A bucket is looked up by tenant and name, by public name or by id.
-BucketName = tuple[Tenant, str] | str | int
+BucketName = tuple[EnvironmentKey, str] | str | int
 
 
 class KeyWatch:
@@ -100,12 +100,12 @@ class KeyWatch:
 class Directory:
     """One brain's view of the directory; its in-memory caches are used only while current."""
 
-    def __init__(self, database: Database, coherence: Coherence, *, index_bytes: int) -> None:
+    def __init__(self, database: BrainDatabase, coherence: Coherence, *, index_bytes: int) -> None:
         self._database = database
         self.coherence = coherence
         self.index = Index(index_bytes * 7 // 8)
         self.holders = Holders(index_bytes // 8)
-        self._manifests: BoundedCache[bytes, Manifest] = BoundedCache(
+        self._manifests: BoundedCache[bytes, BlobManifest] = BoundedCache(
             MANIFESTS_BYTES, lambda _, manifest: MANIFEST_ENTRY_BYTES + len(manifest.chunks)
         )
         self._buckets: CoherentCache[BucketName, BucketInfo] = CoherentCache(
@@ -199,7 +199,7 @@ class Directory:
             )
             change.announce("blob", sha256.hex())
 
-    async def manifest(self, sha256: bytes) -> Manifest | None:
+    async def manifest(self, sha256: bytes) -> BlobManifest | None:
         """Return the manifest of a blob, which never changes. Raises DatabaseUnavailable."""
         known = self._manifests.get(sha256)
         if known is not None:
@@ -209,7 +209,7 @@ class Directory:
         )
         if row is None:
             return None
-        manifest = Manifest(*row)
+        manifest = BlobManifest(*row)
         self._manifests.put(sha256, manifest)
         return manifest
 
@@ -234,7 +234,7 @@ class Directory:
         """Return a bucket if it is in memory, and that is current."""
         return self._buckets.known(name)
 
-    async def bucket(self, tenant: Tenant, name: str) -> BucketInfo | None:
+    async def bucket(self, tenant: EnvironmentKey, name: str) -> BucketInfo | None:
         """Return the environment's bucket of this name. Raises DatabaseUnavailable."""
         return await self._bucket(
             (tenant, name),
@@ -349,7 +349,7 @@ class Directory:
 
 
 def bucket_of(row: Row) -> BucketInfo:
-    return BucketInfo(row.id, Tenant(row.organization_id, row.environment_pk), *row[3:])
+    return BucketInfo(row.id, EnvironmentKey(row.organization_id, row.environment_pk), *row[3:])
 
 
 def version_of_row(row: Row) -> ObjectVersion:

@@ -2,8 +2,8 @@
 
 from typing import Final, Literal
 
-from edgecache.brain.database import Connection
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import DatabaseTransaction
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.errors import LimitReached
 
 Table = Literal["brain_bucket", "brain_origin", "brain_accesskey"]
@@ -21,7 +21,7 @@ COUNT: Final = (
 )
 
 
-async def check(change: Connection, table: Table, tenant: Tenant) -> None:
+async def check(change: DatabaseTransaction, table: Table, tenant: EnvironmentKey) -> None:
     """Check that an environment may have one more row; no other is added before the commit.
 
     Raises LimitReached.

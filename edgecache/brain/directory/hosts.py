@@ -10,8 +10,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.coherent_cache import CoherentCache
 from edgecache.brain.errors import HostTaken, NoSuchBucket, NoSuchHost
@@ -101,7 +101,7 @@ class Hosts:
     """The hosts of buckets; all brains see a change when the call returns."""
 
     def __init__(
-        self, database: Database, coherence: Coherence, s3_domains: tuple[str, ...]
+        self, database: BrainDatabase, coherence: Coherence, s3_domains: tuple[str, ...]
     ) -> None:
         """s3_domains: the object API's domains; they and their subdomains cannot be a bucket's."""
         self._database = database
@@ -147,7 +147,7 @@ class Hosts:
         known = await self._known.get(None, self._load)
         return None if known is None else known.get(host)
 
-    async def of(self, tenant: Tenant, bucket_id: int) -> list[HostInfo]:
+    async def of(self, tenant: EnvironmentKey, bucket_id: int) -> list[HostInfo]:
         """Return a bucket's hosts by name; empty for another tenant's bucket.
 
         Raises DatabaseUnavailable.
@@ -156,7 +156,7 @@ class Hosts:
         return [HostInfo(*row) for row in rows]
 
     async def prove(
-        self, tenant: Tenant, bucket_id: int, host: str, *, token: str, seen: list[str]
+        self, tenant: EnvironmentKey, bucket_id: int, host: str, *, token: str, seen: list[str]
     ) -> tuple[HostInfo, LapsedHost | None]:
         """Add a host to a bucket whose token was seen in the DNS.
 
@@ -179,7 +179,7 @@ class Hosts:
             change.announce(TOPIC)
         return HostInfo(*row), None if other is None else LapsedHost(*other)
 
-    async def remove(self, tenant: Tenant, bucket_id: int, host: str) -> None:
+    async def remove(self, tenant: EnvironmentKey, bucket_id: int, host: str) -> None:
         """Remove a host from its bucket. Raises NoSuchHost, DatabaseUnavailable."""
         async with self._coherence.transaction() as change:
             whose = [*tenant, bucket_id]

@@ -14,8 +14,8 @@ from uuid import UUID
 import structlog
 
 from edgecache.brain.cdn.cache_keys import query_name
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import NoSuchBucket
@@ -112,7 +112,7 @@ class PurgeCount:
 
 
 class Purges:
-    def __init__(self, database: Database, coherence: Coherence) -> None:
+    def __init__(self, database: BrainDatabase, coherence: Coherence) -> None:
         # Purges of this brain whose second step is running; garbage collection skips them.
         self.active: set[int] = set()
         self._database = database
@@ -121,7 +121,7 @@ class Purges:
 
     async def purge(
         self,
-        tenant: Tenant,
+        tenant: EnvironmentKey,
         *,
         keys: Sequence[str] = (),
         prefix: str = "",
@@ -266,7 +266,7 @@ class Purges:
         return PurgeResult(0, 0, 0) if row is None else PurgeResult(*row)
 
     async def _targets(
-        self, tenant: Tenant, keys: Sequence[str], prefix: str, *, everything: bool
+        self, tenant: EnvironmentKey, keys: Sequence[str], prefix: str, *, everything: bool
     ) -> Targets:
         rows = await self._database.all(BUCKETS, tenant)
         ids = {row.name: row.id for row in rows}

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory import buckets, commits
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 
 STEP_ROWS: Final = 5_000
 STEP_TIMEOUT_S: Final = 60.0
@@ -20,7 +20,11 @@ EMPTY: Final = (
 
 
 async def drop(
-    database: Database, coherence: Coherence, staging: Staging, purges: Purges, tenant: Tenant
+    database: BrainDatabase,
+    coherence: Coherence,
+    staging: DataDirectory,
+    purges: Purges,
+    tenant: EnvironmentKey,
 ) -> None:
     """Delete everything of an environment; may be repeated, and then continues.
 
@@ -52,7 +56,7 @@ async def drop(
             change.announce("origin", origin.id)
 
 
-async def _drop_bucket(coherence: Coherence, staging: Staging, bucket_id: int) -> None:
+async def _drop_bucket(coherence: Coherence, staging: DataDirectory, bucket_id: int) -> None:
     is_empty = False
     while not is_empty:
         async with coherence.transaction(wait_for_acks=False, timeout_s=STEP_TIMEOUT_S) as change:

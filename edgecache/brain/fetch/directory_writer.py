@@ -1,12 +1,12 @@
 """Writing the outcome of a fetch into the directory."""
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import OriginChanged
 from edgecache.brain.fetch.cacheability import Cacheability
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.values import ObjectVersion, StagedFile, fields_of
 
 
@@ -17,7 +17,12 @@ class DirectoryWriter:
     """
 
     def __init__(
-        self, database: Database, directory: Directory, staging: Staging, name: Name, began: int
+        self,
+        database: BrainDatabase,
+        directory: Directory,
+        staging: DataDirectory,
+        name: Name,
+        began: int,
     ) -> None:
         self._database = database
         self._directory = directory

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import DatabaseUnavailable
@@ -52,7 +52,7 @@ HELD: Final = (
 class Leases:
     """This brain's leases. A single brain takes none."""
 
-    def __init__(self, database: Database, coherence: Coherence, brain_id: UUID) -> None:
+    def __init__(self, database: BrainDatabase, coherence: Coherence, brain_id: UUID) -> None:
         self._database = database
         self._coherence = coherence
         self._brain_id = brain_id

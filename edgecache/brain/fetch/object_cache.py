@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import OriginChanged, OriginMissing
@@ -27,19 +27,19 @@ from edgecache.brain.storage.disk.buffers import BufferedBody
 from edgecache.brain.storage.disk.digests import verified
 from edgecache.brain.storage.disk.durable_bytes import DurableBytes
 from edgecache.brain.storage.disk.local_bytes import local_bytes
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.group_commit import GroupCommit
 from edgecache.brain.storage.listings import list_keys
 from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.values import (
     ALWAYS,
+    BlobManifest,
     BucketInfo,
     Conditions,
-    Fields,
-    Listing,
-    Manifest,
+    KeyPage,
     ObjectVersion,
     StagedFile,
+    WrittenFields,
     check_key,
     check_url_key,
     fields_of,
@@ -59,9 +59,9 @@ class ObjectCache:
 
     def __init__(
         self,
-        database: Database,
+        database: BrainDatabase,
         directory: Directory,
-        staging: Staging,
+        staging: DataDirectory,
         origins: Origins,
         managed: ManagedStore,
         *,
@@ -199,7 +199,7 @@ class ObjectCache:
         start_after: str = "",
         delimiter: str = "",
         limit: int = 1000,
-    ) -> Listing:
+    ) -> KeyPage:
         """Return a page of the origin's keys, in the order of their UTF-8 bytes.
 
         Raises OriginError, Overloaded, DatabaseUnavailable.
@@ -223,7 +223,7 @@ class ObjectCache:
         bucket: BucketInfo,
         key: str,
         body: StagedFile | BufferedBody,
-        fields: Fields,
+        fields: WrittenFields,
         *,
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
@@ -250,7 +250,7 @@ class ObjectCache:
         key: str,
         pieces: AsyncIterator[bytes],
         size: int,
-        fields: Fields,
+        fields: WrittenFields,
         *,
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
@@ -268,7 +268,7 @@ class ObjectCache:
         source: tuple[BucketInfo, str],
         bucket: BucketInfo,
         key: str,
-        describe: Callable[[ObjectVersion], Fields] = fields_of,
+        describe: Callable[[ObjectVersion], WrittenFields] = fields_of,
         *,
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
@@ -333,7 +333,7 @@ class ObjectCache:
         return opened
 
     async def _refetch(
-        self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest, span: Span
+        self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest, span: Span
     ) -> AsyncIterator[bytes]:
         """Return a version's bytes from the origin, checked against its manifest."""
         if found.variant:
@@ -350,7 +350,7 @@ class ObjectCache:
         bucket: BucketInfo,
         key: str,
         staged: StagedFile,
-        fields: Fields,
+        fields: WrittenFields,
         conditions: Conditions,
     ) -> ObjectVersion:
         try:

@@ -12,15 +12,15 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.commits import VersionRow
 from edgecache.brain.errors import DatabaseUnavailable, NoSuchBucket
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.storage import upload_rows
-from edgecache.brain.storage.disk.staging import Staging
-from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
+from edgecache.brain.storage.disk.staging import DataDirectory
+from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion, StagedFile, WrittenFields
 from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ class OriginWrites:
     """This brain's writes to external origins."""
 
     def __init__(
-        self, database: Database, coherence: Coherence, staging: Staging, brain_id: UUID
+        self, database: BrainDatabase, coherence: Coherence, staging: DataDirectory, brain_id: UUID
     ) -> None:
         self._database = database
         self._coherence = coherence
@@ -52,7 +52,7 @@ class OriginWrites:
         bucket: BucketInfo,
         key: str,
         staged: StagedFile,
-        fields: Fields,
+        fields: WrittenFields,
         conditions: Conditions,
     ) -> ObjectVersion:
         """Write an object.

@@ -22,7 +22,7 @@ from edgecache.brain.fetch.cacheability import Cacheability, object_cacheability
 from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.fetch.shared_place import SharedPlace
 from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginResponse, version_at
-from edgecache.brain.storage.disk.staging import READ_BYTES, Receiver, Staging
+from edgecache.brain.storage.disk.staging import READ_BYTES, DataDirectory, Receiver
 from edgecache.brain.values import ObjectVersion
 from edgecache.runtime.futures import retrieve
 from platform_site.lib import tracing
@@ -70,7 +70,7 @@ class SharedFetch:
         self,
         name: Name,
         request: FetchRequest,
-        staging: Staging,
+        staging: DataDirectory,
         *,
         place_for_body: Callable[[], AbstractAsyncContextManager[None]],
         on_header: Callable[["SharedFetch"], None],

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
@@ -29,7 +29,7 @@ from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.grouped_calls import GroupedCalls
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.registry import Origins
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.addresses import network_of
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed, memory_bytes
@@ -69,9 +69,9 @@ class Singleflight:
 
     def __init__(
         self,
-        database: Database,
+        database: BrainDatabase,
         directory: Directory,
-        staging: Staging,
+        staging: DataDirectory,
         origins: Origins,
         *,
         brain_id: UUID,

@@ -5,14 +5,14 @@ from enum import StrEnum
 from typing import Final
 
 from edgecache.brain.creator import take_creator
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory import environment_limits
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.json_errors import AccessKeyNotFound
 from edgecache.brain.s3.auth.access_keys import TOPIC
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 from platform_site.lib.crypto import encrypt
 
 # In the form of AWS's ids, for tools that check it.
@@ -37,14 +37,14 @@ DELETE: Final = (
 )
 
 
-class Access(StrEnum):
+class KeyAccess(StrEnum):
     """What a key may do; ``write`` can read as well."""
 
     READ = "read"
     WRITE = "write"
 
 
-def routes(database: Database, coherence: Coherence) -> list[Route]:
+def routes(database: BrainDatabase, coherence: Coherence) -> list[Route]:
     async def listing(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         rows = await database.all(LIST, tenant)
@@ -52,9 +52,9 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         label = body.text("label", limit=LABEL_CHARS, default="")
-        access = body.choice("access", Access) if body.is_given("access") else Access.WRITE
+        access = body.choice("access", KeyAccess) if body.is_given("access") else KeyAccess.WRITE
         creator = take_creator(body)
         body.finish()
         key_id, secret = new_pair()

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
-from edgecache.brain.database import Database, Row
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase, Row
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.internal_api import buckets
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.values import BucketInfo
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 
 PAGE: Final = 100
 # Maximum length of an access key's id, and of a host.
@@ -26,7 +26,7 @@ WANTED: Final[LiteralString] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class TenantsListing:
     """What is listed. statement: ends where the conditions follow; id: unique, in its order."""
 
     path: str
@@ -58,7 +58,7 @@ BUCKETS: Final[LiteralString] = (
 
 def _bucket(row: Any) -> dict[str, Any]:
     owner = {"organization_id": row.organization_id, "environment_pk": row.environment_pk}
-    info = BucketInfo(row.id, Tenant(**owner), *row[3:-1])
+    info = BucketInfo(row.id, EnvironmentKey(**owner), *row[3:-1])
     return buckets.shape(info) | owner | {"origin": row.origin}
 
 
@@ -68,8 +68,8 @@ def _plain(row: Any) -> dict[str, Any]:
 
 
 LISTINGS: Final = (
-    Listing("buckets", BUCKETS, "id", "name", has_number=True, shape=_bucket),
-    Listing(
+    TenantsListing("buckets", BUCKETS, "id", "name", has_number=True, shape=_bucket),
+    TenantsListing(
         "access-keys",
         "SELECT id AS access_key_id, organization_id, environment_pk, label, access,"
         " created_by, created_at, last_used_at FROM brain_accesskey WHERE ",
@@ -78,7 +78,7 @@ LISTINGS: Final = (
         has_number=False,
         shape=_plain,
     ),
-    Listing(
+    TenantsListing(
         "origins",
         "SELECT id, organization_id, environment_pk, name, kind, config, created_by,"
         " created_at FROM brain_origin WHERE ",
@@ -87,7 +87,7 @@ LISTINGS: Final = (
         has_number=True,
         shape=_plain,
     ),
-    Listing(
+    TenantsListing(
         "bucket-hosts",
         "SELECT host, bucket, organization_id, environment_pk, proved_at, checked_at, gone_since"
         " FROM (SELECT h.host, b.name AS bucket, b.organization_id, b.environment_pk, h.proved_at,"
@@ -102,7 +102,7 @@ LISTINGS: Final = (
 ID_FIELDS: Final = {"buckets": "id", "origins": "id", "bucket-hosts": "host"}
 
 
-def routes(database: Database) -> list[Route]:
+def routes(database: BrainDatabase) -> list[Route]:
     """Return the routes.
 
     Query parameters: after, the last page's ``next``, which is null at the end; organization_id;
@@ -113,11 +113,11 @@ def routes(database: Database) -> list[Route]:
     ]
 
 
-def _handler(database: Database, listing: Listing) -> Callable[..., Any]:
+def _handler(database: BrainDatabase, listing: TenantsListing) -> Callable[..., Any]:
     id_field = ID_FIELDS.get(listing.path, "access_key_id")
 
     async def handle(call: JsonCall) -> JsonResponse:
-        query = Fields(call.query, is_text=True)
+        query = FieldReader(call.query, is_text=True)
         after: int | str
         if listing.has_number:
             after = query.integer("after", default=0)

@@ -20,7 +20,7 @@ from edgecache.brain.internal_api import (
     origins,
     purges,
 )
-from edgecache.brain.internal_api.parts import InternalApiParts
+from edgecache.brain.internal_api.parts import InternalApiDependencies
 from edgecache.brain.json_api import JsonApi, JsonCall, Route
 from edgecache.brain.json_errors import NotAuthenticated
 
@@ -35,7 +35,7 @@ CODES: Final = {
 }
 
 
-def internal_api(parts: InternalApiParts) -> JsonApi:
+def internal_api(parts: InternalApiDependencies) -> JsonApi:
     accepted = [_digest(secret) for secret in parts.settings.secrets]
 
     async def authenticate(call: JsonCall) -> None:
@@ -49,7 +49,7 @@ def internal_api(parts: InternalApiParts) -> JsonApi:
     return JsonApi(_routes(parts), authenticate, codes=CODES)
 
 
-def _routes(parts: InternalApiParts) -> Iterator[Route]:
+def _routes(parts: InternalApiDependencies) -> Iterator[Route]:
     yield from health.routes(parts.database, parts.brain_id)
     yield from nodes.NodesApi(parts).routes()
     yield from metrics.routes(parts)

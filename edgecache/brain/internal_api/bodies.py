@@ -2,23 +2,23 @@
 
 from collections.abc import Mapping
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.fair_share import use_share_of_organization
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 
 
-def take_tenant(fields: Fields) -> Tenant:
+def take_tenant(fields: FieldReader) -> EnvironmentKey:
     """Take the tenant of a call, which is charged to it."""
-    tenant = Tenant(
+    tenant = EnvironmentKey(
         fields.integer("organization_id", minimum=1), fields.integer("environment_pk", minimum=1)
     )
     use_share_of_organization(tenant.organization_id)
     return tenant
 
 
-def tenant_of(query: Mapping[str, str]) -> Tenant:
+def tenant_of(query: Mapping[str, str]) -> EnvironmentKey:
     """Return the tenant that a query or a path names, alone. Raises MalformedMessage."""
-    fields = Fields(dict(query), is_text=True)
+    fields = FieldReader(dict(query), is_text=True)
     tenant = take_tenant(fields)
     fields.finish()
     return tenant

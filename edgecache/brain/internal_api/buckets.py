@@ -10,7 +10,7 @@ from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.s3.requests import is_bucket_name
 from edgecache.brain.values import BucketInfo
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.names import BUCKET_RULE
 
 NAME_CHARS: Final = 63
@@ -27,7 +27,7 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         name = body.text("name", limit=NAME_CHARS)
         origin_id = body.integer("origin_id", minimum=1) if body.is_given("origin_id") else None
         prefix = body.text("origin_prefix", limit=PREFIX_CHARS, default="")
@@ -59,9 +59,9 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
 def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
     async def change(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         options = _options(body)
-        expected = _options(Fields(body.mapping("expected")))
+        expected = _options(FieldReader(body.mapping("expected")))
         body.finish()
         row = await buckets.change(tenant, bucket_id, options, expected=expected)
         if options.is_public is not None:
@@ -95,7 +95,7 @@ def number(call: JsonCall) -> int:
     return int(text)
 
 
-def _options(body: Fields) -> BucketOptions:
+def _options(body: FieldReader) -> BucketOptions:
     names = (name for name in BucketOptions.__slots__ if name != HEADERS and body.is_given(name))
     return BucketOptions(
         **{name: body.boolean(name) for name in names},
@@ -103,7 +103,7 @@ def _options(body: Fields) -> BucketOptions:
     )
 
 
-def _forwarded_headers(body: Fields) -> str | None:
+def _forwarded_headers(body: FieldReader) -> str | None:
     if not body.is_given(HEADERS):
         return None
     names = {name.lower() for name in body.texts(HEADERS, limit=HEADERS_LIMIT, length=HEADER_CHARS)}

@@ -4,13 +4,13 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.json_errors import NotFound
 from edgecache.brain.s3.auth.access_keys import TOPIC
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 
 PATH: Final = "/v1/organizations/{id}/creators/{user_id}"
 LISTINGS: Final[dict[str, LiteralString]] = {
@@ -33,14 +33,14 @@ REVOKE: Final[LiteralString] = (
 )
 
 
-def routes(database: Database, coherence: Coherence) -> list[Route]:
+def routes(database: BrainDatabase, coherence: Coherence) -> list[Route]:
     async def listing(call: JsonCall) -> JsonResponse:
         whose = [number(call), _user_id(call)]
         found = {name: await database.all(sql, whose) for name, sql in LISTINGS.items()}
         return JsonResponse({name: [row._asdict() for row in rows] for name, rows in found.items()})
 
     async def revoke(call: JsonCall) -> JsonResponse:
-        query = Fields(dict(call.query), is_text=True)
+        query = FieldReader(dict(call.query), is_text=True)
         until = None
         if query.is_given("until"):
             until = query.converted("until", _time, "must be an ISO 8601 time", None)

@@ -4,7 +4,7 @@ from typing import Final
 
 from edgecache.brain.directory import tenants
 from edgecache.brain.internal_api.bodies import tenant_of
-from edgecache.brain.internal_api.parts import InternalApiParts
+from edgecache.brain.internal_api.parts import InternalApiDependencies
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 
 TIMEOUT_S: Final = 600.0
@@ -18,7 +18,7 @@ COUNT: Final = (
 )
 
 
-def routes(parts: InternalApiParts) -> list[Route]:
+def routes(parts: InternalApiDependencies) -> list[Route]:
     async def count(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.captures)
         whose = tenant

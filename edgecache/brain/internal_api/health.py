@@ -2,11 +2,11 @@
 
 from uuid import UUID
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 
 
-def routes(database: Database, brain_id: UUID) -> list[Route]:
+def routes(database: BrainDatabase, brain_id: UUID) -> list[Route]:
     """Return the route; it needs no credential."""
 
     async def health(_call: JsonCall) -> JsonResponse:

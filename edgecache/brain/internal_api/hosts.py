@@ -12,7 +12,7 @@ from edgecache.brain.directory.hosts import ROUND, Hosts
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 
 HOST_CHARS: Final = 253
 TOKEN: Final = re.compile(r"[0-9a-f]{64}")
@@ -27,7 +27,7 @@ def routes(hosts: Hosts) -> list[Route]:
 
     async def prove(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         host = body.text("host", limit=HOST_CHARS)
         token = body.converted("token", _token, "must be 64 hexadecimal digits", "")
         seen = body.texts("seen", limit=TOKENS, length=TOKEN_CHARS)
@@ -56,7 +56,7 @@ def _again(hosts: Hosts) -> list[Route]:
         return JsonResponse({"hosts": [{"host": host, "token": token} for host, token in rows]})
 
     async def record_check(call: JsonCall) -> JsonResponse:
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         results = {
             name: body.texts(name, limit=ROUND, length=TOKEN_CHARS)
             for name in ("there", "gone", "unanswered")

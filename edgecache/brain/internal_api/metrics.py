@@ -6,16 +6,16 @@ from typing import Any, Final
 
 from edgecache.brain.database import Row
 from edgecache.brain.internal_api.nodes import find
-from edgecache.brain.internal_api.parts import InternalApiParts
+from edgecache.brain.internal_api.parts import InternalApiDependencies
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering import prometheus as exposition
 from edgecache.brain.metering import usage_lines
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 
 USAGE_PAGE: Final = 5000
 
 
-def routes(parts: InternalApiParts) -> list[Route]:
+def routes(parts: InternalApiDependencies) -> list[Route]:
     """Return the routes.
 
     What all processes of this brain have counted up to now is included; other brains write theirs
@@ -48,9 +48,9 @@ def routes(parts: InternalApiParts) -> list[Route]:
     ]
 
 
-def _usage(parts: InternalApiParts) -> Route:
+def _usage(parts: InternalApiDependencies) -> Route:
     async def usage(call: JsonCall) -> JsonResponse:
-        query = Fields(call.query, is_text=True)
+        query = FieldReader(call.query, is_text=True)
         after = query.integer("after", default=0)
         limit = query.integer("limit", default=USAGE_PAGE)
         cut = query.text("cut", limit=3, default="all")

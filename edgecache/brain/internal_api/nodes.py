@@ -4,19 +4,19 @@ from typing import Any, Final
 from uuid import UUID
 
 from edgecache.brain.audits import records
-from edgecache.brain.database import Database
-from edgecache.brain.internal_api.parts import InternalApiParts
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.internal_api.parts import InternalApiDependencies
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.json_errors import NodeNotFound
 from edgecache.brain.nodes import node_rows, registration
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 
 PAGE: Final = 500
 
 
 class NodesApi:
-    def __init__(self, parts: InternalApiParts) -> None:
+    def __init__(self, parts: InternalApiDependencies) -> None:
         self._parts = parts
 
     def routes(self) -> list[Route]:
@@ -40,7 +40,7 @@ class NodesApi:
     async def _create(self, call: JsonCall) -> JsonResponse:
         parts = self._parts
         row, secret = await registration.register(
-            parts.coherence, Fields(call.body), is_production=parts.settings.is_production
+            parts.coherence, FieldReader(call.body), is_production=parts.settings.is_production
         )
         shown = await self._refreshed(row)
         return JsonResponse(
@@ -57,7 +57,7 @@ class NodesApi:
         return JsonResponse(await records.summary(self._parts.database, row.id))
 
     async def _quarantines(self, call: JsonCall) -> JsonResponse:
-        query = Fields(call.query, is_text=True)
+        query = FieldReader(call.query, is_text=True)
         after = query.integer("after", default=0)
         limit = query.integer("limit", default=PAGE)
         query.finish()
@@ -113,7 +113,7 @@ def shape(row: NodeRow, interval_s: float) -> dict[str, Any]:
     }
 
 
-async def find(database: Database, call: JsonCall) -> NodeRow:
+async def find(database: BrainDatabase, call: JsonCall) -> NodeRow:
     """Return the node that the path names. Raises NodeNotFound."""
     row = await node_rows.read_one(database, node_id(call))
     if row is None or row.removed_at is not None:

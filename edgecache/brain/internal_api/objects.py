@@ -4,16 +4,16 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.internal_api.bodies import take_tenant
-from edgecache.brain.internal_api.parts import InternalApiParts
+from edgecache.brain.internal_api.parts import InternalApiDependencies
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.s3.auth.platform_keys import LIMIT_S
 from edgecache.brain.s3.auth.presigned_urls import ORIGIN_PARAMETER, UrlRequest, presigned_url
 from edgecache.brain.values import BucketInfo, ObjectVersion, check_key
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 
 KEY_CHARS: Final = 1024
 DELIMITER_CHARS: Final = 16
@@ -27,7 +27,7 @@ MAX_PARTS: Final = 100
 LAST_PART: Final = 10_000
 
 
-class Step(StrEnum):
+class PresignedStep(StrEnum):
     """What a presigned URL is for: to read an object, to write it whole, or a step in parts."""
 
     GET = "get"
@@ -39,21 +39,21 @@ class Step(StrEnum):
 
 
 METHODS: Final = {
-    Step.GET: "GET",
-    Step.PUT: "PUT",
-    Step.CREATE: "POST",
-    Step.PART: "PUT",
-    Step.COMPLETE: "POST",
-    Step.ABORT: "DELETE",
+    PresignedStep.GET: "GET",
+    PresignedStep.PUT: "PUT",
+    PresignedStep.CREATE: "POST",
+    PresignedStep.PART: "PUT",
+    PresignedStep.COMPLETE: "POST",
+    PresignedStep.ABORT: "DELETE",
 }
-OF_UPLOADS: Final = frozenset((Step.PART, Step.COMPLETE, Step.ABORT))
-WRITING: Final = frozenset((Step.PUT, Step.COMPLETE))
+OF_UPLOADS: Final = frozenset((PresignedStep.PART, PresignedStep.COMPLETE, PresignedStep.ABORT))
+WRITING: Final = frozenset((PresignedStep.PUT, PresignedStep.COMPLETE))
 
 
 class ObjectsApi:
     """The handlers. Each call names its tenant and one of its buckets."""
 
-    def __init__(self, parts: InternalApiParts) -> None:
+    def __init__(self, parts: InternalApiDependencies) -> None:
         self._directory = parts.directory
         self._objects = parts.objects
         self._platform_keys = parts.platform_keys
@@ -67,7 +67,7 @@ class ObjectsApi:
         ]
 
     async def _listing(self, call: JsonCall) -> JsonResponse:
-        query = Fields(dict(call.query), is_text=True)
+        query = FieldReader(dict(call.query), is_text=True)
         tenant, name = take_tenant(query), query.text("bucket")
         prefix = query.text("prefix", limit=KEY_CHARS, default="")
         after = query.text("after", limit=KEY_CHARS, default="")
@@ -79,7 +79,7 @@ class ObjectsApi:
         return JsonResponse(page)
 
     async def _one(self, call: JsonCall) -> JsonResponse:
-        query = Fields(dict(call.query), is_text=True)
+        query = FieldReader(dict(call.query), is_text=True)
         tenant, name = take_tenant(query), query.text("bucket")
         key = query.text("key", limit=KEY_CHARS)
         query.finish()
@@ -88,7 +88,7 @@ class ObjectsApi:
         return JsonResponse(_shape(found or await self._objects.head(bucket, key)))
 
     async def _delete(self, call: JsonCall) -> JsonResponse:
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         tenant, name = take_tenant(body), body.text("bucket")
         keys = body.texts("keys", limit=MAX_DELETED_KEYS, length=KEY_CHARS)
         body.finish()
@@ -96,14 +96,14 @@ class ObjectsApi:
         return JsonResponse(status=204)
 
     async def _presign(self, call: JsonCall) -> JsonResponse:
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         tenant, name = take_tenant(body), body.text("bucket")
         key, endpoint = body.text("key", limit=KEY_CHARS), body.text("endpoint")
         expires_s = body.integer("expires_s", minimum=1, maximum=LIMIT_S)
         step, requests = _url_requests(body)
         body.finish()
         await _bucket(self._directory, tenant, name)
-        signer = self._platform_keys.key_of(tenant, can_write=step is not Step.GET)
+        signer = self._platform_keys.key_of(tenant, can_write=step is not PresignedStep.GET)
         now, target = datetime.now(UTC), (name, check_key(key))
         urls = [
             presigned_url(signer, endpoint, target, each, expires_s=expires_s, now=now)
@@ -112,7 +112,7 @@ class ObjectsApi:
         return JsonResponse({"method": METHODS[step], "urls": urls})
 
 
-async def _bucket(directory: Directory, tenant: Tenant, name: str) -> BucketInfo:
+async def _bucket(directory: Directory, tenant: EnvironmentKey, name: str) -> BucketInfo:
     bucket = await directory.bucket(tenant, name)
     if bucket is None:
         raise NoSuchBucket
@@ -131,9 +131,9 @@ def _shape(found: ObjectVersion) -> dict[str, Any]:
     }
 
 
-def _url_requests(body: Fields) -> tuple[Step, list[UrlRequest]]:
+def _url_requests(body: FieldReader) -> tuple[PresignedStep, list[UrlRequest]]:
     """Take what each URL permits; several for the parts of an upload."""
-    step = body.choice("step", Step)
+    step = body.choice("step", PresignedStep)
     shared = _parameters(body, step)
     content_type = body.text("content_type", limit=TYPE_CHARS, default="")
     headers = {"content-type": content_type} if content_type else {}
@@ -141,14 +141,18 @@ def _url_requests(body: Fields) -> tuple[Step, list[UrlRequest]]:
         headers["if-none-match"] = "*"
         if step not in WRITING:
             body.wrong("if_none_match", "belongs to the steps that write the object", None)
-    each = [{"partNumber": number} for number in _part_numbers(body)] if step is Step.PART else [{}]
+    each = (
+        [{"partNumber": number} for number in _part_numbers(body)]
+        if step is PresignedStep.PART
+        else [{}]
+    )
     method = METHODS.get(step, "")
     return step, [
         UrlRequest(method=method, parameters=shared | own, headers=headers) for own in each
     ]
 
 
-def _parameters(body: Fields, step: Step) -> dict[str, str]:
+def _parameters(body: FieldReader, step: PresignedStep) -> dict[str, str]:
     """Take the parameters that all URLs of a step have."""
     upload_id = body.text("upload_id", limit=UPLOAD_ID_CHARS, default="")
     disposition = body.text("disposition", limit=DISPOSITION_CHARS, default="")
@@ -160,10 +164,10 @@ def _parameters(body: Fields, step: Step) -> dict[str, str]:
         "uploadId": upload_id,
     }
     found = {name: value for name, value in found.items() if value}
-    return found | {"uploads": ""} if step is Step.CREATE else found
+    return found | {"uploads": ""} if step is PresignedStep.CREATE else found
 
 
-def _part_numbers(body: Fields) -> list[str]:
+def _part_numbers(body: FieldReader) -> list[str]:
     message = f"must be a number from 1 to {LAST_PART}"
     return [*body.values("part_numbers", _part_number, message, limit=MAX_PARTS)]
 

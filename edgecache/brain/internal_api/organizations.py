@@ -10,15 +10,15 @@ from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering.creditable_reads import prefixes_of
 from edgecache.brain.metering.operator_networks import MAX_NETWORKS, OperatorNetworks
-from edgecache.brain.nodes.registry import Nodes
-from edgecache.protocol.fields import Fields
+from edgecache.brain.nodes.registry import KnownNodes
+from edgecache.protocol.fields import FieldReader
 
 NETWORK_CHARS: Final = 43
 
 
-def routes(nodes: Nodes, networks: OperatorNetworks) -> list[Route]:
+def routes(nodes: KnownNodes, networks: OperatorNetworks) -> list[Route]:
     async def decide(call: JsonCall) -> JsonResponse:
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         is_stopped = body.boolean("is_stopped")
         version = body.integer("version", minimum=1)
         body.finish()
@@ -26,7 +26,7 @@ def routes(nodes: Nodes, networks: OperatorNetworks) -> list[Route]:
         return JsonResponse(status=204)
 
     async def replace(call: JsonCall) -> JsonResponse:
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         given = body.texts("networks", limit=MAX_NETWORKS, length=NETWORK_CHARS)
         body.finish()
         await networks.replace(number(call), prefixes_of(given))

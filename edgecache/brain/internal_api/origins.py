@@ -7,7 +7,7 @@ from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.origins.catalog import Catalog
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.names import parse_label
 
 KIND_CHARS: Final = 16
@@ -20,7 +20,7 @@ def routes(catalog: Catalog) -> list[Route]:
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         name = body.converted("name", parse_label, "must be of a-z, 0-9 and hyphens", "")
         kind = body.text("kind", limit=KIND_CHARS)
         config, secret = body.mapping("config"), body.mapping("secret")
@@ -31,7 +31,7 @@ def routes(catalog: Catalog) -> list[Route]:
 
     async def change_secret(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         secret = body.mapping("secret")
         body.finish()
         return JsonResponse(await catalog.change_secret(tenant, number(call), secret or None))

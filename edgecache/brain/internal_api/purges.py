@@ -3,12 +3,12 @@
 import asyncio
 from typing import Final
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.errors import BrainError, Invalid
 from edgecache.brain.internal_api.bodies import take_tenant
-from edgecache.brain.internal_api.parts import InternalApiParts
+from edgecache.brain.internal_api.parts import InternalApiDependencies
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.names import OBJECT_NAME_CHARS
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
@@ -17,9 +17,9 @@ WARM_KEYS: Final = 1000
 CONCURRENT_WARMINGS: Final = 8
 
 
-def routes(parts: InternalApiParts) -> list[Route]:
+def routes(parts: InternalApiDependencies) -> list[Route]:
     async def purge(call: JsonCall) -> JsonResponse:
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         tenant = take_tenant(body)
         keys = [key for key in body.texts("keys", limit=KEYS, length=OBJECT_NAME_CHARS) if key]
         prefix = body.text("prefix", limit=OBJECT_NAME_CHARS, default="")
@@ -34,7 +34,7 @@ def routes(parts: InternalApiParts) -> list[Route]:
         return JsonResponse(found)
 
     async def warm(call: JsonCall) -> JsonResponse:
-        body = Fields(call.body)
+        body = FieldReader(call.body)
         tenant = take_tenant(body)
         keys = body.texts("keys", limit=WARM_KEYS, length=OBJECT_NAME_CHARS)
         body.finish()
@@ -50,7 +50,7 @@ def routes(parts: InternalApiParts) -> list[Route]:
 
 
 async def _warm(
-    parts: InternalApiParts, tenant: Tenant, name: str, turns: asyncio.Semaphore
+    parts: InternalApiDependencies, tenant: EnvironmentKey, name: str, turns: asyncio.Semaphore
 ) -> str:
     """Fetch an object into the cache; return an error code, "" on success."""
     bucket_name, _, key = name.partition("/")

@@ -15,10 +15,10 @@ from typing import Annotated, Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.metering.hourly_counts import HOUR_S, HOURS_KEPT, HourlyCounts
 from edgecache.brain.metering.operator_networks import OperatorNetworks
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.http.addresses import NETWORKS_KEPT, prefix_of
 from platform_site.settings_table import Integer
 
@@ -59,7 +59,7 @@ class CreditableReads:
 
     def __init__(
         self,
-        nodes: Nodes,
+        nodes: KnownNodes,
         networks: OperatorNetworks,
         limits: CreditLimits,
         counts: HourlyCounts,
@@ -74,7 +74,7 @@ class CreditableReads:
 
     def is_creditable(
         self,
-        tenant: Tenant,
+        tenant: EnvironmentKey,
         bucket_id: int,
         node_id: UUID,
         client: str,

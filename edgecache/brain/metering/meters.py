@@ -18,8 +18,8 @@ import structlog
 from psycopg.types.json import Jsonb
 
 from edgecache.brain.background import PeriodicTask
-from edgecache.brain.database import Connection, Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase, DatabaseTransaction
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.metering.latencies import Latencies
 from platform_site.lib.ids import uuid7
@@ -57,7 +57,7 @@ INSERT_MEASUREMENT: Final[LiteralString] = """
 """
 
 # A read: its tenant, bucket, node, client's address, bytes and Unix time.
-IsCreditable = Callable[[Tenant, int, UUID, str, int, float], bool]
+IsCreditable = Callable[[EnvironmentKey, int, UUID, str, int, float], bool]
 
 
 class UsageKey(NamedTuple):
@@ -101,7 +101,7 @@ class Measure(UsageCount):
 
 
 @dataclass(slots=True)
-class Batch:
+class MeterCounts:
     """Counts of ten seconds, until they are written.
 
     own: the measures of ``lines`` by bucket, without a node.
@@ -164,7 +164,7 @@ class Meters:
 
     def __init__(
         self,
-        database: Database,
+        database: BrainDatabase,
         brain_id: UUID,
         *,
         is_creditable: IsCreditable = _always,
@@ -175,8 +175,8 @@ class Meters:
         self._database = database
         self._brain_id = brain_id
         self._clock = clock
-        self._open = Batch(slice_of(clock()))
-        self._unwritten: Batch | None = None
+        self._open = MeterCounts(slice_of(clock()))
+        self._unwritten: MeterCounts | None = None
         # Held during a write: only without it do written and unwritten counts add up.
         self.writing = asyncio.Lock()
         self._periodic = PeriodicTask("meters", self.flush, self._until_the_slice_ends)
@@ -186,7 +186,7 @@ class Meters:
 
     def record(
         self,
-        tenant: Tenant,
+        tenant: EnvironmentKey,
         bucket_id: int,
         node_id: UUID | None,
         *,
@@ -257,7 +257,7 @@ class Meters:
             # meantime.
             for _ in range(2):
                 if self._unwritten is None and self._open.lines:
-                    self._unwritten, self._open = self._open, Batch(slice_of(self._clock()))
+                    self._unwritten, self._open = self._open, MeterCounts(slice_of(self._clock()))
                 if self._unwritten is None:
                     return
                 await self._write(self._unwritten)
@@ -267,7 +267,7 @@ class Meters:
     async def _until_the_slice_ends(self) -> None:
         await asyncio.sleep(SLICE_S - self._clock() % SLICE_S)
 
-    async def _write(self, batch: Batch) -> None:
+    async def _write(self, batch: MeterCounts) -> None:
         async with self._database.transaction() as connection:
             await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
             if not await connection.run(ADD_BATCH, [batch.id]):
@@ -291,7 +291,7 @@ class Meters:
 
 
 async def add_usage(
-    connection: Connection, hour: datetime, lines: Mapping[UsageKey, UsageCount]
+    connection: DatabaseTransaction, hour: datetime, lines: Mapping[UsageKey, UsageCount]
 ) -> None:
     """Add counts to the counters of an hour, in one order for all writers."""
     rows = [

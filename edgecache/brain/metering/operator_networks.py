@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Final, LiteralString
 
 from edgecache.brain.background import PeriodicTask
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 
 REFRESH_S: Final = 10.0
 KEPT_DAYS: Final = 30
@@ -40,7 +40,9 @@ FORGET: Final[LiteralString] = (
 class OperatorNetworks(PeriodicTask):
     """What one brain knows: read every ten seconds, at most 2,000 networks for each operator."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, database: BrainDatabase, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._database = database
         self._clock = clock
         self._known: dict[int, frozenset[str]] = {}
@@ -73,6 +75,6 @@ class OperatorNetworks(PeriodicTask):
         await self.refresh()
 
 
-async def forget(database: Database) -> None:
+async def forget(database: BrainDatabase) -> None:
     """Delete networks that were not seen for a long time. Raises DatabaseUnavailable."""
     await database.run(FORGET, [KEPT_DAYS])

@@ -10,7 +10,7 @@ from typing import Final
 from edgecache.brain.metering.latencies import Latencies, middle_of
 from edgecache.brain.metering.meters import Traffic
 from edgecache.brain.nodes.health import Health
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
@@ -20,7 +20,7 @@ HEALTHS: Final = (*Health, "pending", "quarantined")
 Sample = tuple[str, dict[str, str], float]
 
 
-def text(nodes: Nodes, traffic: Traffic) -> bytes:
+def text(nodes: KnownNodes, traffic: Traffic) -> bytes:
     lines = [*_traffic(traffic), *_nodes(nodes)]
     return ("\n".join(lines) + "\n").encode()
 
@@ -43,7 +43,7 @@ def _traffic(traffic: Traffic) -> Iterator[str]:
     )
 
 
-def _nodes(nodes: Nodes) -> Iterator[str]:
+def _nodes(nodes: KnownNodes) -> Iterator[str]:
     rows = nodes.nodes()
     healths = [nodes.health(row) for row in rows]
     counts: list[Sample] = [("", {"health": str(h)}, healths.count(h)) for h in HEALTHS]

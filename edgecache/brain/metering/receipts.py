@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from edgecache.brain.database import Connection, Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase, DatabaseTransaction
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.metering.meters import (
     HOUR_S,
     LINES_LOCK,
@@ -94,7 +94,7 @@ class HourWindow:
 
 
 async def redeem(
-    database: Database,
+    database: BrainDatabase,
     signer: TicketSigner,
     node_id: UUID,
     lines: Sequence[ReceiptLine],
@@ -146,7 +146,7 @@ def _objection(
 
 
 async def _write(
-    database: Database,
+    database: BrainDatabase,
     node_id: UUID,
     good: dict[UUID, RedeemedTicket],
     is_creditable: IsCreditable,
@@ -162,7 +162,7 @@ async def _write(
 
 
 async def _count(
-    connection: Connection,
+    connection: DatabaseTransaction,
     node_id: UUID,
     fresh: Sequence[RedeemedTicket],
     is_creditable: IsCreditable,
@@ -176,7 +176,7 @@ async def _count(
     for one in fresh:
         ticket, served_at = one.ticket, one.served_at.timestamp()
         until = wrong_until.get(ticket.sha256)
-        tenant = Tenant(ticket.organization_id, ticket.environment_pk)
+        tenant = EnvironmentKey(ticket.organization_id, ticket.environment_pk)
         client, size = ticket.client_prefix, one.bytes_served
         read = (tenant, ticket.bucket_id, node_id, client, size, served_at)
         is_right = until is None or one.served_at > until

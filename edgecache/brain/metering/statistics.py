@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.metering.latencies import Latencies
 from edgecache.brain.metering.meters import Measure, Meters
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 
 # Counting a million objects takes a while: the result is kept this many times as long.
 COUNT_KEPT: Final = 20
@@ -50,7 +50,7 @@ ROLL_UP: Final[LiteralString] = """
 class Statistics:
     """Answers ``/v1/status`` and ``/v1/metrics``."""
 
-    def __init__(self, database: Database, nodes: Nodes, meters: Meters) -> None:
+    def __init__(self, database: BrainDatabase, nodes: KnownNodes, meters: Meters) -> None:
         """Count nothing yet."""
         self._database = database
         self._nodes = nodes

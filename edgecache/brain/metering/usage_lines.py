@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final, LiteralString
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.metering.meters import LINES_LOCK, hour_of
 
 KEPT_DAYS: Final = 400
@@ -67,7 +67,7 @@ OLD_HOURS: Final[LiteralString] = (
 )
 
 
-async def page(database: Database, after: int, limit: int, *, cuts_all: bool) -> list[Any]:
+async def page(database: BrainDatabase, after: int, limit: int, *, cuts_all: bool) -> list[Any]:
     """Return the lines after an id, oldest first, after making lines of the counters.
 
     cuts_all: include small amounts of the running hour.
@@ -80,7 +80,7 @@ async def page(database: Database, after: int, limit: int, *, cuts_all: bool) ->
     return await database.all(PAGE, [after, limit])
 
 
-async def add_storage(database: Database, *, clock: Callable[[], float]) -> None:
+async def add_storage(database: BrainDatabase, *, clock: Callable[[], float]) -> None:
     """Add the lines of the last full hour's storage, unless a brain has done so.
 
     The bytes stored now count for the whole hour. Raises DatabaseUnavailable.
@@ -92,7 +92,7 @@ async def add_storage(database: Database, *, clock: Callable[[], float]) -> None
             await connection.run(ADD_STORAGE, [hour])
 
 
-async def forget(database: Database) -> None:
+async def forget(database: BrainDatabase) -> None:
     """Delete old lines and marks; billing has pulled them long ago. Raises DatabaseUnavailable."""
     await database.run(OLD_LINES, [KEPT_DAYS])
     await database.run(OLD_BATCHES)

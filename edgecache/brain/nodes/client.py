@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.http.client import RUNNING_LIMIT, Address, HttpClient, TooManyRequests, request_head
+from edgecache.http.client import (
+    RUNNING_LIMIT,
+    ConnectionShareExhausted,
+    HttpClient,
+    ServerAddress,
+    request_head,
+)
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER, object_path
@@ -67,13 +73,13 @@ class WorkerClient(HttpClient):
         super().__init__(
             connect_timeout_s=CONNECT_TIMEOUT_S,
             stall_s=STALL_S,
-            running=Shares(limit, refusal=TooManyRequests, queue=WAITING, wait_s=WAIT_S),
+            running=Shares(limit, refusal=ConnectionShareExhausted, queue=WAITING, wait_s=WAIT_S),
             share_key=SHARE_KEY.get,
         )
 
     async def read(
         self,
-        address: Address,
+        address: ServerAddress,
         part: BlobPart,
         *,
         ticket: str,
@@ -99,7 +105,7 @@ class WorkerClient(HttpClient):
             )
 
     async def store(
-        self, address: Address, sha256: bytes, path: Path, *, size: int, ticket: str
+        self, address: ServerAddress, sha256: bytes, path: Path, *, size: int, ticket: str
     ) -> None:
         """Upload a file to a worker under its hash; the worker checks it before it accepts.
 
@@ -123,7 +129,7 @@ class WorkerClient(HttpClient):
         if response.status not in {200, 201}:
             raise RequestFailed("store_refused", status=response.status)
 
-    async def store_batch(self, address: Address, message: bytes, *, ticket: str) -> None:
+    async def store_batch(self, address: ServerAddress, message: bytes, *, ticket: str) -> None:
         """Send small blobs to a worker in one message (``batches``); it takes all or none.
 
         Raises RequestFailed.
@@ -137,7 +143,7 @@ class WorkerClient(HttpClient):
         if response.status not in {200, 201}:
             raise RequestFailed("store_refused", status=response.status)
 
-    async def prove(self, address: Address, nonce: str) -> bytes:
+    async def prove(self, address: ServerAddress, nonce: str) -> bytes:
         """Return an endpoint's response to a nonce. Raises RequestFailed."""
         target = f"{PROVE_PATH}?{NONCE_PARAMETER}={nonce}"
         response = await self.fetch(

@@ -16,7 +16,7 @@ from edgecache.brain.nodes import node_rows
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.endpoints import is_proof, new_nonce
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.credentials import proof
 
@@ -28,7 +28,7 @@ AGAIN_AFTER_S: Final = 30.0
 class EndpointProofs:
     """Requests proofs, at most twice a minute for each node, to be useless for attacks."""
 
-    def __init__(self, coherence: Coherence, nodes: Nodes, client: WorkerClient) -> None:
+    def __init__(self, coherence: Coherence, nodes: KnownNodes, client: WorkerClient) -> None:
         """Request nothing yet."""
         self._coherence = coherence
         self._nodes = nodes

@@ -6,8 +6,8 @@ from typing import Final, LiteralString
 import structlog
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Delivery
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import DeliveryPlan
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.nodes.repair import Repair
 
@@ -28,7 +28,7 @@ MARK: Final[LiteralString] = (
 class HotObjects:
     """Counts this process's reads."""
 
-    def __init__(self, database: Database, repair: Repair, *, processes: int = 1) -> None:
+    def __init__(self, database: BrainDatabase, repair: Repair, *, processes: int = 1) -> None:
         """Start with empty counters. processes: of this brain, which share its reads."""
         self._hot_reads = HOT_READS // processes
         self._database = database
@@ -40,7 +40,7 @@ class HotObjects:
     async def stop(self) -> None:
         await self._tasks.stop()
 
-    def read(self, delivery: Delivery) -> None:
+    def read(self, delivery: DeliveryPlan) -> None:
         """Count a read."""
         now = time.monotonic()
         if now - self._began > WINDOW_S:

@@ -11,7 +11,7 @@ from typing import Final
 
 from django.db import transaction
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.internal_api.access_keys import new_pair
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.nodes import Node
@@ -66,7 +66,7 @@ def register(node: LocalNode, *, endpoint: str = "") -> None:
         )
 
 
-def development_access(tenant: Tenant, file: Path) -> ObjectApiCredentials:
+def development_access(tenant: EnvironmentKey, file: Path) -> ObjectApiCredentials:
     """Return a bucket and an access key of an environment; the secret is kept in a file (0600).
 
     A new key is made when the file is missing or belongs to another database.

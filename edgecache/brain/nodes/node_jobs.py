@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from edgecache.brain.database import Connection, Database
+from edgecache.brain.database import BrainDatabase, DatabaseTransaction
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.protocol.jobs import JobKind
@@ -90,7 +90,9 @@ class JobRow(NamedTuple):
     holders: list[UUID]
 
 
-async def add(connection: Connection, kind: JobKind, wanted: Sequence[tuple[UUID, bytes]]) -> int:
+async def add(
+    connection: DatabaseTransaction, kind: JobKind, wanted: Sequence[tuple[UUID, bytes]]
+) -> int:
     """Add jobs, each a node and a hash; return how many were new."""
     if not wanted:
         return 0
@@ -111,7 +113,7 @@ async def verify(coherence: Coherence, node_id: UUID, sha256: bytes) -> None:
         change.announce("blob", sha256.hex())
 
 
-async def take(database: Database, node_id: UUID, *, limit: int) -> list[JobRow]:
+async def take(database: BrainDatabase, node_id: UUID, *, limit: int) -> list[JobRow]:
     """Return a node's oldest due jobs; they are not handed out again for a minute.
 
     At most ``limit``, and fewer of large blobs.
@@ -120,7 +122,7 @@ async def take(database: Database, node_id: UUID, *, limit: int) -> list[JobRow]
     return [JobRow(*row) for row in rows]
 
 
-async def waiting(database: Database, node_id: UUID) -> int:
+async def waiting(database: BrainDatabase, node_id: UUID) -> int:
     """Count the jobs that are due."""
     row = await database.one(
         "SELECT count(*) AS jobs FROM (SELECT 1 FROM brain_nodejob WHERE node_id = %s"
@@ -130,7 +132,7 @@ async def waiting(database: Database, node_id: UUID) -> int:
     return int(row.jobs) if row else 0
 
 
-async def drop(database: Database, ids: Sequence[int]) -> None:
+async def drop(database: BrainDatabase, ids: Sequence[int]) -> None:
     if ids:
         await database.run("DELETE FROM brain_nodejob WHERE id = ANY(%s)", [list(ids)])
 
@@ -170,7 +172,7 @@ async def _finish(
     return len(jobs)
 
 
-async def postpone(database: Database, node_id: UUID, ids: Sequence[int]) -> None:
+async def postpone(database: BrainDatabase, node_id: UUID, ids: Sequence[int]) -> None:
     """Postpone failed jobs, longer each time; after six failures they are deleted."""
     if ids:
         await database.run(GIVE_UP, [list(ids), node_id, ATTEMPTS])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from edgecache.brain.database import Connection, Database
+from edgecache.brain.database import BrainDatabase, DatabaseTransaction
 from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.nodes.health import by_heartbeat, offline_after_s
 from edgecache.protocol.heartbeats import Heartbeat, Problem
@@ -117,13 +117,13 @@ class NodeRow:
         return is_public or self.organization_id in {None, organization_id}
 
 
-async def read_all(database: Database) -> list[NodeRow]:
+async def read_all(database: BrainDatabase) -> list[NodeRow]:
     """Return all nodes that are not removed."""
     return [NodeRow(**row._asdict()) for row in await database.all(SELECT)]
 
 
 async def read_one(
-    database: Database | Connection, node_id: UUID, *, locks: bool = False
+    database: BrainDatabase | DatabaseTransaction, node_id: UUID, *, locks: bool = False
 ) -> NodeRow | None:
     """Return one node. locks: lock the row until the transaction ends."""
     sql: LiteralString = SELECT + " AND id = %s" + (" FOR UPDATE" if locks else "")
@@ -131,14 +131,14 @@ async def read_one(
     return NodeRow(**row._asdict()) if row else None
 
 
-async def is_known(database: Database, node_id: UUID, secret_hash: bytes) -> bool:
+async def is_known(database: BrainDatabase, node_id: UUID, secret_hash: bytes) -> bool:
     """True if a node with this credential ever existed, removed ones included."""
     sql: LiteralString = "SELECT 1 FROM brain_node WHERE id = %s AND secret_hash = %s"
     return await database.one(sql, [node_id, secret_hash]) is not None
 
 
 async def write_heartbeat(
-    database: Database, node_id: UUID, beat: Heartbeat, *, interval_s: float
+    database: BrainDatabase, node_id: UUID, beat: Heartbeat, *, interval_s: float
 ) -> bool:
     """Store a heartbeat; False for one that arrived out of order, which is ignored."""
     is_leaving = Problem.DRAINING in beat.problems
@@ -195,7 +195,7 @@ async def set_status(
     return bool(done)
 
 
-async def quarantines(database: Database, after: int, limit: int) -> list[dict[str, Any]]:
+async def quarantines(database: BrainDatabase, after: int, limit: int) -> list[dict[str, Any]]:
     """Return the quarantines of operators' nodes after an id, oldest first."""
     return [row._asdict() for row in await database.all(QUARANTINES, [after, limit])]
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from edgecache.brain.creator import take_creator
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import Invalid
 from edgecache.brain.json_errors import EndpointTaken, NodeNotFound, StateConflict
@@ -16,7 +16,7 @@ from edgecache.brain.nodes import node_rows
 from edgecache.brain.nodes.endpoints import LENGTH_LIMIT, normalize
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.protocol.credentials import secret_hash
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.names import CAPACITY_LIMIT_BYTES, parse_label
 from platform_site.lib.ids import uuid7
 
@@ -40,7 +40,7 @@ REMOVE_UNPROVED: Final[LiteralString] = (
 
 
 async def register(
-    coherence: Coherence, body: Fields, *, is_production: bool
+    coherence: Coherence, body: FieldReader, *, is_production: bool
 ) -> tuple[NodeRow, str]:
     """Create a node; return it and its credential, which is shown once and not stored.
 
@@ -69,7 +69,7 @@ async def _check_pending(change: AnnouncingTransaction, organization_id: int | N
         )
 
 
-def _read(body: Fields, credential: bytes, *, is_production: bool) -> NodeRow:
+def _read(body: FieldReader, credential: bytes, *, is_production: bool) -> NodeRow:
     region = body.converted("region", parse_label, "must be like eu-central: a-z, 0-9, hyphens", "")
     capacity_bytes = body.integer("capacity_bytes", minimum=1, maximum=CAPACITY_LIMIT_BYTES)
     # Without an organization it is the platform's.
@@ -133,7 +133,7 @@ async def remove(coherence: Coherence, node_id: UUID) -> None:
     log.info("node_removal_asked", node_id=str(node_id), status=status)
 
 
-async def remove_unproved(database: Database) -> None:
+async def remove_unproved(database: BrainDatabase) -> None:
     """Remove organizations' nodes that have not proved their endpoint in 30 days.
 
     Their endpoints are free again. Raises DatabaseUnavailable.

@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from edgecache.brain.background import BackgroundTasks, PeriodicTask, wait_for_wakeup
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.delivery.delivery import WorkerSource
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseUnavailable
@@ -22,7 +22,7 @@ from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.regions import RegionMap
 from edgecache.brain.nodes.stopped_organizations import StoppedOrganizations
 from edgecache.brain.values import BucketInfo
-from edgecache.http.client import Address
+from edgecache.http.client import ServerAddress
 
 log = structlog.get_logger(__name__)
 
@@ -30,12 +30,12 @@ REFRESH_S: Final = 2.0
 _ASKED: Final = frozenset((Health.ONLINE, Health.SUSPECT))
 
 
-class Nodes:
+class KnownNodes:
     """All nodes, the ones to read from and the ones that can store more."""
 
     def __init__(
         self,
-        database: Database,
+        database: BrainDatabase,
         coherence: Coherence,
         region_map: RegionMap,
         *,
@@ -126,14 +126,14 @@ class Nodes:
         """Return the seconds since a node's last heartbeat; infinite before the first."""
         return math.inf if row.age_s is None else row.age_s + self._later_s()
 
-    def address(self, node_id: UUID) -> Address | None:
+    def address(self, node_id: UUID) -> ServerAddress | None:
         """Return a node's address, for the brain's own requests (``nodes.client``)."""
         row = self._rows.get(node_id)
         return None if row is None else self.address_of(row)
 
-    def address_of(self, row: NodeRow) -> Address:
+    def address_of(self, row: NodeRow) -> ServerAddress:
         is_ours = row.organization_id is None
-        return Address(row.endpoint, is_guarded=self._guards_operators and not is_ours)
+        return ServerAddress(row.endpoint, is_guarded=self._guards_operators and not is_ours)
 
     def is_guarded(self, node_id: UUID) -> bool:
         """True if connections to a node must go to public addresses only, also those of workers."""

@@ -16,12 +16,12 @@ from uuid import UUID
 import structlog
 
 from edgecache.brain.background import PeriodicTask
-from edgecache.brain.database import Database, Row
+from edgecache.brain.database import BrainDatabase, Row
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.nodes import node_jobs, node_rows
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.replica_plan import TOPIC, BlobReplicas, ReplicaPlan, plan
 from edgecache.brain.nodes.replication import Replication
 from edgecache.protocol.jobs import JobKind
@@ -92,9 +92,9 @@ class Repair(PeriodicTask):
 
     def __init__(
         self,
-        database: Database,
+        database: BrainDatabase,
         coherence: Coherence,
-        nodes: Nodes,
+        nodes: KnownNodes,
         replication: Replication,
         *,
         brain_id: UUID,

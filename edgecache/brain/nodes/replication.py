@@ -21,13 +21,13 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import BrainError, DatabaseUnavailable
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.placement import choose
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.replica_plan import ReplicaCounts, ReplicaRequest, request_check
 from edgecache.brain.nodes.replica_queue import ReplicaQueue
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.values import BucketInfo, ObjectVersion
-from edgecache.http.client import Address, TooManyRequests
+from edgecache.http.client import ConnectionShareExhausted, ServerAddress
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol import batches
 from edgecache.protocol.batches import BATCH_BLOBS, BATCH_BYTES, BATCHED_BYTES
@@ -53,8 +53,8 @@ class Replication:
     def __init__(
         self,
         directory: Directory,
-        staging: Staging,
-        nodes: Nodes,
+        staging: DataDirectory,
+        nodes: KnownNodes,
         tickets: TicketSigner,
         client: WorkerClient,
         *,
@@ -203,7 +203,7 @@ class Replication:
             except RequestFailed as failure:
                 # A share that is in use, here or there, is not the node's failure.
                 is_busy = failure.status == HTTPStatus.SERVICE_UNAVAILABLE
-                if not is_busy and not isinstance(failure, TooManyRequests):
+                if not is_busy and not isinstance(failure, ConnectionShareExhausted):
                     self._nodes.failed(node_id, f"{failure.reason} {failure.status}")
 
         await asyncio.gather(*(one(*each) for each in chosen.items()))
@@ -212,7 +212,7 @@ class Replication:
     async def _send(
         self,
         node_id: UUID,
-        address: Address,
+        address: ServerAddress,
         bucket: BucketInfo,
         requests: Sequence[ReplicaRequest],
         bodies: Mapping[bytes, Path | bytes],

@@ -6,7 +6,7 @@ has a higher version, so that calls may arrive twice and in any order.
 
 from typing import Final
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import Coherence
 
 TOPIC: Final = "service"
@@ -26,7 +26,7 @@ class StoppedOrganizations:
     While the database is unreachable the last known ones apply.
     """
 
-    def __init__(self, database: Database, coherence: Coherence) -> None:
+    def __init__(self, database: BrainDatabase, coherence: Coherence) -> None:
         self._database = database
         self._coherence = coherence
         self._ids: set[int] = set()

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.protocol.heartbeats import TicketKey
 from edgecache.protocol.tickets import (
     LIFETIME_LIMIT_S,
@@ -46,7 +46,7 @@ MAX_REUSED_TICKETS: Final = 50_000
 class TicketGrant:
     """What a ticket allows, and for which tenant. length: the limit in bytes."""
 
-    tenant: Tenant
+    tenant: EnvironmentKey
     bucket_id: int
     sha256: bytes
     length: int

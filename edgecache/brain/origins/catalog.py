@@ -10,8 +10,8 @@ from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
 from edgecache.brain.creator import NO_CREATOR, Creator
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory import environment_limits
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import InUse, NoSuchOrigin, OriginExists
@@ -41,12 +41,14 @@ class OriginInfo:
 class Catalog:
     """Changes of origins; all brains see a change when the call returns."""
 
-    def __init__(self, database: Database, coherence: Coherence, *, allows_private: bool) -> None:
+    def __init__(
+        self, database: BrainDatabase, coherence: Coherence, *, allows_private: bool
+    ) -> None:
         self._database = database
         self._coherence = coherence
         self._allows_private = allows_private
 
-    async def list(self, tenant: Tenant) -> list[OriginInfo]:
+    async def list(self, tenant: EnvironmentKey) -> list[OriginInfo]:
         """Return the environment's origins by name. Raises DatabaseUnavailable."""
         rows = await self._database.all(
             "SELECT id, name, kind, config, secret <> '' AS has_secret, created_by, created_at"
@@ -58,7 +60,7 @@ class Catalog:
 
     async def create(
         self,
-        tenant: Tenant,
+        tenant: EnvironmentKey,
         name: str,
         kind: str,
         config: Mapping[str, Any],
@@ -90,7 +92,7 @@ class Catalog:
         return OriginInfo(*(row or ()))
 
     async def change_secret(
-        self, tenant: Tenant, origin_id: int, secret: Mapping[str, Any] | None
+        self, tenant: EnvironmentKey, origin_id: int, secret: Mapping[str, Any] | None
     ) -> OriginInfo:
         """Replace an origin's credentials, which its next requests use; None makes it anonymous.
 
@@ -117,7 +119,7 @@ class Catalog:
             change.announce("origin", origin_id)
         return OriginInfo(*(changed or ()))
 
-    async def delete(self, tenant: Tenant, origin_id: int) -> None:
+    async def delete(self, tenant: EnvironmentKey, origin_id: int) -> None:
         """Remove an origin that no bucket names.
 
         Raises NoSuchOrigin, InUse, DatabaseUnavailable.

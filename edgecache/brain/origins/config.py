@@ -42,7 +42,7 @@ ADDRESSING: Final = re.compile(r"path|virtual")
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ConfigField:
     """One field: its format, and whether it is required."""
 
     form: re.Pattern[str] | None
@@ -50,30 +50,30 @@ class Field:
     limit: int = TEXT_LIMIT
 
 
-CONFIG: Final[dict[str, dict[str, Field]]] = {
+CONFIG: Final[dict[str, dict[str, ConfigField]]] = {
     "s3": {
-        "bucket": Field(BUCKET, is_required=True),
-        "region": Field(REGION, is_required=True),
-        "endpoint": Field(None),
-        "addressing": Field(ADDRESSING),
+        "bucket": ConfigField(BUCKET, is_required=True),
+        "region": ConfigField(REGION, is_required=True),
+        "endpoint": ConfigField(None),
+        "addressing": ConfigField(ADDRESSING),
     },
-    "gcs": {"bucket": Field(BUCKET, is_required=True), "endpoint": Field(None)},
+    "gcs": {"bucket": ConfigField(BUCKET, is_required=True), "endpoint": ConfigField(None)},
     "azure": {
-        "account": Field(ACCOUNT, is_required=True),
-        "container": Field(CONTAINER, is_required=True),
-        "endpoint": Field(None),
+        "account": ConfigField(ACCOUNT, is_required=True),
+        "container": ConfigField(CONTAINER, is_required=True),
+        "endpoint": ConfigField(None),
     },
-    "http": {"url": Field(None, is_required=True)},
+    "http": {"url": ConfigField(None, is_required=True)},
 }
-SECRET: Final[dict[str, dict[str, Field]]] = {
+SECRET: Final[dict[str, dict[str, ConfigField]]] = {
     "s3": {
-        "access_key_id": Field(VISIBLE, is_required=True),
-        "secret_access_key": Field(VISIBLE, is_required=True),
-        "session_token": Field(VISIBLE, limit=KEY_FILE_LIMIT),
+        "access_key_id": ConfigField(VISIBLE, is_required=True),
+        "secret_access_key": ConfigField(VISIBLE, is_required=True),
+        "session_token": ConfigField(VISIBLE, limit=KEY_FILE_LIMIT),
     },
-    "gcs": {"service_account": Field(None, is_required=True, limit=KEY_FILE_LIMIT)},
-    "azure": {"account_key": Field(VISIBLE), "sas_token": Field(VISIBLE)},
-    "http": {"authorization": Field(HEADER_VALUE, is_required=True)},
+    "gcs": {"service_account": ConfigField(None, is_required=True, limit=KEY_FILE_LIMIT)},
+    "azure": {"account_key": ConfigField(VISIBLE), "sas_token": ConfigField(VISIBLE)},
+    "http": {"authorization": ConfigField(HEADER_VALUE, is_required=True)},
 }
 URLS: Final = frozenset({"endpoint", "url"})
 
@@ -121,7 +121,7 @@ def parse(
 
 
 def _fields(
-    part: str, known: dict[str, Field], given: Mapping[str, Any], errors: list[FieldError]
+    part: str, known: dict[str, ConfigField], given: Mapping[str, Any], errors: list[FieldError]
 ) -> dict[str, str]:
     found: dict[str, str] = {}
     errors += (

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from edgecache.brain.directory.index import Name
-from edgecache.brain.values import Conditions, Fields, Listing, ObjectVersion, StagedFile
+from edgecache.brain.values import Conditions, KeyPage, ObjectVersion, StagedFile, WrittenFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Driver(Protocol):
         self,
         key: str,
         staged: StagedFile,
-        fields: Fields,
+        fields: WrittenFields,
         conditions: Conditions,
     ) -> WriteResult:
         """Write an object. Raises PreconditionFailed."""
@@ -90,7 +90,7 @@ class Driver(Protocol):
         """Delete objects, ignoring absent ones."""
         ...
 
-    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
+    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> KeyPage:
         """Return a page of keys."""
         ...
 

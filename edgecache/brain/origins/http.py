@@ -25,7 +25,7 @@ from edgecache.brain.origins.connections import (
 )
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import Pairs, answer_of
-from edgecache.brain.values import Conditions, Fields, Listing, StagedFile, check_url_key
+from edgecache.brain.values import Conditions, KeyPage, StagedFile, WrittenFields, check_url_key
 from edgecache.http.headers import decoded
 
 REDIRECTS: Final = 5
@@ -61,7 +61,7 @@ class HttpDriver:
             return answer_of(reply.status, reply.pairs)
 
     async def put(
-        self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
+        self, key: str, staged: StagedFile, fields: WrittenFields, conditions: Conditions
     ) -> WriteResult:
         raise OriginReadOnly
 
@@ -107,7 +107,7 @@ class HttpDriver:
         except (UnicodeDecodeError, KeyRefused):
             return None
 
-    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
+    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> KeyPage:
         raise OriginReadOnly("The bucket's origin cannot list its objects.")
 
     @asynccontextmanager

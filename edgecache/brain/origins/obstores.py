@@ -33,10 +33,10 @@ from edgecache.brain.storage.listings import after, paged
 from edgecache.brain.values import (
     DEFAULT_CONTENT_TYPE,
     Conditions,
-    Fields,
+    KeyPage,
     ListedObject,
-    Listing,
     StagedFile,
+    WrittenFields,
 )
 
 if TYPE_CHECKING:  # obstore has these for type checkers alone
@@ -117,7 +117,7 @@ class ObstoreDriver:
         return _answer(result.meta, result.attributes, None)
 
     async def put(
-        self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
+        self, key: str, staged: StagedFile, fields: WrittenFields, conditions: Conditions
     ) -> WriteResult:
         path = await self._opened(key)
         mode = await self._mode(path, conditions)
@@ -145,7 +145,7 @@ class ObstoreDriver:
             except OriginMissing:
                 continue
 
-    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
+    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> KeyPage:
         whole = self.prefix + prefix
         await self._check_address()
         # obstore's prefixes end at a slash: other prefixes are searched within a longer list.
@@ -301,7 +301,7 @@ def _answer(
     )
 
 
-def _attributes(fields: Fields) -> dict[str, str]:
+def _attributes(fields: WrittenFields) -> dict[str, str]:
     known = {NAMED[name]: value for name, value in fields.headers.items() if name in NAMED}
     return {TYPE: fields.content_type, **known, **fields.metadata}
 

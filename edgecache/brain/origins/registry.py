@@ -14,7 +14,7 @@ import structlog
 from cryptography.fernet import InvalidToken
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.database import Database, Row
+from edgecache.brain.database import BrainDatabase, Row
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.coherent_cache import CoherentCache
 from edgecache.brain.errors import OriginFailed
@@ -27,8 +27,8 @@ from edgecache.brain.origins.egress.pool import ConnectionPool
 from edgecache.brain.origins.egress.proxy import Proxy
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.origins.s3 import S3Driver, place_of
-from edgecache.brain.origins.signing import Credentials
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.origins.signing import OriginCredentials
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import decrypt
 from platform_site.lib.web.public_addresses import Network
@@ -68,9 +68,9 @@ class Origins:
 
     def __init__(
         self,
-        database: Database,
+        database: BrainDatabase,
         coherence: Coherence,
-        staging: Staging,
+        staging: DataDirectory,
         *,
         allows_private: bool,
         refused: Sequence[Network] = (),
@@ -175,12 +175,12 @@ def _http(connections: OriginConnections, config: OriginConfig, prefix: str) -> 
 
 
 def _s3(
-    connections: OriginConnections, config: OriginConfig, staging: Staging, prefix: str
+    connections: OriginConnections, config: OriginConfig, staging: DataDirectory, prefix: str
 ) -> S3Driver:
     secret = config.secret
     credentials = None
     if secret:
-        credentials = Credentials(
+        credentials = OriginCredentials(
             secret["access_key_id"], secret["secret_access_key"], secret.get("session_token", "")
         )
     return S3Driver(connections, place_of(config.config, prefix), credentials, staging)

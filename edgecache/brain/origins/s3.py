@@ -32,16 +32,16 @@ from edgecache.brain.origins.s3_documents import (
     failed_deletions,
     listing_of,
 )
-from edgecache.brain.origins.signing import Credentials, query_string, signed
+from edgecache.brain.origins.signing import OriginCredentials, query_string, signed
 from edgecache.brain.s3.auth.sigv4.canonical import encoded
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.listings import behind
 from edgecache.brain.values import (
     KEY_LIMIT_BYTES,
     Conditions,
-    Fields,
-    Listing,
+    KeyPage,
     StagedFile,
+    WrittenFields,
 )
 
 DOCUMENT_LIMIT_BYTES: Final = 16 * 2**20
@@ -80,7 +80,7 @@ class S3Requests:
     """Signed requests to one bucket. credentials: None asks anonymously."""
 
     def __init__(
-        self, connections: OriginConnections, place: S3Place, credentials: Credentials | None
+        self, connections: OriginConnections, place: S3Place, credentials: OriginCredentials | None
     ) -> None:
         self._connections = connections
         self._place = place
@@ -127,8 +127,8 @@ class S3Driver:
         self,
         connections: OriginConnections,
         place: S3Place,
-        credentials: Credentials | None,
-        staging: Staging,
+        credentials: OriginCredentials | None,
+        staging: DataDirectory,
     ) -> None:
         self._ask = S3Requests(connections, place, credentials).ask
         self._prefix = place.prefix
@@ -148,7 +148,7 @@ class S3Driver:
             return answer_of(reply.status, reply.pairs)
 
     async def put(
-        self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
+        self, key: str, staged: StagedFile, fields: WrittenFields, conditions: Conditions
     ) -> WriteResult:
         """Write an object; its hash is signed, so the origin takes these bytes or none."""
         manifest = staged.manifest
@@ -197,7 +197,7 @@ class S3Driver:
         if failed:
             raise OriginFailed(f"The origin did not delete {failed} of {len(names)} objects.")
 
-    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
+    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> KeyPage:
         home = self._prefix
         query = {
             "list-type": "2",
@@ -225,7 +225,7 @@ class S3Driver:
         return name
 
 
-def _object_headers(fields: Fields) -> list[tuple[str, str]]:
+def _object_headers(fields: WrittenFields) -> list[tuple[str, str]]:
     return [
         ("content-type", fields.content_type),
         *fields.headers.items(),

@@ -10,7 +10,7 @@ from edgecache.brain.errors import OriginFailed
 from edgecache.brain.loop_steps import in_steps
 from edgecache.brain.s3 import xml
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.values import ListedObject, Listing
+from edgecache.brain.values import KeyPage, ListedObject
 
 DELETIONS: Final = 1000
 # What XML 1.0 cannot hold.
@@ -18,7 +18,7 @@ UNSPEAKABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\r]")
 CODE: Final = re.compile(r"[A-Za-z]{1,64}")
 
 
-async def listing_of(body: bytes, home: str) -> Listing:
+async def listing_of(body: bytes, home: str) -> KeyPage:
     """Return the page that a ListBucketResult says, without the prefix that all its keys have.
 
     Raises OriginFailed.
@@ -44,7 +44,7 @@ async def listing_of(body: bytes, home: str) -> Listing:
     prefixes = tuple(read(row.value("Prefix")) for row in root.all("CommonPrefixes"))
     is_more = root.value("IsTruncated") == "true"
     names = [row.key for row in objects] + list(prefixes)
-    return Listing(tuple(objects), prefixes, max(names) if is_more and names else None)
+    return KeyPage(tuple(objects), prefixes, max(names) if is_more and names else None)
 
 
 def deletion(names: Sequence[str]) -> bytes | None:

@@ -17,7 +17,7 @@ from edgecache.brain.s3.auth.sigv4.canonical import (
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class OriginCredentials:
     """A key pair for the origin. token: a session's, or empty."""
 
     access_key_id: str
@@ -32,7 +32,7 @@ def query_string(parameters: Mapping[str, str]) -> str:
 
 
 def signed(
-    credentials: Credentials,
+    credentials: OriginCredentials,
     method: str,
     target: tuple[str, str],
     headers: Sequence[tuple[str, str]],

@@ -13,10 +13,10 @@ from edgecache.brain.fair_share import PLATFORM
 from edgecache.brain.process.sockets import UNIX
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.http.server.acceptor import Balance
-from edgecache.http.server.limits import Limits
-from edgecache.http.server.server import Server, by_network, tls_context
+from edgecache.http.server.limits import ServerLimits
+from edgecache.http.server.server import HttpServer, by_network, tls_context
 from edgecache.runtime.resource_limits import connections_allowed
 from edgecache.runtime.shares import ShareKey
 from edgecache.runtime.turns import LoopTurns
@@ -30,7 +30,7 @@ CUT_S: Final = 2.0
 class Listeners:
     """The servers of all ports."""
 
-    def __init__(self, servers: Mapping[str, Server]) -> None:
+    def __init__(self, servers: Mapping[str, HttpServer]) -> None:
         self._servers = servers
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -66,12 +66,12 @@ class Listeners:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def as_platform(_scope: Scope) -> ShareKey:
+def as_platform(_scope: HttpScope) -> ShareKey:
     """Return the share key of the platform for any request."""
     return PLATFORM
 
 
-def as_node(scope: Scope) -> ShareKey:
+def as_node(scope: HttpScope) -> ShareKey:
     """Return the nodes, and of these the one at this address."""
     return "nodes", network_of(scope.client_address)
 
@@ -81,10 +81,10 @@ def port_server(
     listener: Listener,
     turns: LoopTurns,
     *,
-    share_key: Callable[[Scope], ShareKey] = by_network,
+    share_key: Callable[[HttpScope], ShareKey] = by_network,
     tls: tuple[Path | None, Path | None] = (None, None),
     balance: Balance | None = None,
-) -> Server:
+) -> HttpServer:
     """Return the server of an application.
 
     turns: shared by all ports.
@@ -94,8 +94,8 @@ def port_server(
     """
     certificate, key = tls
     context = tls_context(certificate, key) if certificate and key else None
-    limits = Limits(connections=connections_allowed())
-    return Server(
+    limits = ServerLimits(connections=connections_allowed())
+    return HttpServer(
         app,
         address=listener.address,
         port=listener.port,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from edgecache.brain.conf import BrainSettings
-from edgecache.http.server.limits import Limits
+from edgecache.http.server.limits import ServerLimits
 from edgecache.http.server.server import BACKLOG, listening_socket
 from platform_site.embedded.errors import PortTakenError, StartError
 from platform_site.embedded.ports import check_port
@@ -39,7 +39,7 @@ def open_sockets(settings: BrainSettings, inherited: Mapping[str, socket.socket]
     if settings.s3_socket is not None and UNIX not in found:
         found[UNIX] = bind_unix_socket(settings.s3_socket)
     for name, row in missing.items():
-        found[name] = listening_socket(row.address, row.port, Limits())
+        found[name] = listening_socket(row.address, row.port, ServerLimits())
     return found
 
 

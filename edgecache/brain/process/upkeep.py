@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 
 from edgecache.brain.audits import records
 from edgecache.brain.background import PeriodicTask
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.metering import operator_networks, usage_lines
 from edgecache.brain.metering.receipts import KEPT_DAYS
 from edgecache.brain.metering.statistics import Statistics
@@ -34,7 +34,7 @@ DEAD_BRAINS: Final[LiteralString] = (
 class Upkeep(PeriodicTask):
     """The hourly round."""
 
-    def __init__(self, database: Database, statistics: Statistics) -> None:
+    def __init__(self, database: BrainDatabase, statistics: Statistics) -> None:
         self._database = database
         self._statistics = statistics
         super().__init__("upkeep", self.round, _until_the_next_hour)

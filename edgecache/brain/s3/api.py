@@ -19,12 +19,12 @@ from edgecache.brain.s3.cors import responses
 from edgecache.brain.s3.cors.lookup import CorsRules
 from edgecache.brain.s3.errors import S3Error, from_brain_error
 from edgecache.brain.s3.objects.conditions import NotModified
-from edgecache.brain.s3.parts import S3Parts
+from edgecache.brain.s3.parts import S3Dependencies
 from edgecache.brain.s3.request_log import LogEntry, RequestLog
 from edgecache.brain.s3.router import operation_of
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.response_head import HeaderPairs
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from platform_site.lib import tracing
 
 log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ class Cdn(Protocol):
     """Serves plain HTTP. bucket_id: set if the request's host belongs to a bucket."""
 
     async def __call__(
-        self, scope: Scope, exchange: Exchange, bucket_id: int | None = None
+        self, scope: HttpScope, exchange: Exchange, bucket_id: int | None = None
     ) -> None: ...
 
 
@@ -54,7 +54,7 @@ class ObjectApi:
     share_keys: the queue keys of requests.
     """
 
-    def __init__(self, parts: S3Parts, cdn: Cdn) -> None:
+    def __init__(self, parts: S3Dependencies, cdn: Cdn) -> None:
         """cdn: serves ``/p/…`` and the hosts of buckets, which are not S3."""
         self._parts = parts
         self._keys = AccessKeys(parts.database, parts.coherence, parts.platform_keys)
@@ -64,7 +64,7 @@ class ObjectApi:
         self.share_keys = ClaimedShareKeys(self._keys, parts.directory, parts.hosts, offload)
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
 
-    async def __call__(self, scope: Scope, exchange: Exchange) -> None:
+    async def __call__(self, scope: HttpScope, exchange: Exchange) -> None:
         """Serve one request; errors are sent as S3's XML."""
         # An id is not a secret, so it needs no system call.
         request_id = f"{random.getrandbits(REQUEST_ID_BITS):016X}"
@@ -76,7 +76,7 @@ class ObjectApi:
                 span.set_attribute("http.response.status_code", exchange.status)
                 span.set_attribute("zonal.request_id", request_id)
 
-    async def _answer(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> None:
+    async def _answer(self, scope: HttpScope, exchange: Exchange, entry: LogEntry) -> None:
         request_id = entry.request_id
         try:
             await self._serve(scope, exchange, entry)
@@ -96,7 +96,7 @@ class ObjectApi:
             if self._log.is_on:
                 self._log.write(entry.fields(scope, exchange))
 
-    async def _serve(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> None:
+    async def _serve(self, scope: HttpScope, exchange: Exchange, entry: LogEntry) -> None:
         parts = self._parts
         entry.client = parts.streamer.offload.client_of(scope)
         use_share_of_unknown_client(entry.client)
@@ -143,12 +143,12 @@ class ObjectApi:
                 request = requests.with_query_headers(request)
         return RequestContext(self._parts, request, exchange, identity)
 
-    async def _preflight(self, scope: Scope, request: requests.S3Request) -> S3Response:
+    async def _preflight(self, scope: HttpScope, request: requests.S3Request) -> S3Response:
         responses.check_preflight(scope.headers)
         rules = await self._cors.of_preflight(request)
         return responses.preflight(rules, scope.headers)
 
-    def _is_cdn_path(self, scope: Scope) -> bool:
+    def _is_cdn_path(self, scope: HttpScope) -> bool:
         """True if the path names a public bucket.
 
         In virtual-host style it is a key: the host is one bucket's, and so is the web origin.
@@ -157,7 +157,7 @@ class ObjectApi:
             scope.authority, self._parts.settings.s3_domains
         )
 
-    async def _served_by_cdn(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> bool:
+    async def _served_by_cdn(self, scope: HttpScope, exchange: Exchange, entry: LogEntry) -> bool:
         """Serve a request that is plain HTTP: to a bucket's host, or below ``/p/``.
 
         Raises DatabaseUnavailable.
@@ -178,7 +178,7 @@ class ObjectApi:
         return True
 
     async def _answers_preflight(
-        self, scope: Scope, exchange: Exchange, bucket_id: int | None
+        self, scope: HttpScope, exchange: Exchange, bucket_id: int | None
     ) -> bool:
         """Apply a public bucket's CORS rules, if it has any; True if it answered a preflight.
 
@@ -213,7 +213,7 @@ def _as_s3(exc: Exception, key: str) -> S3Error:
     return S3Error("InternalError")
 
 
-def _send_error(exchange: Exchange, error: S3Error, scope: Scope, request_id: str) -> None:
+def _send_error(exchange: Exchange, error: S3Error, scope: HttpScope, request_id: str) -> None:
     headers = [*error.headers.items()]
     if error.status == 503:
         headers.append(("retry-after", SLOW_DOWN_S))

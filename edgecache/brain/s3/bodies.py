@@ -12,7 +12,7 @@ from edgecache.brain.s3.context import RequestContext
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.storage.disk.buffers import BufferedBody
 from edgecache.brain.storage.disk.digests import manifest_of
-from edgecache.brain.values import Manifest, StagedFile
+from edgecache.brain.values import BlobManifest, StagedFile
 from edgecache.http.exchange import BodyTimeout
 
 Body = TypeVar("Body")
@@ -59,7 +59,7 @@ async def buffer(context: RequestContext) -> ReceivedBody[BufferedBody] | None:
     return ReceivedBody(body, {**computed, "type": checksums.FULL})
 
 
-def _digests(data: bytes, *names: str) -> tuple[Manifest, dict[str, str]]:
+def _digests(data: bytes, *names: str) -> tuple[BlobManifest, dict[str, str]]:
     """Return the manifest of a body, and the checksums of these names."""
     manifest = manifest_of(data)
     running = BodyChecksums(*names)
@@ -203,7 +203,7 @@ class BodyChecksums:
         for running in self._running.values():
             running.update(data)
 
-    def values(self, manifest: Manifest) -> dict[str, str]:
+    def values(self, manifest: BlobManifest) -> dict[str, str]:
         return {
             name: checksums.encode(self._running[name].digest())
             if name in self._running
@@ -240,7 +240,7 @@ def _check_trailers(trailers: Mapping[str, str], declared: checksums.DeclaredDig
 
 def _check(
     context: RequestContext,
-    manifest: Manifest,
+    manifest: BlobManifest,
     declared: checksums.DeclaredDigests,
     claimed: Mapping[str, str],
     computed: Mapping[str, str],
@@ -256,7 +256,7 @@ def _check(
             )
 
 
-def _check_payload(context: RequestContext, manifest: Manifest) -> None:
+def _check_payload(context: RequestContext, manifest: BlobManifest) -> None:
     payload_hash = context.identity.payload_hash if context.identity is not None else UNSIGNED
     if payload_hash == UNSIGNED or payload_hash in STREAMING:
         return

@@ -17,7 +17,7 @@ from awscrt import checksums as crt
 
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.values import Manifest, ObjectVersion
+from edgecache.brain.values import BlobManifest, ObjectVersion
 
 HEADER: Final = "x-amz-checksum-"
 TRAILER_HEADER: Final = "x-amz-trailer"
@@ -215,7 +215,7 @@ def content_md5(request: S3Request) -> bytes | None:
     return digest
 
 
-def from_digests(name: str, of: Manifest | ObjectVersion) -> str:
+def from_digests(name: str, of: BlobManifest | ObjectVersion) -> str:
     """Return a checksum that is known without the bytes; empty for others."""
     if name == "sha256":
         return encode(of.sha256)

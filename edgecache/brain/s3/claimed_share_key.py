@@ -12,7 +12,7 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.http.addresses import network_of
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.runtime.shares import ShareKey
 
 CDN_PREFIX: Final = "/p/"
@@ -35,13 +35,13 @@ class ClaimedShareKeys:
         self._hosts = hosts
         self._offload = offload
 
-    def of(self, scope: Scope) -> ShareKey:
+    def of(self, scope: HttpScope) -> ShareKey:
         """Return the share key: (organization, client's network)."""
         organization_id = self._organization(scope)
         owner = "unknown" if organization_id is None else organization_id
         return owner, network_of(self._offload.client_of(scope))
 
-    def _organization(self, scope: Scope) -> int | None:
+    def _organization(self, scope: HttpScope) -> int | None:
         claimed = scope.headers.get("authorization") or scope.query_string
         match = _CLAIMED_KEY.search(claimed) if claimed else None
         if match is not None:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fair_share import SHARE_KEY, use_share_of_bucket
 from edgecache.brain.s3.auth.sigv4.verification import StreamSigning
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.parts import S3Parts
+from edgecache.brain.s3.parts import S3Dependencies
 from edgecache.brain.s3.requests import S3Request, is_bucket_name
 from edgecache.brain.s3.xml import CONTENT_TYPE
 from edgecache.brain.values import BucketInfo
@@ -17,14 +17,14 @@ from edgecache.http.exchange import Exchange
 from edgecache.runtime.shares import ShareKey
 
 
-class Identity(NamedTuple):
+class RequestSigner(NamedTuple):
     """The access key that signed a request.
 
     payload_hash: what the signature says of the body. stream_signing: for bodies in signed chunks.
     """
 
     access_key: str
-    tenant: Tenant
+    tenant: EnvironmentKey
     can_write: bool
     payload_hash: str
     stream_signing: StreamSigning
@@ -40,10 +40,10 @@ class RequestContext:
     xml: who is charged for the memory of its XML, and how much.
     """
 
-    parts: S3Parts
+    parts: S3Dependencies
     request: S3Request
     exchange: Exchange
-    identity: Identity | None
+    identity: RequestSigner | None
     is_hit: bool | None = None
     share_key: ShareKey | None = None
     xml: tuple[ShareKey, int] | None = None
@@ -63,7 +63,7 @@ class RequestContext:
         self.xml = held
 
     @property
-    def tenant(self) -> Tenant:
+    def tenant(self) -> EnvironmentKey:
         """The caller's environment. Raises S3Error AccessDenied for an anonymous request."""
         if self.identity is None:
             raise S3Error("AccessDenied")
@@ -119,7 +119,9 @@ class RequestContext:
                 raise Overloaded
             self.share_key = share_key
 
-    def check_owner(self, tenant: Tenant, header: str = "x-amz-expected-bucket-owner") -> None:
+    def check_owner(
+        self, tenant: EnvironmentKey, header: str = "x-amz-expected-bucket-owner"
+    ) -> None:
         """Raise S3Error AccessDenied if a header expects another owner of the bucket."""
         owner = self.request.header(header)
         if owner and owner != f"{tenant.organization_id:012d}":

@@ -3,7 +3,7 @@
 from typing import Final, Protocol
 
 from edgecache.brain.conf import BrainSettings
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.delivery.response_cache import ResponseCache
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.directory.buckets import Buckets
@@ -13,10 +13,10 @@ from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.nodes.client_region import Locator
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.upload_parts import UploadParts
 from edgecache.runtime.shares import Shares
 
@@ -25,7 +25,7 @@ XML_BYTES: Final = 64 * 2**20
 XML_SPARE: Final = 3
 
 
-class S3Parts(Protocol):
+class S3Dependencies(Protocol):
     """What an operation uses.
 
     running: places for running requests. xml_bytes: memory for bodies of XML.
@@ -33,15 +33,15 @@ class S3Parts(Protocol):
 
     settings: BrainSettings
     platform_keys: PlatformKeys
-    database: Database
+    database: BrainDatabase
     coherence: Coherence
     directory: Directory
     buckets: Buckets
     hosts: Hosts
-    staging: Staging
+    staging: DataDirectory
     upload_parts: UploadParts
     objects: ObjectCache
-    nodes: Nodes
+    nodes: KnownNodes
     locator: Locator
     tickets: TicketSigner
     meters: Meters

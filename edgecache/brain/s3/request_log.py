@@ -18,7 +18,7 @@ from typing import Any, Final
 import orjson
 
 from edgecache.http.exchange import Exchange
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from platform_site.lib.logs import REDACTED, SECRET_SHAPE, SECRET_SIGNS
 
 FLUSH_S: Final = 0.05
@@ -96,7 +96,7 @@ class LogEntry:
     is_hit: bool | None = None
     client: str = ""
 
-    def fields(self, scope: Scope, exchange: Exchange) -> dict[str, Any]:
+    def fields(self, scope: HttpScope, exchange: Exchange) -> dict[str, Any]:
         fields: dict[str, Any] = {
             "method": scope.method,
             "status": exchange.status,

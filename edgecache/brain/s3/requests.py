@@ -9,7 +9,7 @@ from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.values import KEY_LIMIT_BYTES
 from edgecache.http.addresses import parse_address
 from edgecache.http.headers import Headers
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.protocol.names import BUCKET
 
 PARAMETER_LIMIT: Final = 100
@@ -90,7 +90,9 @@ class S3Request(NamedTuple):
         return min(int(text), maximum)
 
 
-def parse(scope: Scope, domains: Sequence[str], request_id: str, *, client: str = "") -> S3Request:
+def parse(
+    scope: HttpScope, domains: Sequence[str], request_id: str, *, client: str = ""
+) -> S3Request:
     """Parse a request in virtual-host style under one of the domains, or in path style at one.
 
     client: its address, if that is not the peer's.

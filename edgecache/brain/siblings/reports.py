@@ -17,7 +17,7 @@ from edgecache.brain.metering.latencies import Latencies
 from edgecache.brain.metering.meters import Measure, Meters, Traffic
 from edgecache.brain.siblings.mailboxes import Mailbox
 from edgecache.brain.siblings.process_context import ProcessContext
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 
 EVERY_S: Final = 1.0
 # Organizations whose unfinished bodies are reported: those with the most bytes.
@@ -33,7 +33,7 @@ class Siblings(PeriodicTask):
         self,
         context: ProcessContext,
         coherence: Coherence,
-        staging: Staging,
+        staging: DataDirectory,
         meters: Meters,
         count_parts: Callable[[], Awaitable[None]],
     ) -> None:

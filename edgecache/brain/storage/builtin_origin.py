@@ -6,18 +6,18 @@ from typing import Final
 
 from psycopg.types.json import Jsonb
 
-from edgecache.brain.database import Database, Row
+from edgecache.brain.database import BrainDatabase, Row
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import OriginMissing
 from edgecache.brain.storage.stored_writes import check_conditions
 from edgecache.brain.values import (
     TAGGING_HEADER,
+    BlobManifest,
     BucketInfo,
     Conditions,
-    Fields,
-    Manifest,
     ObjectVersion,
+    WrittenFields,
 )
 
 STORED: Final = (
@@ -44,7 +44,7 @@ async def copy(
     source: tuple[BucketInfo, str],
     bucket: BucketInfo,
     key: str,
-    describe: Callable[[ObjectVersion], Fields],
+    describe: Callable[[ObjectVersion], WrittenFields],
     conditions: Conditions,
 ) -> ObjectVersion | None:
     """Write an object with the bytes of another object of the built-in origin.
@@ -75,7 +75,7 @@ async def copy(
         return await _write(change, bucket, key, version.manifest, fields, current)
 
 
-async def head(database: Database, bucket: BucketInfo, key: str) -> ObjectVersion | None:
+async def head(database: BrainDatabase, bucket: BucketInfo, key: str) -> ObjectVersion | None:
     """Return the object's fields. Raises DatabaseUnavailable."""
     row = await database.one(STORED, [bucket.id, key])
     return None if row is None else commits.version_of(_stored(bucket, key, row))
@@ -132,8 +132,8 @@ async def _write(
     change: AnnouncingTransaction,
     bucket: BucketInfo,
     key: str,
-    manifest: Manifest,
-    fields: Fields,
+    manifest: BlobManifest,
+    fields: WrittenFields,
     current: Row | None,
 ) -> ObjectVersion:
     now = datetime.now(UTC).replace(microsecond=0)
@@ -162,8 +162,8 @@ async def _write(
 
 
 def _stored(bucket: BucketInfo, key: str, row: Row) -> commits.VersionRow:
-    manifest = Manifest(row.blob_id, row.size, row.md5, row.crc32, row.chunks)
-    fields = Fields(
+    manifest = BlobManifest(row.blob_id, row.size, row.md5, row.crc32, row.chunks)
+    fields = WrittenFields(
         row.content_type, row.headers, row.metadata, row.checksums, tuple(row.parts), row.etag
     )
     return commits.VersionRow(bucket.id, key, "", manifest, fields, row.etag, row.last_modified, {})

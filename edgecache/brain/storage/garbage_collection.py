@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from edgecache.brain.background import PeriodicTask, wait_for_wakeup
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.directory.expired import forget_excess, forget_expired
 from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
@@ -22,7 +22,7 @@ from edgecache.brain.nodes import node_jobs
 from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.disk.eviction import evict, sweep
 from edgecache.brain.storage.disk.removal import remove_files
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.collection import StoreCollector
 from edgecache.brain.storage.stores.registry import Stores
@@ -89,9 +89,9 @@ class GarbageCollector(PeriodicTask):
 
     def __init__(
         self,
-        database: Database,
+        database: BrainDatabase,
         coherence: Coherence,
-        staging: Staging,
+        staging: DataDirectory,
         purges: Purges,
         writes: OriginWrites,
         stores: Stores,

@@ -22,7 +22,7 @@ from edgecache.brain.storage.disk.segments import JOURNALED_BYTES
 from edgecache.brain.storage.group_queue import GROUPS, GroupQueue
 from edgecache.brain.storage.stored_writes import Outcomes, Write, write_all
 from edgecache.brain.storage.stores.stored_blobs import NewBlob
-from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
+from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion, StagedFile, WrittenFields
 from edgecache.runtime.futures import retrieve
 from edgecache.runtime.shares import Shares
 
@@ -64,7 +64,7 @@ class GroupCommit:
         bucket: BucketInfo,
         key: str,
         body: StagedFile | BufferedBody,
-        fields: Fields,
+        fields: WrittenFields,
         conditions: Conditions,
         *,
         stored: NewBlob | None = None,

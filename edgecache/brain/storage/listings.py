@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from edgecache.brain.database import Database, Row
-from edgecache.brain.values import KEY_LIMIT_BYTES, ListedObject, Listing
+from edgecache.brain.database import BrainDatabase, Row
+from edgecache.brain.values import KEY_LIMIT_BYTES, KeyPage, ListedObject
 
 # A suffix that sorts after all keys with the text before it.
 LAST: Final = chr(0x10FFFF) * (KEY_LIMIT_BYTES // 4)
@@ -37,20 +37,20 @@ GROUPED: Final = (
 
 
 async def list_keys(
-    database: Database,
+    database: BrainDatabase,
     bucket_id: int,
     *,
     prefix: str,
     start_after: str,
     delimiter: str,
     limit: int,
-) -> Listing:
+) -> KeyPage:
     """Return a page of at most ``limit`` keys and groups after ``start_after``.
 
     Raises DatabaseUnavailable.
     """
     if limit <= 0:
-        return Listing((), (), None)
+        return KeyPage((), (), None)
     wanted = {
         "bucket": bucket_id,
         "prefix": prefix,
@@ -76,11 +76,11 @@ def behind(prefix: str, start_after: str, delimiter: str) -> str:
     return start_after + LAST[:1] if _names_group(prefix, start_after, delimiter) else start_after
 
 
-def page_of(rows: list[Row], limit: int) -> Listing:
+def page_of(rows: list[Row], limit: int) -> KeyPage:
     """Return the page of rows; there may be one row more than the limit."""
     page = rows[:limit]
     last = page[-1] if len(rows) > limit else None
-    return Listing(
+    return KeyPage(
         tuple(
             ListedObject(r.key, r.size, r.etag, r.last_modified) for r in page if r.grouped is None
         ),
@@ -91,7 +91,7 @@ def page_of(rows: list[Row], limit: int) -> Listing:
 
 def paged(
     rows: Iterable[ListedObject], prefix: str, border: str, delimiter: str, limit: int
-) -> Listing:
+) -> KeyPage:
     """Return the page of some rows. border: the text after which it starts (``after``)."""
     objects: list[ListedObject] = []
     prefixes: list[str] = []
@@ -104,12 +104,12 @@ def paged(
             continue
         if len(objects) + len(prefixes) == limit:
             last = max([row.key for row in objects[-1:]] + prefixes[-1:], default="")
-            return Listing(tuple(objects), tuple(prefixes), last or None)
+            return KeyPage(tuple(objects), tuple(prefixes), last or None)
         if group:
             prefixes.append(group)
         else:
             objects.append(row)
-    return Listing(tuple(objects), tuple(prefixes), None)
+    return KeyPage(tuple(objects), tuple(prefixes), None)
 
 
 def _names_group(prefix: str, start_after: str, delimiter: str) -> bool:

@@ -27,7 +27,7 @@ from edgecache.brain.storage.disk.buffers import BufferedBody
 from edgecache.brain.storage.disk.durable_bytes import DurableBytes, is_journaled
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.stored_blobs import NewBlob
-from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
+from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion, StagedFile, WrittenFields
 
 # The keys have their locks: these rows do not change before the transaction ends.
 # A plan is kept, for tables that may have been small when it was made: look-ups by index even then.
@@ -84,7 +84,7 @@ class Write:
     bucket: BucketInfo
     key: str
     body: StagedFile | BufferedBody
-    fields: Fields
+    fields: WrittenFields
     conditions: Conditions
     outcome: asyncio.Future[ObjectVersion]
     stored: NewBlob | None = None

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
-from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey, Span
 from edgecache.brain.errors import Overloaded, PartMissing, StoreMissing
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.managed import RESTORED_BYTES, delete_quietly
 from edgecache.brain.storage.stores.registry import Stores
@@ -46,7 +46,7 @@ class StoredPart(NamedTuple):
 class UploadParts:
     """This process's reads and writes of parts. At most COMPLETIONS objects are made of them."""
 
-    def __init__(self, staging: Staging, stores: Stores, limit: UploadPartsLimit) -> None:
+    def __init__(self, staging: DataDirectory, stores: Stores, limit: UploadPartsLimit) -> None:
         self._staging = staging
         self._stores = stores
         self._limit = limit
@@ -63,7 +63,7 @@ class UploadParts:
         async with self._completing.place((bucket.tenant.organization_id, bucket.id)):
             yield
 
-    async def check_room(self, tenant: Tenant, size: int) -> None:
+    async def check_room(self, tenant: EnvironmentKey, size: int) -> None:
         """Check before a part is received that the organization may have it.
 
         Raises TooManyParts, StoreUnavailable, DatabaseUnavailable.
@@ -73,7 +73,7 @@ class UploadParts:
                 await self._limit.check(tenant.organization_id, size)
 
     @asynccontextmanager
-    async def storing(self, tenant: Tenant, staged: StagedFile) -> AsyncIterator[PartFile]:
+    async def storing(self, tenant: EnvironmentKey, staged: StagedFile) -> AsyncIterator[PartFile]:
         """Store a part; the block writes its row. The staged file is consumed.
 
         Raises TooManyParts, StoreUnavailable, Overloaded, StorageFull.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 from edgecache.brain.bounded_cache import BoundedCache
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.errors import TooManyParts
 from platform_site.settings_table import Integer
 
@@ -67,7 +67,7 @@ class UploadPartsLimit:
     FRESH_S.
     """
 
-    def __init__(self, database: Database, settings: UploadSettings | None = None) -> None:
+    def __init__(self, database: BrainDatabase, settings: UploadSettings | None = None) -> None:
         self._database = database
         self._limit_bytes = (settings or UploadSettings()).limit_bytes
         self._counted: BoundedCache[int, _Count] = BoundedCache(

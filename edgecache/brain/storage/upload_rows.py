@@ -4,9 +4,9 @@ import uuid
 from contextlib import suppress
 from typing import Final
 
-from edgecache.brain.database import Connection, Database
+from edgecache.brain.database import BrainDatabase, DatabaseTransaction
 from edgecache.brain.errors import UploadBusy, UploadMissing
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.stores import stored_blobs
 
 # Waits for the parts that are being written, which hold the row.
@@ -29,7 +29,7 @@ def write_id(upload_id: str) -> uuid.UUID:
     return uuid.uuid5(uuid.NAMESPACE_OID, upload_id)
 
 
-async def lock(connection: Connection, upload_id: str, *, waits: bool = True) -> None:
+async def lock(connection: DatabaseTransaction, upload_id: str, *, waits: bool = True) -> None:
     """Prevent any other end of an upload until this transaction ends.
 
     Raises UploadMissing (without ``waits`` also while parts are being written), UploadBusy while a
@@ -41,12 +41,12 @@ async def lock(connection: Connection, upload_id: str, *, waits: bool = True) ->
         raise UploadBusy
 
 
-async def try_lock(connection: Connection, upload_id: str) -> bool:
+async def try_lock(connection: DatabaseTransaction, upload_id: str) -> bool:
     """Do as ``lock`` without waiting; False if the upload is in use, or is not there."""
     return await connection.one(TRY_LOCK, [upload_id]) is not None
 
 
-async def delete(connection: Connection, upload_id: str) -> list[str]:
+async def delete(connection: DatabaseTransaction, upload_id: str) -> list[str]:
     """Delete an upload and its parts; return the files to remove after the commit.
 
     Call ``lock`` first; otherwise a part that gets its row concurrently would make the commit fail.
@@ -57,7 +57,7 @@ async def delete(connection: Connection, upload_id: str) -> list[str]:
 
 
 async def remove(
-    database: Database, staging: Staging, upload_id: str, *, waits: bool = True
+    database: BrainDatabase, staging: DataDirectory, upload_id: str, *, waits: bool = True
 ) -> None:
     """Delete an upload and its parts. Raises as ``lock`` does, and DatabaseUnavailable."""
     async with database.transaction() as connection:
@@ -66,7 +66,7 @@ async def remove(
     await staging.drop_parts(files)
 
 
-async def remove_expired(database: Database, staging: Staging) -> None:
+async def remove_expired(database: BrainDatabase, staging: DataDirectory) -> None:
     """Delete the uploads that were not completed in a week, or many of them.
 
     Raises DatabaseUnavailable.

@@ -9,11 +9,11 @@ from edgecache.brain.json_errors import NodeRemoved, NotAuthenticated
 from edgecache.brain.nodes import node_rows
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.workers_api import heartbeats, inventories, jobs, receipts
-from edgecache.brain.workers_api.parts import WorkersApiParts
+from edgecache.brain.workers_api.parts import WorkersApiDependencies
 from edgecache.protocol.credentials import parse_authorization, secret_hash
 
 
-def workers_api(parts: WorkersApiParts) -> JsonApi:
+def workers_api(parts: WorkersApiDependencies) -> JsonApi:
     async def authenticate(call: JsonCall) -> NodeRow:
         given = parse_authorization(call.headers.get("authorization", ""))
         if given is None or call.captures.get("node_id") != str(given[0]):
@@ -30,7 +30,7 @@ def workers_api(parts: WorkersApiParts) -> JsonApi:
     return JsonApi(routes, authenticate)
 
 
-async def _node(parts: WorkersApiParts, node_id: UUID, digest: bytes) -> NodeRow:
+async def _node(parts: WorkersApiDependencies, node_id: UUID, digest: bytes) -> NodeRow:
     row = parts.nodes.get(node_id) or await node_rows.read_one(parts.database, node_id)
     if row is not None and hmac.compare_digest(row.secret_hash, digest):
         return row

@@ -11,17 +11,17 @@ from edgecache.brain.nodes import node_jobs, node_rows
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.workers_api.parts import WorkersApiParts
+from edgecache.brain.workers_api.parts import WorkersApiDependencies
 from edgecache.http.addresses import FORWARDED_FOR, client_behind, prefix_of
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
 
 log = structlog.get_logger(__name__)
 
 
-def routes(parts: WorkersApiParts) -> list[Route]:
+def routes(parts: WorkersApiDependencies) -> list[Route]:
     async def heartbeat(call: JsonCall) -> JsonResponse:
-        beat = Heartbeat.read(Fields(call.body))
+        beat = Heartbeat.read(FieldReader(call.body))
         node: NodeRow = call.caller
         if beat.problems:
             log.warning("node_has_problems", node_id=str(node.id), problems=list(beat.problems))
@@ -45,7 +45,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
     return [Route("POST", "/v1/workers/{node_id}/heartbeat", heartbeat)]
 
 
-async def _move(parts: WorkersApiParts, node: NodeRow, beat: Heartbeat) -> None:
+async def _move(parts: WorkersApiDependencies, node: NodeRow, beat: Heartbeat) -> None:
     """Accept a new endpoint of a platform's node; others would need another proof."""
     if beat.endpoint is None or node.organization_id is not None:
         return
@@ -62,7 +62,7 @@ async def _move(parts: WorkersApiParts, node: NodeRow, beat: Heartbeat) -> None:
     log.info("node_moved", node_id=str(node.id), endpoint=endpoint)
 
 
-async def _answer(parts: WorkersApiParts, row: NodeRow, beat: Heartbeat) -> HeartbeatAnswer:
+async def _answer(parts: WorkersApiDependencies, row: NodeRow, beat: Heartbeat) -> HeartbeatAnswer:
     return HeartbeatAnswer(
         now=time.time(),
         keys=parts.tickets.node_keys(row.id),

@@ -10,8 +10,8 @@ from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.replica_plan import request_check
-from edgecache.brain.workers_api.parts import WorkersApiParts
-from edgecache.protocol.fields import Fields
+from edgecache.brain.workers_api.parts import WorkersApiDependencies
+from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.inventories import Inventory, InventoryAnswer
 
 BEGIN: Final[LiteralString] = (
@@ -54,9 +54,9 @@ END: Final[LiteralString] = (
 )
 
 
-def routes(parts: WorkersApiParts) -> list[Route]:
+def routes(parts: WorkersApiDependencies) -> list[Route]:
     async def inventory(call: JsonCall) -> JsonResponse:
-        message = Inventory.read(Fields(call.body))
+        message = Inventory.read(FieldReader(call.body))
         node: NodeRow = call.caller
         if node.status not in {"active", "draining"}:
             # An inactive node; it sends a full inventory when it becomes active again.

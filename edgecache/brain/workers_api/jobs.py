@@ -4,14 +4,14 @@ import time
 
 import structlog
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes import node_jobs
 from edgecache.brain.nodes.node_jobs import JobRow
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.tickets import TicketGrant
-from edgecache.brain.workers_api.parts import WorkersApiParts
-from edgecache.protocol.fields import Fields
+from edgecache.brain.workers_api.parts import WorkersApiDependencies
+from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.jobs import Job, JobKind, Jobs, JobsDone, JobSource
 from edgecache.protocol.names import JOB_BATCH
 from edgecache.protocol.tickets import TicketKind
@@ -19,7 +19,7 @@ from edgecache.protocol.tickets import TicketKind
 log = structlog.get_logger(__name__)
 
 
-def routes(parts: WorkersApiParts) -> list[Route]:
+def routes(parts: WorkersApiDependencies) -> list[Route]:
     async def waiting(call: JsonCall) -> JsonResponse:
         node: NodeRow = call.caller
         limit = call.query.get("limit", "")
@@ -33,7 +33,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         return JsonResponse(Jobs(tuple(job for job in jobs if _can_be_done(job))).as_json())
 
     async def done(call: JsonCall) -> JsonResponse:
-        message = JobsDone.read(Fields(call.body))
+        message = JobsDone.read(FieldReader(call.body))
         node: NodeRow = call.caller
         await node_jobs.finish(parts.coherence, node.id, [job.id for job in message.jobs if job.ok])
         failed = [job for job in message.jobs if not job.ok]
@@ -61,14 +61,14 @@ def _can_be_done(job: Job) -> bool:
     return job.kind is not JobKind.REPLICATE or bool(job.sources)
 
 
-def _job(parts: WorkersApiParts, node: NodeRow, task: JobRow) -> Job:
+def _job(parts: WorkersApiDependencies, node: NodeRow, task: JobRow) -> Job:
     if task.kind != JobKind.REPLICATE:
         return Job(task.id, JobKind(task.kind), task.sha256, task.size)
     sources = _sources(parts, node, task)
     return Job(task.id, JobKind.REPLICATE, task.sha256, task.size, sources)
 
 
-def _sources(parts: WorkersApiParts, node: NodeRow, task: JobRow) -> tuple[JobSource, ...]:
+def _sources(parts: WorkersApiDependencies, node: NodeRow, task: JobRow) -> tuple[JobSource, ...]:
     holders = parts.nodes.sources(
         task.sha256,
         (holder for holder in task.holders if holder != node.id),
@@ -76,7 +76,7 @@ def _sources(parts: WorkersApiParts, node: NodeRow, task: JobRow) -> tuple[JobSo
         organization_id=task.organization_id,
         is_public=task.is_public,
     )
-    tenant = Tenant(task.organization_id, task.environment_pk)
+    tenant = EnvironmentKey(task.organization_id, task.environment_pk)
     grant = TicketGrant(tenant, task.bucket_id or 0, task.sha256, task.size)
     now = time.time()
     return tuple(

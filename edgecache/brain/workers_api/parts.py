@@ -4,23 +4,23 @@ from typing import Protocol
 from uuid import UUID
 
 from edgecache.brain.conf import BrainSettings
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.metering.creditable_reads import CreditableReads
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.nodes.endpoint_proofs import EndpointProofs
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
 
 
-class WorkersApiParts(Protocol):
+class WorkersApiDependencies(Protocol):
     """What a handler of workers' messages may use."""
 
     settings: BrainSettings
     brain_id: UUID
-    database: Database
+    database: BrainDatabase
     coherence: Coherence
-    nodes: Nodes
+    nodes: KnownNodes
     tickets: TicketSigner
     proofs: EndpointProofs
     networks: OperatorNetworks

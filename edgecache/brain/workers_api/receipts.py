@@ -5,14 +5,14 @@ import time
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering.receipts import redeem
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.workers_api.parts import WorkersApiParts
-from edgecache.protocol.fields import Fields
+from edgecache.brain.workers_api.parts import WorkersApiDependencies
+from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.receipts import Receipts
 
 
-def routes(parts: WorkersApiParts) -> list[Route]:
+def routes(parts: WorkersApiDependencies) -> list[Route]:
     async def receipts(call: JsonCall) -> JsonResponse:
-        message = Receipts.read(Fields(call.body))
+        message = Receipts.read(FieldReader(call.body))
         node: NodeRow = call.caller
         answer = await redeem(
             parts.database,

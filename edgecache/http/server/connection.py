@@ -13,7 +13,7 @@ from edgecache.http.addresses import network_of
 from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
 from edgecache.http.response_head import response_head
 from edgecache.http.server.limits import NEVER
-from edgecache.http.server.registry import Registry
+from edgecache.http.server.registry import ServerContract
 from edgecache.http.server.request_bounds import HEADER_LIMIT, BodyBounds, HeadRefused, RequestHead
 from edgecache.http.server.response_writer import ResponseWriter
 from edgecache.runtime.turns import Leave
@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 READS: Final = frozenset(("GET", "HEAD"))
 
 
-class Connection(ResponseWriter):
+class ClientConnection(ResponseWriter):
     """A client. is_made: whether there is, or was, a connection."""
 
     def __init__(
         self,
-        server: Registry,
+        server: ServerContract,
         loop: asyncio.AbstractEventLoop,
         *,
         address: tuple[str, int],

@@ -7,7 +7,7 @@ NEVER: Final = float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ServerLimits:
     """Limits of one server, for each connection unless the name says otherwise.
 
     head_bytes: the request target, and names and values of all fields.

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from edgecache.http.exchange import App
-from edgecache.http.scope import Scope
-from edgecache.http.server.limits import Limits
+from edgecache.http.scope import HttpScope
+from edgecache.http.server.limits import ServerLimits
 from edgecache.runtime.turns import Leave
 
 
@@ -26,15 +26,15 @@ class Client(Protocol):
     def expire(self) -> None: ...
 
 
-class Registry(Protocol):
+class ServerContract(Protocol):
     """The server, as its connections see it."""
 
     @property
     def app(self) -> App: ...
     @property
-    def limits(self) -> Limits: ...
+    def limits(self) -> ServerLimits: ...
     @property
     def is_stopping(self) -> bool: ...
     def opened(self, client: Client) -> None: ...
     def closed(self, client: Client) -> None: ...
-    def take_turn(self, scope: Scope, begin: Callable[[], None]) -> Leave | None: ...
+    def take_turn(self, scope: HttpScope, begin: Callable[[], None]) -> Leave | None: ...

@@ -6,8 +6,8 @@ Of a head, its length; of a body, time and work of the parser.
 from typing import Final
 
 from edgecache.http.headers import Headers
-from edgecache.http.scope import Scope
-from edgecache.http.server.limits import NEVER, Limits
+from edgecache.http.scope import HttpScope
+from edgecache.http.server.limits import NEVER, ServerLimits
 
 HEADER_LIMIT: Final = 200
 VERSIONS: Final = frozenset(("1.0", "1.1"))
@@ -42,7 +42,7 @@ class RequestHead:
         pieces = self.pieces
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def scope(self, method: bytes, version: str, client: str) -> Scope:
+    def scope(self, method: bytes, version: str, client: str) -> HttpScope:
         """Return the parsed head.
 
         Raises HeadRefused: too long; no host, several, or another one in the target; an unsupported
@@ -70,7 +70,7 @@ class RequestHead:
         if version == "1.0" and headers.get("transfer-encoding"):
             # Its sender cannot know chunks: where the body ends is a guess (RFC 9112 §6.1).
             raise HeadRefused(400)
-        return Scope(
+        return HttpScope(
             method=method.decode("latin-1"),
             raw_path=path,
             query_string=query.partition("#")[0],
@@ -85,7 +85,7 @@ class BodyBounds:
 
     __slots__ = ("_began", "_bytes", "_chunks", "_limits", "_silent_bytes")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._began = NEVER
         # Chunks in the current read.

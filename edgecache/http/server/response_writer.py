@@ -5,13 +5,15 @@ import asyncio
 from edgecache.http.exchange import ClientGone
 from edgecache.http.files import FileBody, FileTransfer
 from edgecache.http.server.acknowledged import taken_by_kernel
-from edgecache.http.server.limits import NEVER, Limits
+from edgecache.http.server.limits import NEVER, ServerLimits
 
 
 class ResponseWriter(asyncio.Protocol):
     """Writes responses to one client, which has a limited time to take them."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits, *, scheme: str) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, limits: ServerLimits, *, scheme: str
+    ) -> None:
         self._loop = loop
         self._limits = limits
         self._scheme = scheme

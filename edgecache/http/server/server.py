@@ -17,11 +17,11 @@ from typing import Final
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
 from edgecache.http.response_head import response_head
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.http.server.acceptor import Acceptor, Balance, PeerAddress, refuse
 from edgecache.http.server.clients import Clients
-from edgecache.http.server.connection import Connection
-from edgecache.http.server.limits import Limits
+from edgecache.http.server.connection import ClientConnection
+from edgecache.http.server.limits import ServerLimits
 from edgecache.http.server.registry import Client
 from edgecache.runtime.resource_limits import files_allowed
 from edgecache.runtime.shares import ShareKey
@@ -37,12 +37,12 @@ STOP_TIMEOUT_S: Final = 10.0
 LOCAL_CLIENT: Final = ("127.0.0.1", 0)
 
 
-def by_network(scope: Scope) -> ShareKey:
+def by_network(scope: HttpScope) -> ShareKey:
     """Return the client's network as a request's queue key."""
     return ("clients", network_of(scope.client_address))
 
 
-class Server:
+class HttpServer:
     """A listener. ``start`` listens; ``serve`` answers until ``stop``."""
 
     def __init__(
@@ -52,10 +52,10 @@ class Server:
         address: str,
         port: int,
         tls: ssl.SSLContext | None = None,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         stop_timeout_s: float = STOP_TIMEOUT_S,
         turns: LoopTurns | None = None,
-        share_key: Callable[[Scope], ShareKey] = by_network,
+        share_key: Callable[[HttpScope], ShareKey] = by_network,
         balance: Balance | None = None,
     ) -> None:
         """stop_timeout_s: for running requests at ``stop``.
@@ -67,7 +67,7 @@ class Server:
         self.app = app
         self._turns = turns or LoopTurns()
         self._share_key = share_key
-        self.limits = limits or Limits()
+        self.limits = limits or ServerLimits()
         self._address = (address, port)
         self._tls = tls
         self._stop_timeout_s = stop_timeout_s
@@ -147,14 +147,14 @@ class Server:
         """Count a connection out."""
         self._clients.closed(client)
 
-    def take_turn(self, scope: Scope, begin: Callable[[], None]) -> Leave | None:
+    def take_turn(self, scope: HttpScope, begin: Callable[[], None]) -> Leave | None:
         """Begin a request, immediately or when those before it in turn have begun.
 
         Returns how to leave the queue, None if it has begun.
         """
         return self._turns.take(partial(self._share_key_of, scope), begin)
 
-    def _share_key_of(self, scope: Scope) -> ShareKey:
+    def _share_key_of(self, scope: HttpScope) -> ShareKey:
         """Return a request's queue key; an error here must not leave it unanswered."""
         try:
             return self._share_key(scope)
@@ -188,7 +188,7 @@ class Server:
             refuse(accepted, b"" if tls else response_head(503, [], 0, keeps_alive=False))
             return
         scheme = "https" if tls else "http"
-        client = Connection(self, loop, address=address, scheme=scheme)
+        client = ClientConnection(self, loop, address=address, scheme=scheme)
         try:
             await loop.connect_accepted_socket(
                 lambda: client,
@@ -224,7 +224,7 @@ class Server:
             client.cut()
 
 
-def listening_socket(address: str, port: int, limits: Limits) -> socket.socket:
+def listening_socket(address: str, port: int, limits: ServerLimits) -> socket.socket:
     """Return a socket that listens. Raises OSError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     bound = socket.create_server((address, port), family=family, backlog=BACKLOG)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from edgecache.api import staff_overview
 from edgecache.api.command import decide, table
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 
 COLUMNS: Final = (
     "node_id",
@@ -33,11 +33,11 @@ class Command(OpsCommand):
         choice.add_argument("--approve", metavar="NODE_ID", help="Let this node serve.")
         choice.add_argument("--quarantine", metavar="NODE_ID", help="Stop using this node.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Apply the decision, then list."""
         for decision in ("approve", "quarantine"):
             if options[decision]:
                 decide(options[decision], decision)
         rows = staff_overview.all_nodes()
         text = table(rows, COLUMNS) if rows else "No node is registered."
-        return Outcome({"nodes": rows}, text)
+        return CommandResult({"nodes": rows}, text)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from edgecache.api import cluster_status
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -14,9 +14,9 @@ class Command(OpsCommand):
         "CommandRefused with `cache_unavailable` when the brain does not answer."
     )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         facts = {"status": cluster_status.status(), "metrics": cluster_status.cluster_metrics()}
         values = facts["status"] | facts["metrics"]
         width = max(map(len, values))
         text = "\n".join(f"{name.ljust(width)}  {value}" for name, value in values.items())
-        return Outcome(facts, text)
+        return CommandResult(facts, text)

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from edgecache.api.command import decide
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -20,8 +20,8 @@ class Command(OpsCommand):
         parser.add_argument("node_id", help="Its id, as `cachenodes` shows it.")
         parser.add_argument("--remove", action="store_true", help="Deregister it.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         node_id = options["node_id"]
         decide(node_id, "remove" if options["remove"] else "drain")
         status = "removed" if options["remove"] else "draining"
-        return Outcome({"node_id": node_id, "status": status}, f"{node_id} is {status}.")
+        return CommandResult({"node_id": node_id, "status": status}, f"{node_id} is {status}.")

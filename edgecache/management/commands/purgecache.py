@@ -8,7 +8,7 @@ from edgecache.api import objects
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.command import add_environment, scope_of
 from environments import environments
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -29,7 +29,7 @@ class Command(OpsCommand):
             "--preview", "--dry-run", action="store_true", dest="preview", help="Only count."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         body = {name: options[name] for name in ("keys", "prefix", "all") if options[name]}
         if not body:
             raise CommandRefused("nothing_named", "Name objects, --prefix or --all.")
@@ -51,4 +51,4 @@ class Command(OpsCommand):
         text = "{objects_purged} objects, {bytes_freed} bytes, {nodes_affected} nodes.".format(
             **counts
         )
-        return Outcome(counts, text)
+        return CommandResult(counts, text)

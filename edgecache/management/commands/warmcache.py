@@ -7,7 +7,7 @@ from typing import Any, Final
 from edgecache.api import objects
 from edgecache.api.command import add_environment, scope_of
 from edgecache.api.errors import CacheUnavailable
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 
 BATCH: Final = 20
 
@@ -26,7 +26,7 @@ class Command(OpsCommand):
         add_environment(parser)
         parser.add_argument("keys", nargs="+", metavar="BUCKET/KEY", help="Objects to fetch.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         scope = scope_of(options)
         keys = options["keys"]
         if keys == ["-"]:
@@ -47,4 +47,4 @@ class Command(OpsCommand):
         if failed:
             unfinished = f"{failed} could not be fetched. {unfinished}".rstrip()
         facts = {"warmed": warmed, "failed": failed}
-        return Outcome(facts, f"{warmed} fetched, {failed} failed.", unfinished)
+        return CommandResult(facts, f"{warmed} fetched, {failed} failed.", unfinished)

@@ -8,10 +8,10 @@ from http import HTTPStatus
 from typing import Final
 
 from edgecache.http.exchange import ClientGone, Exchange
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import OBJECT_PREFIX, PROVE_PATH, parse_object_path
-from edgecache.worker.node import Node
+from edgecache.worker.node import CacheWorker
 from edgecache.worker.serving import pages, reads, writes
 from edgecache.worker.serving.refusals import Refused, method_not_allowed, not_found
 from edgecache.worker.tracing import Finish
@@ -25,25 +25,25 @@ FAULT: Final = Refused(
 
 
 class App:
-    def __init__(self, node: Node, *, traced: Finish | None = None) -> None:
+    def __init__(self, node: CacheWorker, *, traced: Finish | None = None) -> None:
         """Serve this node. traced: is called after each request, with the time of its begin."""
         self._node = node
         self._traced = traced
 
-    def __call__(self, scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
+    def __call__(self, scope: HttpScope, exchange: Exchange) -> Awaitable[None] | None:
         """Answer one request; return an awaitable if that has to wait."""
         if self._traced is None:
             return self._answer(scope, exchange)
         return self._answer_traced(scope, exchange, self._traced)
 
-    async def _answer_traced(self, scope: Scope, exchange: Exchange, traced: Finish) -> None:
+    async def _answer_traced(self, scope: HttpScope, exchange: Exchange, traced: Finish) -> None:
         began_ns = time.time_ns()
         work = self._answer(scope, exchange)
         if work is not None:
             await work
         traced(scope, exchange, began_ns)
 
-    def _answer(self, scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
+    def _answer(self, scope: HttpScope, exchange: Exchange) -> Awaitable[None] | None:
         try:
             work = self._begin(scope, exchange)
         except Refused as refused:
@@ -54,7 +54,7 @@ class App:
             return None if work is None else self._finish(scope, exchange, work)
         return None
 
-    def _begin(self, scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
+    def _begin(self, scope: HttpScope, exchange: Exchange) -> Awaitable[None] | None:
         path = scope.raw_path
         if path == BATCH_PATH:
             if scope.method != "POST":
@@ -75,7 +75,7 @@ class App:
                 return writes.delete(self._node, scope, exchange, sha256)
         raise method_not_allowed("GET, HEAD, PUT, DELETE")
 
-    async def _finish(self, scope: Scope, exchange: Exchange, work: Awaitable[None]) -> None:
+    async def _finish(self, scope: HttpScope, exchange: Exchange, work: Awaitable[None]) -> None:
         try:
             await work
         except ClientGone:
@@ -87,13 +87,13 @@ class App:
                 raise
             self._fail(scope, exchange, error)
 
-    def _fail(self, scope: Scope, exchange: Exchange, error: Exception) -> None:
+    def _fail(self, scope: HttpScope, exchange: Exchange, error: Exception) -> None:
         self._node.counters.add("faults")
         log.error("request_failed", extra={"method": scope.method}, exc_info=error)
         _refuse(exchange, FAULT)
 
 
-def _show(node: Node, scope: Scope, exchange: Exchange, path: str) -> None:
+def _show(node: CacheWorker, scope: HttpScope, exchange: Exchange, path: str) -> None:
     page = PAGES.get(path)
     if page is None:
         raise not_found()

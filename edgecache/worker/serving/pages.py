@@ -6,21 +6,21 @@ from http import HTTPStatus
 from urllib.parse import parse_qs
 
 from edgecache.http.exchange import Exchange
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.protocol.credentials import NONCE, authorization, proof, secret_hash
 from edgecache.protocol.names import NONCE_PARAMETER
-from edgecache.worker.node import Node, Status
+from edgecache.worker.node import CacheWorker, Status
 from edgecache.worker.serving.refusals import Refused
 
 
-def health(node: Node, scope: Scope, exchange: Exchange) -> None:
+def health(node: CacheWorker, scope: HttpScope, exchange: Exchange) -> None:
     """Answer with the worker's state: 200 while it serves, even without the brain, or 503."""
     status = HTTPStatus.OK if node.status is Status.SERVING else HTTPStatus.SERVICE_UNAVAILABLE
     body = {"status": node.status, "problems": list(node.problems.now())}
     _send(exchange, status, json.dumps(body), "application/json")
 
 
-def prove(node: Node, scope: Scope, exchange: Exchange) -> None:
+def prove(node: CacheWorker, scope: HttpScope, exchange: Exchange) -> None:
     """Answer a nonce with what only the holder of the node's secret can. Raises Refused."""
     nonce = parse_qs(scope.query_string).get(NONCE_PARAMETER, [""])[0]
     if NONCE.fullmatch(nonce) is None:
@@ -32,14 +32,14 @@ def prove(node: Node, scope: Scope, exchange: Exchange) -> None:
     _send(exchange, HTTPStatus.OK, json.dumps(body), "application/json")
 
 
-def metrics(node: Node, scope: Scope, exchange: Exchange) -> None:
+def metrics(node: CacheWorker, scope: HttpScope, exchange: Exchange) -> None:
     """Return the counters to this machine, or with the node's credential. Raises Refused."""
     if not _may_see(node, scope):
         raise Refused(HTTPStatus.FORBIDDEN, "forbidden", "Ask from this machine, or authenticate.")
     _send(exchange, HTTPStatus.OK, metrics_text(node), "text/plain; version=0.0.4; charset=utf-8")
 
 
-def metrics_text(node: Node) -> str:
+def metrics_text(node: CacheWorker) -> str:
     """Return the counters and gauges as Prometheus reads them."""
     held = node.store.held()
     gauges = {
@@ -58,7 +58,7 @@ def metrics_text(node: Node) -> str:
     return node.counters.text(gauges)
 
 
-def _may_see(node: Node, scope: Scope) -> bool:
+def _may_see(node: CacheWorker, scope: HttpScope) -> bool:
     if scope.is_local:
         return True
     expected = authorization(node.options.node_id, node.options.secret)

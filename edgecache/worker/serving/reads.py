@@ -12,13 +12,13 @@ from edgecache.http.addresses import network_of
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.response_head import HeaderPairs
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, TICKET_PARAMETER
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
 from edgecache.runtime.shares import ShareKey
 from edgecache.runtime.verified_files import FileState, state_of
-from edgecache.worker.node import Node
+from edgecache.worker.node import CacheWorker
 from edgecache.worker.serving.refusals import (
     Refused,
     not_held,
@@ -49,7 +49,7 @@ class _Read(NamedTuple):
     size: int
 
 
-def ticket_text(scope: Scope) -> str:
+def ticket_text(scope: HttpScope) -> str:
     """Return the ticket of a request, from its header or its query. Raises Refused."""
     text = _given_ticket(scope)
     if not text:
@@ -57,14 +57,14 @@ def ticket_text(scope: Scope) -> str:
     return text
 
 
-def turn_of(node: Node, scope: Scope) -> ShareKey:
+def turn_of(node: CacheWorker, scope: HttpScope) -> ShareKey:
     """Return a request's queue key on the event loop: (organization, client's network)."""
     organization_id = node.verifier.organization_of(_given_ticket(scope))
     owner = "unknown" if organization_id is None else organization_id
     return owner, network_of(scope.client_address)
 
 
-def admit(node: Node, text: str, *, sha256: bytes | None, kind: TicketKind) -> Ticket:
+def admit(node: CacheWorker, text: str, *, sha256: bytes | None, kind: TicketKind) -> Ticket:
     """Return the ticket if it allows this. sha256: None to be compared later. Raises Refused."""
     try:
         return node.verifier.admit(text, sha256=sha256, kind=kind)
@@ -78,7 +78,9 @@ def share_key_of(ticket: Ticket) -> ShareKey:
     return (*share_key, ticket.client_prefix) if ticket.client_prefix else share_key
 
 
-def read(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> Awaitable[None] | None:
+def read(
+    node: CacheWorker, scope: HttpScope, exchange: Exchange, sha256: bytes
+) -> Awaitable[None] | None:
     """Answer a read; return what remains to be awaited. Raises Refused."""
     node.check_can_read()
     given = scope.headers
@@ -114,7 +116,7 @@ def read(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> Awaitab
 
 
 def _send(
-    node: Node, read: _Read, status: int, headers: HeaderPairs, body: Body
+    node: CacheWorker, read: _Read, status: int, headers: HeaderPairs, body: Body
 ) -> Awaitable[None] | None:
     """Send verified bytes; return what remains to be awaited. Raises Refused."""
     if read.ticket.is_direct:
@@ -127,7 +129,9 @@ def _send(
     return None
 
 
-async def _verify_and_send(node: Node, read: _Read, status: int, headers: HeaderPairs) -> None:
+async def _verify_and_send(
+    node: CacheWorker, read: _Read, status: int, headers: HeaderPairs
+) -> None:
     """Verify a file, then send its bytes. Raises Refused."""
     verified = await node.verify(read.sha256, share_key_of(read.ticket))
     if verified is None:
@@ -141,7 +145,7 @@ async def _verify_and_send(node: Node, read: _Read, status: int, headers: Header
         await sending
 
 
-def _meter_or_close(node: Node, read: _Read, body: Body) -> None:
+def _meter_or_close(node: CacheWorker, read: _Read, body: Body) -> None:
     """Start metering a direct read; close its file if that is refused. Raises Refused."""
     try:
         _meter(node, read)
@@ -151,7 +155,7 @@ def _meter_or_close(node: Node, read: _Read, body: Body) -> None:
         raise
 
 
-def _at_hand(node: Node, read: _Read) -> Body | None:
+def _at_hand(node: CacheWorker, read: _Read) -> Body | None:
     """Return few bytes that are in memory, or the open file; None if it must be verified first.
 
     Raises Refused.
@@ -174,7 +178,7 @@ def _at_hand(node: Node, read: _Read) -> Body | None:
     return body
 
 
-def _open(node: Node, read: _Read) -> tuple[FileBody, FileState]:
+def _open(node: CacheWorker, read: _Read) -> tuple[FileBody, FileState]:
     """Open a file, which must not change while it is sent; return its state, too.
 
     Raises Refused.
@@ -195,7 +199,7 @@ def _open(node: Node, read: _Read) -> tuple[FileBody, FileState]:
     return body, state
 
 
-def _given_ticket(scope: Scope) -> str:
+def _given_ticket(scope: HttpScope) -> str:
     text = scope.headers.get(TICKET_HEADER)
     if not text:
         for part in scope.query_string.split("&"):
@@ -204,7 +208,7 @@ def _given_ticket(scope: Scope) -> str:
     return text
 
 
-def _held_size(node: Node, sha256: bytes) -> int:
+def _held_size(node: CacheWorker, sha256: bytes) -> int:
     """Return the size of an object; a missing file or one of another size counts as not held."""
     size, files = node.reader.size(sha256), node.store.files
     if size is not None:
@@ -230,13 +234,13 @@ def _span(header: str | None, size: int) -> tuple[int, int] | None:
         ) from None
 
 
-def _check_covers(node: Node, ticket: Ticket, start: int, length: int) -> None:
+def _check_covers(node: CacheWorker, ticket: Ticket, start: int, length: int) -> None:
     if start < ticket.start or start + length > ticket.end:
         node.counters.add("tickets_refused")
         raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
 
 
-def _meter(node: Node, read: _Read) -> None:
+def _meter(node: CacheWorker, read: _Read) -> None:
     """Count what the client takes of this answer, for the receipt."""
     share_key = share_key_of(read.ticket)
     try:

@@ -7,11 +7,11 @@ from http import HTTPStatus
 from typing import Final
 
 from edgecache.http.exchange import BodyTimeout, Exchange
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.protocol import batches
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
-from edgecache.worker.node import SHARE_KEY, Node
+from edgecache.worker.node import SHARE_KEY, CacheWorker
 from edgecache.worker.receiving import receive
 from edgecache.worker.serving.reads import admit, share_key_of, ticket_text
 from edgecache.worker.serving.refusals import Refused, no_space, ticket_refused, unavailable
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 LENGTH_DIGITS: Final = 19
 
 
-async def store(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> None:
+async def store(node: CacheWorker, scope: HttpScope, exchange: Exchange, sha256: bytes) -> None:
     """Store an object whose bytes hash to its name. Raises Refused."""
     node.check_can_store()
     ticket = admit(node, ticket_text(scope), sha256=sha256, kind=TicketKind.STORE)
@@ -34,7 +34,7 @@ async def store(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> 
     exchange.response_empty(status, [("content-length", "0"), ("etag", f'"{sha256.hex()}"')])
 
 
-async def store_batch(node: Node, scope: Scope, exchange: Exchange) -> None:
+async def store_batch(node: CacheWorker, scope: HttpScope, exchange: Exchange) -> None:
     """Take many small objects in one message, all of them or none. Raises Refused."""
     node.check_can_store()
     # Before the body, which an unauthenticated client could send very slowly.
@@ -49,7 +49,7 @@ async def store_batch(node: Node, scope: Scope, exchange: Exchange) -> None:
     exchange.response_empty(status, [("content-length", "0")])
 
 
-async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> None:
+async def delete(node: CacheWorker, scope: HttpScope, exchange: Exchange, sha256: bytes) -> None:
     """Delete an object, if it is held, at the end of its lease. Raises Refused."""
     node.check_can_read()
     ticket = admit(node, ticket_text(scope), sha256=sha256, kind=TicketKind.DELETE)
@@ -61,7 +61,7 @@ async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) ->
     exchange.response_empty(HTTPStatus.NO_CONTENT, [])
 
 
-async def _store(node: Node, exchange: Exchange, ticket: Ticket, size: int) -> HTTPStatus:
+async def _store(node: CacheWorker, exchange: Exchange, ticket: Ticket, size: int) -> HTTPStatus:
     share_key = share_key_of(ticket)
     SHARE_KEY.set(share_key)
     if await node.run_on_disk(node.store.has, ticket.sha256):
@@ -71,7 +71,7 @@ async def _store(node: Node, exchange: Exchange, ticket: Ticket, size: int) -> H
     return HTTPStatus.CREATED if is_new else HTTPStatus.OK
 
 
-async def _store_batch(node: Node, exchange: Exchange, ticket: Ticket) -> HTTPStatus:
+async def _store_batch(node: CacheWorker, exchange: Exchange, ticket: Ticket) -> HTTPStatus:
     share_key = share_key_of(ticket)
     SHARE_KEY.set(share_key)
     async with node.fills.place(share_key):
@@ -91,7 +91,7 @@ async def _store_batch(node: Node, exchange: Exchange, ticket: Ticket) -> HTTPSt
     return HTTPStatus.CREATED if new else HTTPStatus.OK
 
 
-async def _answered(node: Node, storing: Awaitable[HTTPStatus]) -> HTTPStatus:
+async def _answered(node: CacheWorker, storing: Awaitable[HTTPStatus]) -> HTTPStatus:
     """Return the status of a store that succeeded. Raises Refused."""
     try:
         return await storing
@@ -112,7 +112,7 @@ async def _answered(node: Node, storing: Awaitable[HTTPStatus]) -> HTTPStatus:
         raise _refused_by_disk(node, error) from error
 
 
-def _content_length(scope: Scope) -> int:
+def _content_length(scope: HttpScope) -> int:
     text = scope.headers.get("content-length")
     if not text:
         raise Refused(HTTPStatus.LENGTH_REQUIRED, "length_required", "Send a Content-Length.")
@@ -121,7 +121,7 @@ def _content_length(scope: Scope) -> int:
     return int(text)
 
 
-def _refused_by_disk(node: Node, error: OSError | sqlite3.Error) -> Refused:
+def _refused_by_disk(node: CacheWorker, error: OSError | sqlite3.Error) -> Refused:
     problem = node.problems.report_disk(error)
     if problem is None:
         return unavailable("busy", "Too many files are open.")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from edgecache.worker.store import inventory
-from edgecache.worker.store.inventory import MAIN, SMALL, Row
+from edgecache.worker.store.inventory import MAIN, SMALL, InventoryRow
 
 BLOCK_BYTES: Final = 4096
 SMALL_SHARE: Final = 10
@@ -76,7 +76,7 @@ def queue_for(db: sqlite3.Connection, sha256: bytes) -> int:
     return MAIN if found else SMALL
 
 
-def next_victim(db: sqlite3.Connection, totals: Totals, capacity_bytes: int) -> Row | None:
+def next_victim(db: sqlite3.Connection, totals: Totals, capacity_bytes: int) -> InventoryRow | None:
     """Return the object to evict, or None; advances the queues on the way.
 
     Deleted objects come first. The caller removes the victim (``evict``).
@@ -96,7 +96,7 @@ def next_victim(db: sqlite3.Connection, totals: Totals, capacity_bytes: int) -> 
     return None
 
 
-def evict(db: sqlite3.Connection, totals: Totals, victim: Row) -> None:
+def evict(db: sqlite3.Connection, totals: Totals, victim: InventoryRow) -> None:
     """Remove a victim from the inventory; its hash stays as a ghost if it left the small queue."""
     inventory.remove(db, victim.sha256, is_reported=victim.is_unlink_scheduled)
     totals.count(victim.queue, -footprint(victim.size), -1)
@@ -111,7 +111,7 @@ def evict(db: sqlite3.Connection, totals: Totals, victim: Row) -> None:
         _trim_ghosts(db, totals)
 
 
-def _is_spared(db: sqlite3.Connection, totals: Totals, row: Row) -> bool:
+def _is_spared(db: sqlite3.Connection, totals: Totals, row: InventoryRow) -> bool:
     """Move the row on if its reads earned it; say whether they did."""
     if row.queue == SMALL:
         if row.reads < WORTH_KEEPING:
@@ -124,7 +124,7 @@ def _is_spared(db: sqlite3.Connection, totals: Totals, row: Row) -> bool:
     return True
 
 
-def _move(db: sqlite3.Connection, totals: Totals, row: Row, *, reads: int) -> None:
+def _move(db: sqlite3.Connection, totals: Totals, row: InventoryRow, *, reads: int) -> None:
     db.execute(
         "UPDATE objects SET queue = ?, place = ?, reads = ? WHERE sha256 = ?",
         (MAIN, totals.next_place(), reads, row.sha256),

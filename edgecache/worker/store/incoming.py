@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from edgecache.worker.store.store import IncomingFile, Store
+from edgecache.worker.store.store import IncomingFile, WorkerStore
 
 
 class WrongBytes(Exception):
@@ -17,7 +17,7 @@ class WrongBytes(Exception):
 class Incoming:
     """A file that is being stored. The calls block; always ``finish`` or ``discard`` it."""
 
-    def __init__(self, store: Store, sha256: bytes, size: int) -> None:
+    def __init__(self, store: WorkerStore, sha256: bytes, size: int) -> None:
         """Make room and open a file. Raises StoreFull, OSError, sqlite3.Error."""
         self._store = store
         self._sha256 = sha256
@@ -76,7 +76,7 @@ class Incoming:
             self._room = None
 
 
-def keep_all(store: Store, blobs: Mapping[bytes, memoryview]) -> list[bytes]:
+def keep_all(store: WorkerStore, blobs: Mapping[bytes, memoryview]) -> list[bytes]:
     """Verify, write, sync and keep small objects; return those that are new. It blocks.
 
     Raises WrongBytes, StoreFull, OSError, sqlite3.Error; then none of them was kept.
@@ -101,7 +101,7 @@ def keep_all(store: Store, blobs: Mapping[bytes, memoryview]) -> list[bytes]:
                 each.path.unlink(missing_ok=True)
 
 
-def _write_synced(store: Store, data: memoryview) -> Path:
+def _write_synced(store: WorkerStore, data: memoryview) -> Path:
     file, path = store.files.create()
     with file:
         try:

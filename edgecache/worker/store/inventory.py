@@ -56,7 +56,7 @@ class InventoryUnusable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class InventoryRow:
     """An object that is held.
 
     place: in its queue; the lowest is the oldest. is_unlink_scheduled: deleted, and its file is
@@ -72,7 +72,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class InventoryChange:
     """An unreported change: an object was added (size) or removed (None)."""
 
     id: int
@@ -185,7 +185,7 @@ def set_meta(db: sqlite3.Connection, name: str, value: int) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
 
-def add(db: sqlite3.Connection, row: Row, *, verified_at: int) -> None:
+def add(db: sqlite3.Connection, row: InventoryRow, *, verified_at: int) -> None:
     """Note an object that has come."""
     db.execute(
         "INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, NULL)",
@@ -206,18 +206,18 @@ def note_change(db: sqlite3.Connection, sha256: bytes, size: int | None) -> None
     db.execute("INSERT INTO changes (sha256, size) VALUES (?, ?)", (sha256, size))
 
 
-def read(db: sqlite3.Connection, sha256: bytes) -> Row | None:
+def read(db: sqlite3.Connection, sha256: bytes) -> InventoryRow | None:
     """Return an object's row, None when it is not held."""
     found = db.execute(f"SELECT {ROW} FROM objects WHERE sha256 = ?", (sha256,)).fetchone()  # noqa: S608 - constants
-    return Row(*found) if found else None
+    return InventoryRow(*found) if found else None
 
 
-def first(db: sqlite3.Connection, condition: str, order: str) -> Row | None:
+def first(db: sqlite3.Connection, condition: str, order: str) -> InventoryRow | None:
     """Return the first row that meets a condition. Both are SQL of ours."""
     found = db.execute(
         f"SELECT {ROW} FROM objects WHERE {condition} ORDER BY {order} LIMIT 1"  # noqa: S608 - constants
     ).fetchone()
-    return Row(*found) if found else None
+    return InventoryRow(*found) if found else None
 
 
 def set_unlink_at(db: sqlite3.Connection, sha256: bytes, unlink_at: int | None) -> None:
@@ -265,10 +265,10 @@ def page(db: sqlite3.Connection, *, after: bytes, limit: int) -> list[tuple[byte
     ).fetchall()
 
 
-def changes(db: sqlite3.Connection, limit: int) -> list[Change]:
+def changes(db: sqlite3.Connection, limit: int) -> list[InventoryChange]:
     """Return the oldest unreported changes."""
     rows = db.execute("SELECT id, sha256, size FROM changes ORDER BY id LIMIT ?", (limit,))
-    return [Change(*row) for row in rows]
+    return [InventoryChange(*row) for row in rows]
 
 
 def last_change(db: sqlite3.Connection) -> int:

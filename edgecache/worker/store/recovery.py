@@ -11,7 +11,7 @@ from typing import Final
 from edgecache.worker.store import inventory
 from edgecache.worker.store.files import Files
 from edgecache.worker.store.inventory import InventoryUnusable, open_inventory, transaction
-from edgecache.worker.store.store import Store
+from edgecache.worker.store.store import WorkerStore
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 CLEAN: Final = "is_clean"
 
 
-def open_store(folder: Path, capacity_bytes: int) -> Store:
+def open_store(folder: Path, capacity_bytes: int) -> WorkerStore:
     """Open the store of a folder, and correct its inventory if the last worker crashed.
 
     Raises FolderInUse, OSError, sqlite3.Error.
@@ -37,12 +37,12 @@ def open_store(folder: Path, capacity_bytes: int) -> Store:
         _reconcile(files, db)
     with transaction(db):
         inventory.set_meta(db, CLEAN, 0)
-    store = Store(files, db, capacity_bytes)
+    store = WorkerStore(files, db, capacity_bytes)
     store.shrink()
     return store
 
 
-def verify_unlisted_files(store: Store, limit: int) -> tuple[int, int]:
+def verify_unlisted_files(store: WorkerStore, limit: int) -> tuple[int, int]:
     """Verify files without a row; keep or remove each. Return how many were right, and wrong."""
     with store.using() as db:
         found = db.execute("SELECT sha256 FROM strangers LIMIT ?", (limit,)).fetchall()
@@ -51,7 +51,7 @@ def verify_unlisted_files(store: Store, limit: int) -> tuple[int, int]:
     return right, len(found) - right
 
 
-def _adopt(store: Store, sha256: bytes) -> bool:
+def _adopt(store: WorkerStore, sha256: bytes) -> bool:
     state = store.files.verify(sha256)
     with store.using() as db:
         if state is not None:

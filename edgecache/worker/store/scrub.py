@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from edgecache.protocol.heartbeats import Problem
-from edgecache.worker.node import Node, Status
+from edgecache.worker.node import CacheWorker, Status
 from edgecache.worker.store import inventory
 
 log = logging.getLogger(__name__)
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 HOUR_S: Final = 3600.0
 
 
-async def scrub(node: Node, *, per_hour: int, rate_bytes: int) -> None:
+async def scrub(node: CacheWorker, *, per_hour: int, rate_bytes: int) -> None:
     """Hash this many files each hour, forever, the least recently verified first."""
     while per_hour:
         await asyncio.sleep(HOUR_S / per_hour)
@@ -26,7 +26,7 @@ async def scrub(node: Node, *, per_hour: int, rate_bytes: int) -> None:
                 log.warning("scrub_failed", extra={"reason": str(error)})
 
 
-def scrub_one(node: Node, rate_bytes: int) -> bool | None:
+def scrub_one(node: CacheWorker, rate_bytes: int) -> bool | None:
     """Verify the least recently verified file; None if there are no files."""
     with node.store.using() as db:
         oldest = inventory.oldest_verified(db)
@@ -36,7 +36,7 @@ def scrub_one(node: Node, rate_bytes: int) -> bool | None:
     return verify(node, *oldest, rate_bytes=rate_bytes)
 
 
-def verify(node: Node, sha256: bytes, expected: int, *, rate_bytes: int) -> bool:
+def verify(node: CacheWorker, sha256: bytes, expected: int, *, rate_bytes: int) -> bool:
     """Hash a file again, and remove it if it is not what its name says. Raises OSError."""
     store = node.store
     state = store.files.state(sha256)

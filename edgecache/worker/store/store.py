@@ -20,7 +20,7 @@ from edgecache.runtime.verified_files import FileState
 from edgecache.worker.store import eviction, inventory
 from edgecache.worker.store.eviction import footprint
 from edgecache.worker.store.files import Files
-from edgecache.worker.store.inventory import Row, transaction
+from edgecache.worker.store.inventory import InventoryRow, transaction
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class StoreUsage:
     evictions: int
 
 
-class Store:
+class WorkerStore:
     """What a worker holds."""
 
     def __init__(self, files: Files, db: sqlite3.Connection, capacity_bytes: int) -> None:
@@ -257,7 +257,7 @@ class Store:
 
     def _add(self, sha256: bytes, size: int) -> None:
         queue = eviction.queue_for(self._db, sha256)
-        row = Row(sha256, size, queue, self._totals.next_place())
+        row = InventoryRow(sha256, size, queue, self._totals.next_place())
         inventory.add(self._db, row, verified_at=int(time.time()))
         self._totals.count(queue, footprint(size), 1)
 

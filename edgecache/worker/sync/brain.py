@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from edgecache.http.client import Address, HttpClient, request_head
+from edgecache.http.client import HttpClient, ServerAddress, request_head
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.credentials import authorization
-from edgecache.protocol.fields import Fields, MalformedMessage, parse
+from edgecache.protocol.fields import FieldReader, MalformedMessage, parse
 from edgecache.protocol.names import MESSAGE_LIMIT_BYTES
 
 log = logging.getLogger(__name__)
@@ -51,14 +51,16 @@ class BrainApi:
         self, client: HttpClient, url: str, node_id: UUID, secret: str, ca: Path | None = None
     ) -> None:
         self._client = client
-        self._address = Address(url, ca=ca)
+        self._address = ServerAddress(url, ca=ca)
         self._fields = {
             "authorization": authorization(node_id, secret),
             "content-type": "application/json",
             "accept": "application/json",
         }
 
-    async def call(self, method: str, path: str, message: dict[str, Any] | None = None) -> Fields:
+    async def call(
+        self, method: str, path: str, message: dict[str, Any] | None = None
+    ) -> FieldReader:
         """Send a message; return the fields of the answer. Raises BrainCallError.
 
         It is sent again if a kept connection turns out to be closed: every call may be repeated.
@@ -74,9 +76,9 @@ class BrainApi:
         return _fields_of(response.status, response.body)
 
 
-def _fields_of(status: int, answer: bytes) -> Fields:
+def _fields_of(status: int, answer: bytes) -> FieldReader:
     if status == HTTPStatus.NO_CONTENT:
-        return Fields({})
+        return FieldReader({})
     if status == HTTPStatus.GONE:
         raise NodeRemoved
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:

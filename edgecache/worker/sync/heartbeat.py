@@ -10,7 +10,7 @@ from typing import Final
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
 from edgecache.protocol.names import worker_path
-from edgecache.worker.node import Node, Status
+from edgecache.worker.node import CacheWorker, Status
 from edgecache.worker.sync.brain import BrainCallError, CredentialRefused, NodeRemoved
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Load:
         return round(min(1.0, max(0.0, share)), 4)
 
 
-async def heartbeats(node: Node) -> None:
+async def heartbeats(node: CacheWorker) -> None:
     """Beat until the node is removed; serve on while the brain is unreachable."""
     backoff, load = Backoff(), Load()
     while node.status is not Status.REMOVED:
@@ -56,7 +56,7 @@ async def heartbeats(node: Node) -> None:
         await asyncio.sleep(wait_s)
 
 
-async def beat(node: Node, load: float) -> HeartbeatAnswer:
+async def beat(node: CacheWorker, load: float) -> HeartbeatAnswer:
     """Send a heartbeat and process the answer. Raises BrainCallError, MalformedMessage."""
     async with node.talking:
         message = _state(node, load)
@@ -75,7 +75,7 @@ async def beat(node: Node, load: float) -> HeartbeatAnswer:
     return answer
 
 
-async def _beat_or_wait(node: Node, load: Load, backoff: Backoff) -> float:
+async def _beat_or_wait(node: CacheWorker, load: Load, backoff: Backoff) -> float:
     """Beat; return the seconds until the next one."""
     try:
         answer = await beat(node, load.since_last())
@@ -95,7 +95,7 @@ async def _beat_or_wait(node: Node, load: Load, backoff: Backoff) -> float:
     return answer.interval_s
 
 
-def _log_absence(node: Node, error: Exception, wait_s: float) -> None:
+def _log_absence(node: CacheWorker, error: Exception, wait_s: float) -> None:
     if isinstance(error, CredentialRefused):
         log.error("credential_refused", extra={"retry_s": round(wait_s, 1)})
     elif node.is_brain_up or node.status is Status.STARTING:
@@ -103,7 +103,7 @@ def _log_absence(node: Node, error: Exception, wait_s: float) -> None:
     node.is_brain_up = False
 
 
-def _state(node: Node, load: float) -> Heartbeat:
+def _state(node: CacheWorker, load: float) -> Heartbeat:
     held = node.store.held()
     problems = node.problems.now()
     if node.status is Status.DRAINING:

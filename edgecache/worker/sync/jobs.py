@@ -8,7 +8,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final
 
-from edgecache.http.client import Address, request_head
+from edgecache.http.client import ServerAddress, request_head
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobsDone, JobSource
@@ -19,7 +19,7 @@ from edgecache.protocol.names import (
     object_path,
     worker_path,
 )
-from edgecache.worker.node import Node, Status
+from edgecache.worker.node import CacheWorker, Status
 from edgecache.worker.receiving import receive
 from edgecache.worker.store.incoming import WrongBytes
 from edgecache.worker.store.scrub import verify
@@ -42,7 +42,7 @@ class SourceFailed(Exception):
     """A worker did not give the bytes; its text says how, in a word."""
 
 
-async def jobs(node: Node) -> None:
+async def jobs(node: CacheWorker) -> None:
     """Do the jobs that wait, whenever some do, until the node is removed or drains."""
     while True:
         await node.jobs_wait.wait()
@@ -58,7 +58,7 @@ async def jobs(node: Node) -> None:
             log.warning("jobs_failed", extra={"reason": str(error)})
 
 
-async def _do_some(node: Node) -> bool:
+async def _do_some(node: CacheWorker) -> bool:
     """Fetch jobs and do them; return whether more may wait."""
     path = worker_path(node.options.node_id, f"jobs?limit={JOB_BATCH}")
     waiting = Jobs.read(await node.brain.call("GET", path)).jobs
@@ -76,7 +76,9 @@ async def _do_some(node: Node) -> bool:
     return bool(waiting) and are_well
 
 
-async def _report(node: Node, doing: asyncio.Future[list[None]], ended: list[JobDone]) -> bool:
+async def _report(
+    node: CacheWorker, doing: asyncio.Future[list[None]], ended: list[JobDone]
+) -> bool:
     """Report jobs until all have ended; return whether all succeeded.
 
     The quick ones of a batch are reported in one message; a slow one delays the others only
@@ -98,7 +100,7 @@ async def _report(node: Node, doing: asyncio.Future[list[None]], ended: list[Job
     return are_well
 
 
-async def _do(node: Node, job: Job) -> JobDone:
+async def _do(node: CacheWorker, job: Job) -> JobDone:
     try:
         if job.kind is JobKind.DELETE:
             await node.run_on_disk(node.store.schedule_unlink, job.sha256)
@@ -117,7 +119,7 @@ async def _do(node: Node, job: Job) -> JobDone:
     return JobDone(job.id, ok=True)
 
 
-async def replicate(node: Node, job: Job) -> None:
+async def replicate(node: CacheWorker, job: Job) -> None:
     """Fetch a blob from the first source that gives it right.
 
     Raises SourceFailed, StoreFull, OSError, sqlite3.Error.
@@ -139,9 +141,9 @@ async def replicate(node: Node, job: Job) -> None:
     raise failure
 
 
-async def _fetch(node: Node, job: Job, source: JobSource) -> None:
+async def _fetch(node: CacheWorker, job: Job, source: JobSource) -> None:
     """Read the blob from another worker; an error of the disk is raised unchanged."""
-    address = Address(source.url, is_guarded=source.is_guarded)
+    address = ServerAddress(source.url, is_guarded=source.is_guarded)
     fields = {TICKET_HEADER: source.ticket}
     head = request_head(address, "GET", object_path(job.sha256), fields)
     try:

@@ -45,7 +45,7 @@ class TooManyTickets(Exception):
 
 
 @dataclass(slots=True)
-class Use:
+class TicketUse:
     """What one ticket was used for.
 
     share_key: the share in which it counts.
@@ -74,12 +74,12 @@ class Use:
         )
 
 
-class Receipts:
+class TicketUses:
     """The tickets in use. For the event loop's thread; only ``write`` is for others."""
 
     def __init__(self, reader: InventoryReader) -> None:
         self._reader = reader
-        self._uses: dict[UUID, Use] = {}
+        self._uses: dict[UUID, TicketUse] = {}
         self._open = Shares(OPEN_LIMIT, refusal=TooManyTickets)
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class Receipts:
 
     def begin(
         self, ticket: Ticket, text: str, length: int, *, share_key: ShareKey, now: float
-    ) -> Use:
+    ) -> TicketUse:
         """Count a response of this size that begins. now: the brain's Unix seconds.
 
         share_key: the share of the open receipts in which the ticket counts.
@@ -108,26 +108,26 @@ class Receipts:
         use.is_written = False
         return use
 
-    def end(self, use: Use, served: int) -> None:
+    def end(self, use: TicketUse, served: int) -> None:
         """Count what the client took of an answer. A ticket never counts for more than its cap."""
         use.running -= 1
         use.served = min(use.ticket.length, use.served + served)
         use.is_written = False
 
-    def unwritten(self) -> list[Use]:
+    def unwritten(self) -> list[TicketUse]:
         uses = [use for use in self._uses.values() if not use.is_written]
         for use in uses:
             use.is_written = True
         return uses
 
-    def written(self, uses: Iterable[Use]) -> None:
+    def written(self, uses: Iterable[TicketUse]) -> None:
         """Forget what was written and is not running."""
         for use in uses:
             is_over = use.is_written and use.running == 0
             if is_over and self._uses.pop(use.ticket.id, None) is not None:
                 self._open.give_back(use.share_key)
 
-    def not_written(self, uses: Iterable[Use]) -> None:
+    def not_written(self, uses: Iterable[TicketUse]) -> None:
         """Take it back: writing failed."""
         for use in uses:
             use.is_written = False
@@ -136,9 +136,9 @@ class Receipts:
         """Return the tickets whose count may still change."""
         return list(self._uses)
 
-    def _load(self, ticket: Ticket, share_key: ShareKey, text: str, now: int) -> Use:
+    def _load(self, ticket: Ticket, share_key: ShareKey, text: str, now: int) -> TicketUse:
         reserved, served, started_at = self._reader.receipt(ticket.id.hex) or (0, 0, now)
-        return Use(ticket, share_key, text, reserved, served, started_at)
+        return TicketUse(ticket, share_key, text, reserved, served, started_at)
 
 
 def write(db: sqlite3.Connection, rows: list[Row]) -> None:

@@ -13,7 +13,7 @@ from edgecache.protocol.inventories import HeldBlob, Inventory, InventoryAnswer
 from edgecache.protocol.names import INVENTORY_PAGE, RECEIPT_BATCH, worker_path
 from edgecache.protocol.receipts import Receipts as ReceiptBatch
 from edgecache.protocol.receipts import ReceiptsAnswer
-from edgecache.worker.node import Node, Status
+from edgecache.worker.node import CacheWorker, Status
 from edgecache.worker.store import inventory
 from edgecache.worker.sync import receipts
 from edgecache.worker.sync.brain import BrainCallError, NodeRemoved
@@ -26,7 +26,7 @@ HOUR_S: Final = 3600
 BEFORE_THE_FIRST: Final = b""
 
 
-async def reports(node: Node) -> None:
+async def reports(node: CacheWorker) -> None:
     """Send reports while the brain answers, until the node is removed."""
     while node.status is not Status.REMOVED:
         await node.brain_answered.wait()
@@ -44,7 +44,7 @@ async def reports(node: Node) -> None:
         await asyncio.sleep(PAUSE_S)
 
 
-async def report(node: Node) -> None:
+async def report(node: CacheWorker) -> None:
     """Send everything once. Raises BrainCallError, MalformedMessage."""
     if node.wants_inventory:
         await send_inventory(node)
@@ -54,7 +54,7 @@ async def report(node: Node) -> None:
         pass
 
 
-async def send_inventory(node: Node) -> None:
+async def send_inventory(node: CacheWorker) -> None:
     """Send the full inventory in pages; earlier changes need no report then."""
     node.wants_inventory = False
     try:
@@ -73,7 +73,7 @@ async def send_inventory(node: Node) -> None:
     log.info("inventory_sent", extra={"pages": number})
 
 
-async def send_changes(node: Node) -> bool:
+async def send_changes(node: CacheWorker) -> bool:
     """Send the oldest changes; return whether there were any.
 
     An object that was added and removed is reported as removed.
@@ -89,7 +89,7 @@ async def send_changes(node: Node) -> bool:
     return True
 
 
-async def send_receipts(node: Node) -> bool:
+async def send_receipts(node: CacheWorker) -> bool:
     """Send the oldest final receipts, of one hour; return whether more may wait.
 
     Receipts that the brain neither accepts nor refuses are sent again without the refused ones.
@@ -119,7 +119,7 @@ async def send_receipts(node: Node) -> bool:
 
 
 async def _send(
-    node: Node,
+    node: CacheWorker,
     *,
     full: bool,
     added: tuple[HeldBlob, ...] = (),

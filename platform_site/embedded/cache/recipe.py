@@ -9,7 +9,7 @@ from typing import Final
 from platform_site.embedded.cache import local_nodes
 from platform_site.embedded.cache.local_nodes import LocalNode
 from platform_site.embedded.ports import PortReservations, port_from
-from platform_site.embedded.supervisor.server import Server
+from platform_site.embedded.supervisor.server import ServerProcess
 
 REGIONS: Final = ("eu-central", "us-east")
 
@@ -46,9 +46,9 @@ class CacheRecipe:
             (self.workers_port, "ZBRAIN_WORKER_PORT"),
         ]
 
-    def servers(self, data_dir: Path, reservations: PortReservations) -> list[Server]:
+    def servers(self, data_dir: Path, reservations: PortReservations) -> list[ServerProcess]:
         """Return the brain and the workers, creating missing identities."""
-        brain = Server(
+        brain = ServerProcess(
             name="brain",
             command=(sys.executable, "-m", "edgecache.brain"),
             port=self.internal_port,
@@ -59,8 +59,8 @@ class CacheRecipe:
         nodes = local_nodes.prepare(data_dir, REGIONS, reservations)
         return [brain, *(self._worker(node) for node in nodes)]
 
-    def _worker(self, node: LocalNode) -> Server:
-        return Server(
+    def _worker(self, node: LocalNode) -> ServerProcess:
+        return ServerProcess(
             name=node.region,
             command=(
                 sys.executable,

@@ -18,7 +18,7 @@ from psycopg import pq, sql
 from platform_site.embedded.errors import ClusterError
 from platform_site.embedded.files import Lock, read_text, write_private
 from platform_site.embedded.folders import PORT, Folders, make_passable, make_socket_dir
-from platform_site.embedded.owners import Owner, owner_of
+from platform_site.embedded.owners import SystemUser, owner_of
 from platform_site.embedded.postgres import postgres_conf
 from platform_site.embedded.postgres.binaries import Binaries
 from platform_site.embedded.postgres.initdb import initialize
@@ -64,7 +64,7 @@ TENANTS: Final = ClusterSpec(
 )
 
 
-class Cluster:
+class LocalCluster:
     """A cluster below a home folder: `data`, `run` (the socket), `lock` and its passwords.
 
     Order: prepare, then start and wait_ready (or hand `launch()` to a supervisor), configure_roles,
@@ -79,7 +79,7 @@ class Cluster:
         self._folders = folders
         self._binaries = binaries
         self._lock = Lock(self.home / "lock")
-        self._owner: Owner | None = None
+        self._owner: SystemUser | None = None
         self._socket_dir: Path | None = None
         self._server: subprocess.Popen[bytes] | None = None
 

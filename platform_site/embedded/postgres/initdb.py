@@ -7,7 +7,7 @@ from typing import Final
 
 from platform_site.embedded.errors import ClusterError
 from platform_site.embedded.files import write_private
-from platform_site.embedded.owners import Owner, give
+from platform_site.embedded.owners import SystemUser, give
 from platform_site.embedded.postgres.binaries import Binaries
 from platform_site.embedded.supervisor.launch import PRIVATE_UMASK, Launch, run
 
@@ -19,7 +19,7 @@ def initialize(
     data: Path,
     binaries: Binaries,
     *,
-    owner: Owner | None,
+    owner: SystemUser | None,
     superuser: str,
     password: str,
     durable: bool,
@@ -65,7 +65,7 @@ def initialize(
 
 
 def _initdb(
-    command: tuple[str, ...], binaries: Binaries, *, owner: Owner | None, cwd: Path
+    command: tuple[str, ...], binaries: Binaries, *, owner: SystemUser | None, cwd: Path
 ) -> str | None:
     """Run initdb; return None if it succeeded, else its output."""
     launch = Launch(

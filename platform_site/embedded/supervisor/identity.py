@@ -16,7 +16,7 @@ POLL_S: Final = 0.02
 
 
 @dataclass(frozen=True)
-class Identity:
+class ProcessIdentity:
     """A process id with its start time, which together identify one process of this boot."""
 
     pid: int
@@ -33,10 +33,10 @@ class Identity:
                 os.kill(self.pid, signum)
 
 
-def identify(pid: int) -> Identity | None:
+def identify(pid: int) -> ProcessIdentity | None:
     """Return the identity of a running process, None if there is none."""
     began = began_at(pid)
-    return Identity(pid, began) if began else None
+    return ProcessIdentity(pid, began) if began else None
 
 
 def began_at(pid: int) -> str:
@@ -54,7 +54,7 @@ def began_at(pid: int) -> str:
     return "" if fields[0] in "ZX" else f"{_boot()}-{fields[19]}"
 
 
-def processes_in(folder: Path, *, program: str) -> list[Identity]:
+def processes_in(folder: Path, *, program: str) -> list[ProcessIdentity]:
     """Return the running processes of a program with the given working folder.
 
     This identifies the servers of a data folder reliably: `postgres` always works inside its own.
@@ -75,7 +75,7 @@ def processes_in(folder: Path, *, program: str) -> list[Identity]:
     return found
 
 
-def processes_marked(mark: str) -> list[Identity]:
+def processes_marked(mark: str) -> list[ProcessIdentity]:
     """Return the running processes with an environment entry such as `NAME=value`."""
     entry = mark.encode()
     found = []
@@ -91,8 +91,8 @@ def processes_marked(mark: str) -> list[Identity]:
 
 
 def end(
-    processes: Iterable[Identity], steps: Iterable[tuple[signal.Signals, float]]
-) -> list[Identity]:
+    processes: Iterable[ProcessIdentity], steps: Iterable[tuple[signal.Signals, float]]
+) -> list[ProcessIdentity]:
     """Signal processes step by step, waiting after each signal; return the survivors.
 
     steps: a signal and the seconds to wait after it.

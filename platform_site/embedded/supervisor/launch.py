@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from platform_site.embedded.owners import Owner
+from platform_site.embedded.owners import SystemUser
 from platform_site.embedded.supervisor import child
 
 PRIVATE_UMASK: Final = 0o077
@@ -26,7 +26,7 @@ class Launch:
     """
 
     command: tuple[str, ...]
-    owner: Owner | None = None
+    owner: SystemUser | None = None
     env: Mapping[str, str] | None = None
     cwd: Path | None = None
     umask: int | None = None

@@ -7,7 +7,13 @@ from typing import Final
 
 from platform_site.embedded.errors import ClusterError
 from platform_site.embedded.files import read_text
-from platform_site.embedded.supervisor.identity import PROC, Identity, end, identify, processes_in
+from platform_site.embedded.supervisor.identity import (
+    PROC,
+    ProcessIdentity,
+    end,
+    identify,
+    processes_in,
+)
 
 # Fast (end sessions, write a checkpoint), then immediate (recover at the next start).
 STOP_STEPS: Final = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
@@ -43,7 +49,7 @@ def clear_stale_files(data: Path, socket_dir: Path, *, port: int) -> None:
         stale.unlink(missing_ok=True)
 
 
-def _servers_of(data: Path) -> list[Identity]:
+def _servers_of(data: Path) -> list[ProcessIdentity]:
     if PROC.is_dir():
         return processes_in(data.resolve(), program="postgres")
     postmaster = _postmaster_of(data)
@@ -52,7 +58,7 @@ def _servers_of(data: Path) -> list[Identity]:
     return [postmaster]
 
 
-def _postmaster_of(data: Path) -> Identity | None:
+def _postmaster_of(data: Path) -> ProcessIdentity | None:
     first_line = read_text(data / "postmaster.pid").partition("\n")[0].strip()
     return identify(int(first_line)) if first_line.isdecimal() else None
 

@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from platform_site.embedded.files import read_text, write_private
-from platform_site.embedded.supervisor.identity import Identity, end, identify, processes_marked
+from platform_site.embedded.supervisor.identity import (
+    ProcessIdentity,
+    end,
+    identify,
+    processes_marked,
+)
 
 FILE_NAME: Final = "supervisor.json"
 MARK_NAME: Final = "ZSUPERVISOR"
@@ -25,7 +30,7 @@ class Roster:
         """data_dir: the folder whose lock the supervisor holds."""
         self._path = data_dir / FILE_NAME
         self._mark = secrets.token_hex(16)
-        self._children: dict[str, Identity] = {}
+        self._children: dict[str, ProcessIdentity] = {}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -60,10 +65,10 @@ class Roster:
         children = [[child.pid, child.began] for child in self._children.values()]
         write_private(self._path, json.dumps({"mark": self._mark, "children": children}))
 
-    def _read(self) -> tuple[str, list[Identity]]:
+    def _read(self) -> tuple[str, list[ProcessIdentity]]:
         try:
             content = json.loads(read_text(self._path) or "{}")
-            children = [Identity(int(pid), str(began)) for pid, began in content["children"]]
+            children = [ProcessIdentity(int(pid), str(began)) for pid, began in content["children"]]
             return str(content["mark"]), children
         except (ValueError, KeyError, TypeError):
             return "", []

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server:
+class ServerProcess:
     """A server process, started after the databases and stopped before them.
 
     ready_path: a path on `port` that answers 200 once the server is ready. port_setting: the

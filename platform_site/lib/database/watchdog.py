@@ -26,7 +26,7 @@ CHECK_EVERY_S: Final = 0.5
 log = structlog.get_logger(__name__)
 
 
-class DatabaseWatchdog:
+class RequestDeadline:
     """One thread per process that checks the database connections of requests in progress.
 
     A connection that waits for a response at every check during LIMIT_S is shut down: its statement
@@ -96,11 +96,11 @@ def _shut_down(connection: psycopg.Connection[Any]) -> None:
                 duplicate.shutdown(socket.SHUT_RDWR)
 
 
-WATCHDOG: Final = DatabaseWatchdog()
+REQUEST_DEADLINE: Final = RequestDeadline()
 
 
 def _after_fork() -> None:
-    WATCHDOG.__init__()  # type: ignore[misc]  # the thread and its lock stay with the parent
+    REQUEST_DEADLINE.__init__()  # type: ignore[misc]  # the thread and its lock stay with the parent
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -9,7 +9,7 @@ from prometheus_client import Counter
 
 from platform_site.lib.metrics.http_tally import TALLY
 from platform_site.lib.metrics.organization_tally import ORGANIZATIONS
-from platform_site.lib.metrics.publishing import Batch, BatchHistogram
+from platform_site.lib.metrics.publishing import BatchHistogram, ObservationBatch
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -65,4 +65,4 @@ def _labelled(method: str, route: str, status: int) -> tuple[Counter, BatchHisto
     return REQUESTS.labels(method, route, str(status)), LATENCY.labels(route)
 
 
-_BATCH: Final = Batch(_count)
+_BATCH: Final = ObservationBatch(_count)

@@ -55,7 +55,7 @@ MAX_SLOTS: Final = 144
 
 
 @dataclass(slots=True)
-class Slot:
+class TallySlot:
     """Ten minutes. errors: responses with status 500 and above. counts: requests by BOUNDS_MS."""
 
     requests: int = 0
@@ -68,31 +68,31 @@ class Tally:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._slots: dict[int, Slot] = {}
+        self._slots: dict[int, TallySlot] = {}
 
     def count(self, status: int, elapsed_s: Sequence[float]) -> None:
         """Count requests with one status by their durations."""
         begins_s = int(time.time()) // SLOT_S * SLOT_S
         places = [bisect_left(BOUNDS_MS, each * 1000) for each in elapsed_s]
         with self._lock:
-            slot = self._slots.setdefault(begins_s, Slot())
+            slot = self._slots.setdefault(begins_s, TallySlot())
             slot.requests += len(places)
             if status >= SERVER_ERRORS:
                 slot.errors += len(places)
             for place in places:
                 slot.counts[place] += 1
 
-    def take(self) -> dict[int, Slot]:
+    def take(self) -> dict[int, TallySlot]:
         """Return the slots by their start (Unix seconds), and reset the counts."""
         with self._lock:
             taken, self._slots = self._slots, {}
             return taken
 
-    def put_back(self, taken: dict[int, Slot]) -> None:
+    def put_back(self, taken: dict[int, TallySlot]) -> None:
         """Add counts that could not be stored; of too many slots the newest are kept."""
         with self._lock:
             for begins_s in sorted(taken)[-MAX_SLOTS:]:
-                old, new = taken[begins_s], self._slots.setdefault(begins_s, Slot())
+                old, new = taken[begins_s], self._slots.setdefault(begins_s, TallySlot())
                 new.requests += old.requests
                 new.errors += old.errors
                 new.counts = [sum(pair) for pair in zip(new.counts, old.counts, strict=True)]

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 _publishers: list[Publisher] = []
 
 
-class Batch(Generic[Observation]):
+class ObservationBatch(Generic[Observation]):
     """Observations of all threads of a process, counted together at the next ``publish``.
 
     count: gets them in order; several threads may call it concurrently.

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from platform_site.lib import errors
 from platform_site.lib.errors import PlatformError, every_error
-from platform_site.lib.permissions import Access
+from platform_site.lib.permissions import AccessRule
 from platform_site.lib.problems import CONTENT_TYPE, document
 
 SCHEMA: Final = {"$ref": "#/components/schemas/Problem"}
@@ -54,7 +54,7 @@ _MEMBERS: Final[Mapping[str, Any]] = {
 
 
 def common(
-    access: Access, *, has_body: bool, has_path_parameter: bool, has_cursor: bool
+    access: AccessRule, *, has_body: bool, has_path_parameter: bool, has_cursor: bool
 ) -> set[type[PlatformError]]:
     """Return the problems that every operation of this kind can return."""
     found: set[type[PlatformError]] = {
@@ -72,7 +72,7 @@ def common(
     return found | _of_access(access)
 
 
-def _of_access(access: Access) -> set[type[PlatformError]]:
+def _of_access(access: AccessRule) -> set[type[PlatformError]]:
     if access.kind == "public":
         return set()
     found: set[type[PlatformError]] = {

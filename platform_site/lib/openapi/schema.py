@@ -11,7 +11,7 @@ from platform_site.lib.errors import ChangedSinceRead
 from platform_site.lib.etags import HEADER
 from platform_site.lib.openapi import operations, problems
 from platform_site.lib.openapi.operations import Operation
-from platform_site.lib.permissions import Access
+from platform_site.lib.permissions import AccessRule
 from platform_site.lib.viewsets import PlatformViewSet
 
 Direction = Literal["request", "response"]
@@ -98,7 +98,7 @@ class Schema(AutoSchema):
         """Return the component's name of one page."""
         return f"{serializer_name}Page"
 
-    def _access(self) -> Access | None:
+    def _access(self) -> AccessRule | None:
         view = self.view
         return view.access_for(self.method) if isinstance(view, ApiView) else None
 

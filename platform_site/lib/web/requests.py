@@ -11,7 +11,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.http import HttpRequest, HttpResponse
 
 from platform_site.lib import tracing
-from platform_site.lib.database.watchdog import WATCHDOG
+from platform_site.lib.database.watchdog import REQUEST_DEADLINE
 from platform_site.lib.ids import uuid7
 from platform_site.lib.logs import line_logger
 from platform_site.lib.metrics import http
@@ -42,7 +42,7 @@ class RequestMiddleware:
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:
             with (
-                WATCHDOG.watching(),
+                REQUEST_DEADLINE.watching(),
                 connections[DEFAULT_DB_ALIAS].execute_wrapper(_run_without_slot),
                 tracing.root("request") as span,
             ):

@@ -6,11 +6,11 @@ from typing import Any
 from accounts.audit import audit
 from environments import environments
 from platform_site.backup import catalogue, making
-from platform_site.backup.archive import Archive, open_archive
+from platform_site.backup.archive import BackupArchive, open_archive
 from platform_site.backup.audit_tags import OperationTag
 from platform_site.backup.making import BackupResult
 from platform_site.backup.work import exclusive
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -62,7 +62,7 @@ class Command(OpsCommand):
             "--dry-run", action="store_true", help="With --prune: show what would be deleted."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Make a backup, or do what an option requests."""
         if options["dry_run"] and options["prune"] is None:
             raise CommandRefused("dry_run_misplaced", "--dry-run goes with --prune.")
@@ -89,10 +89,10 @@ class Command(OpsCommand):
             "not_restorable": made.not_restorable,
         }
         audit.add(None, OperationTag.CLI_BACKUP_CREATE, data=made.manifest.facts())
-        return Outcome(facts, _text(made), _unfinished(made))
+        return CommandResult(facts, _text(made), _unfinished(made))
 
 
-def _list(archive: Archive) -> Outcome:
+def _list(archive: BackupArchive) -> CommandResult:
     rows = [
         {"id": each.id, "state": each.state, **(each.manifest.facts() if each.manifest else {})}
         for each in catalogue.find_all(archive)
@@ -106,10 +106,10 @@ def _list(archive: Archive) -> Outcome:
         )
         for row in rows
     ]
-    return Outcome({"backups": rows}, "\n".join(lines) or "There is no backup.")
+    return CommandResult({"backups": rows}, "\n".join(lines) or "There is no backup.")
 
 
-def _verify(archive: Archive, backup_id: str, say: Any, *, one_in: int) -> Outcome:
+def _verify(archive: BackupArchive, backup_id: str, say: Any, *, one_in: int) -> CommandResult:
     found = catalogue.find(archive, backup_id)
     wrong = catalogue.verify(archive, found, say, one_in=one_in)
     if wrong:
@@ -117,18 +117,20 @@ def _verify(archive: Archive, backup_id: str, say: Any, *, one_in: int) -> Outco
         raise CommandRefused("backup_altered", sentence, files=wrong)
     text = f"{found.id} is whole and unaltered"
     text += f"; of the objects' bytes one in {one_in} was read." if one_in > 1 else "."
-    return Outcome({**found.facts(), "verified": True, "one_in": one_in}, text)
+    return CommandResult({**found.facts(), "verified": True, "one_in": one_in}, text)
 
 
-def _drilled(archive: Archive, backup_id: str) -> Outcome:
+def _drilled(archive: BackupArchive, backup_id: str) -> CommandResult:
     found = catalogue.find(archive, backup_id)
     if found.kind != making.PLATFORM:
         raise CommandRefused("backup_of_environment", "A drill restores a backup of everything.")
     audit.add(None, OperationTag.CLI_BACKUP_DRILL, data=found.facts())
-    return Outcome({**found.facts(), "drilled": True}, f"A drill with {found.id} is recorded.")
+    return CommandResult(
+        {**found.facts(), "drilled": True}, f"A drill with {found.id} is recorded."
+    )
 
 
-def _prune(archive: Archive, keep: int, *, is_dry: bool) -> Outcome:
+def _prune(archive: BackupArchive, keep: int, *, is_dry: bool) -> CommandResult:
     if keep < 1:
         raise CommandRefused("keep_invalid", "At least one backup must be kept.")
     with exclusive(making.PLATFORM) as work:
@@ -139,7 +141,7 @@ def _prune(archive: Archive, keep: int, *, is_dry: bool) -> Outcome:
     if (gone or objects) and not is_dry:
         audit.add(None, OperationTag.CLI_BACKUP_DELETE, data={"deleted": gone, "objects": objects})
     done = "Would delete" if is_dry else "Deleted"
-    return Outcome(facts, f"{done} {len(gone)} backups and the bytes of {objects} objects.")
+    return CommandResult(facts, f"{done} {len(gone)} backups and the bytes of {objects} objects.")
 
 
 def _environment(text: str) -> int:

@@ -16,7 +16,7 @@ from platform_site.doctor import (
     webhooks,
 )
 from platform_site.doctor.findings import Check, Finding, Level, run
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 ALONE: Final[dict[str, Check]] = {
     "settings": host.check_settings,
@@ -55,7 +55,7 @@ class Command(OpsCommand):
         "line says what to do. The exit status is 1 if a check failed; warnings do not count."
     )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Run all checks, and print their findings."""
         found = _findings()
         counts = Counter(one.level for one in found)
@@ -63,7 +63,7 @@ class Command(OpsCommand):
         last = f"{counts[Level.FAILED]} failed, {counts[Level.WARNING]} warnings."
         text = "\n".join([*map(_line, found), last])
         if not counts[Level.FAILED]:
-            return Outcome(facts, text)
+            return CommandResult(facts, text)
         if not options["json"]:
             self.stdout.write(text)
         names = sorted({one.subject for one in found if one.level is Level.FAILED})

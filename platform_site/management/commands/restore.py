@@ -8,12 +8,12 @@ from django.db import connections
 
 from environments import environments
 from platform_site.backup import catalogue, control, point_in_time, restore_checks, restoring
-from platform_site.backup.archive import Archive, open_archive
-from platform_site.backup.restoring import RestoreResult
+from platform_site.backup.archive import BackupArchive, open_archive
+from platform_site.backup.restoring import PlatformRestoreResult
 from platform_site.backup.sealing import Identity, read_identities
 from platform_site.backup.work import exclusive
 from platform_site.doctor import key_ages
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome, Unreachable
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand, Unreachable
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.management.operators import database_of
 from sqlgateway.provisioning.database_copy import restores
@@ -62,7 +62,7 @@ class Command(OpsCommand):
             help="With --environment, as of `restoreenvironment`.",
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Restore the backup."""
         if options["after_recovery"]:
             return _void()
@@ -80,15 +80,15 @@ class Command(OpsCommand):
 
 
 def _platform(
-    archive: Archive, identities: list[Identity], options: dict[str, Any], say: Any
-) -> Outcome:
+    archive: BackupArchive, identities: list[Identity], options: dict[str, Any], say: Any
+) -> CommandResult:
     _name_connections()
     with exclusive("restore") as work:
         backup_id = options["backup"]
         checked = restore_checks.check(archive, backup_id, identities, work.folder, say)
         if options["check"]:
             facts = {**checked.manifest.facts(), "checked": True}
-            return Outcome(facts, f"{checked.manifest.id} can be restored here.")
+            return CommandResult(facts, f"{checked.manifest.id} can be restored here.")
         done = restoring.restore(archive, checked, identities, work.folder, say)
         # Of tokens, whose former keys signed nothing that is still valid.
         key_ages.record()
@@ -100,14 +100,14 @@ def _platform(
         "lost_objects": done.lost_objects,
         "payouts_waiting": done.payouts_waiting,
     }
-    return Outcome(facts, _text(done), _unfinished(done))
+    return CommandResult(facts, _text(done), _unfinished(done))
 
 
-def _void() -> Outcome:
+def _void() -> CommandResult:
     _name_connections()
     waiting = point_in_time.void()
     text = f"All users have to sign in again; keys must be created again; {waiting} payouts wait."
-    return Outcome({"payouts_waiting": waiting}, text)
+    return CommandResult({"payouts_waiting": waiting}, text)
 
 
 def _name_connections() -> None:
@@ -117,7 +117,9 @@ def _name_connections() -> None:
             cursor.execute("SELECT set_config('application_name', %s, false)", [control.NAME])
 
 
-def _environment(archive: Archive, identities: list[Identity], options: dict[str, Any]) -> Outcome:
+def _environment(
+    archive: BackupArchive, identities: list[Identity], options: dict[str, Any]
+) -> CommandResult:
     organization, _, name = options["environment"].partition(":")
     if not organization.isdecimal() or not name:
         raise CommandRefused("environment_invalid", "Name it as 5:live, by its organization's id.")
@@ -138,10 +140,10 @@ def _environment(archive: Archive, identities: list[Identity], options: dict[str
             restores.restore(database, plain, all_to_admin=options["all_to_admin"])
         work.end()
     facts = {"id": found.id, "org_id": environment.organization_id, "environment": environment.slug}
-    return Outcome(facts, f"{options['environment']} is as it was in {found.id}.")
+    return CommandResult(facts, f"{options['environment']} is as it was in {found.id}.")
 
 
-def _text(done: RestoreResult) -> str:
+def _text(done: PlatformRestoreResult) -> str:
     lines = [
         f"Restored {done.manifest.id}: {done.environments} environments, {done.objects} objects.",
         "All users have to sign in again; API keys and access keys have to be created again.",
@@ -151,7 +153,7 @@ def _text(done: RestoreResult) -> str:
     return "\n".join(lines)
 
 
-def _unfinished(done: RestoreResult) -> str:
+def _unfinished(done: PlatformRestoreResult) -> str:
     return "\n".join(
         f"Environment {each['org_id']}:{each['environment']} is not restored: {each['reason']}"
         for each in done.failed

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.urls import get_resolver
 
 from platform_site import documents
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -23,7 +23,7 @@ class Command(OpsCommand):
         """Add --to."""
         parser.add_argument("--to", default=str(settings.BASE_DIR / "docs"), help="Folder.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Write the files."""
         # Loads every view, and with it every error class.
         _ = get_resolver().url_patterns
@@ -32,4 +32,4 @@ class Command(OpsCommand):
             (folder / name).write_text(text, encoding="utf-8")
         call_command("spectacular", validate=True, fail_on_warn=True, file=folder / "openapi.yaml")
         written = [*documents.pages(), "openapi.yaml"]
-        return Outcome({"folder": str(folder), "written": written}, "")
+        return CommandResult({"folder": str(folder), "written": written}, "")

@@ -10,7 +10,7 @@ from accounts import staff_access
 from accounts.audit import audit
 from accounts.management import operators
 from accounts.sessions import sessions
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 from recovery.audit_tags import RecoveryTag
 
 
@@ -30,7 +30,7 @@ class Command(OpsCommand):
         parser.add_argument("email", help="Address the user signs in with.")
         parser.add_argument("--reason", required=True, type=operators.reason, help="For the audit.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Disable the account and end its sessions."""
         user, now = operators.user(options["email"]), timezone.now()
         with transaction.atomic():
@@ -53,4 +53,4 @@ class Command(OpsCommand):
             "sessions": ended,
         }
         text = f"{user.email} is locked; {ended} sessions ended."
-        return Outcome(facts, text if is_changed else f"{user.email} was locked before.")
+        return CommandResult(facts, text if is_changed else f"{user.email} was locked before.")

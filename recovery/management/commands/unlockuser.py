@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts import staff_access
 from accounts.audit import audit
 from accounts.management import operators
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 from recovery import staff_actions
 from recovery.audit_tags import RecoveryTag
 
@@ -29,7 +29,7 @@ class Command(OpsCommand):
         parser.add_argument("email", help="Address the user signs in with.")
         parser.add_argument("--reason", required=True, type=operators.reason, help="For the audit.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Enable the account and reset its throttles."""
         user = operators.user(options["email"])
         with transaction.atomic():
@@ -60,7 +60,7 @@ class Command(OpsCommand):
             "enabled": is_enabled,
             "forgotten": forgotten,
         }
-        return Outcome(facts, f"{user.email} {_said(facts)}.")
+        return CommandResult(facts, f"{user.email} {_said(facts)}.")
 
 
 def _said(facts: dict[str, Any]) -> str:

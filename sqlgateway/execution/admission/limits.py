@@ -10,7 +10,7 @@ from platform_site.lib.principals import Scope
 from sqlgateway.provisioning.placements import CACHE
 
 
-class Limits(NamedTuple):
+class AdmissionLimits(NamedTuple):
     """Limits of concurrently running requests.
 
     organization: of an organization, in this process.
@@ -23,7 +23,7 @@ class Limits(NamedTuple):
     beside_others: int | None
 
 
-def limits_of(scope: Scope) -> Limits:
+def limits_of(scope: Scope) -> AdmissionLimits:
     """Return the limits of a scope.
 
     An organization's own limit replaces all three: the same number for the organization and for
@@ -31,9 +31,9 @@ def limits_of(scope: Scope) -> Limits:
     """
     own = CACHE.statements(scope.environment_pk)
     if own is not None:
-        return Limits(own, own, None)
+        return AdmissionLimits(own, own, None)
     shared = settings.SQL
-    return Limits(
+    return AdmissionLimits(
         shared.running_per_organization,
         shared.running_per_environment,
         beside_others(),
@@ -41,7 +41,7 @@ def limits_of(scope: Scope) -> Limits:
 
 
 def beside_others() -> int:
-    """Return the default of ``Limits.beside_others``."""
+    """Return the default of ``AdmissionLimits.beside_others``."""
     return settings.SQL.running_beside_others or max(1, settings.WEB_WORKERS // 2)
 
 

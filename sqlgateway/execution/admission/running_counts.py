@@ -34,7 +34,7 @@ RESERVED_S: Final = 0.02
 ACTIVE_S: Final = 1.0
 
 
-class Slot(NamedTuple):
+class RunningSlot(NamedTuple):
     """A running request.
 
     entry: its position in the shared counts.
@@ -63,7 +63,7 @@ class RunningCounts:
         # Organizations whose next slot is reserved for another process.
         self._reserved = ExpiringSet(RESERVED_S)
 
-    def take(self, scope: Scope) -> Slot:
+    def take(self, scope: Scope) -> RunningSlot:
         """Add a running request."""
         now = time.monotonic()
         counts_everywhere = scope.organization_id in self._has_run_long
@@ -73,9 +73,9 @@ class RunningCounts:
         self._of_environment[scope.environment_pk] += 1
         self._of_organization[scope.organization_id] += 1
         self.counts.served.put_first(self.counts.row, scope.organization_id, now)
-        return Slot(entry, now, counts_everywhere)
+        return RunningSlot(entry, now, counts_everywhere)
 
-    def leave(self, scope: Scope, slot: Slot) -> None:
+    def leave(self, scope: Scope, slot: RunningSlot) -> None:
         """Remove a request; reserve its slot for a process in which its organization waits."""
         self.total -= 1
         _decrement(self._of_environment, scope.environment_pk)

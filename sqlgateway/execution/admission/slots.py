@@ -29,7 +29,7 @@ from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution.admission import shared_counts
 from sqlgateway.execution.admission.limits import is_fair
-from sqlgateway.execution.admission.running_counts import RunningCounts, Slot
+from sqlgateway.execution.admission.running_counts import RunningCounts, RunningSlot
 from sqlgateway.execution.admission.shared_counts import SharedCounts
 
 log = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ class _Turn(threading.Event):
         super().__init__()
         self.since = time.monotonic()
         self.entry: int | None = None
-        self.slot: Slot | None = None
+        self.slot: RunningSlot | None = None
 
 
 Queues = OrderedDict[int, deque[_Turn]]
@@ -124,7 +124,7 @@ class Admission:
             self._ending.discard(scope.organization_id)
             self._leave(scope, slot)
 
-    def _enter(self, scope: Scope) -> Slot:
+    def _enter(self, scope: Scope) -> RunningSlot:
         """Wait for a slot, and return it."""
         with self._lock:
             self._assign_to(scope.organization_id)
@@ -161,7 +161,7 @@ class Admission:
                 time.sleep(REFUSAL_S)
             self._late_refusals.release()
 
-    def _leave(self, scope: Scope, slot: Slot) -> None:
+    def _leave(self, scope: Scope, slot: RunningSlot) -> None:
         with self._lock:
             self._running.leave(scope, slot)
             self._announce(scope.organization_id)
@@ -227,7 +227,7 @@ class Admission:
         """True if the scope's next request may run."""
         return self._running.is_fair(scope.organization_id) and self._running.may_run(scope)
 
-    def _take(self, scope: Scope) -> Slot:
+    def _take(self, scope: Scope) -> RunningSlot:
         slot = self._running.take(scope)
         self._announce(scope.organization_id)
         return slot

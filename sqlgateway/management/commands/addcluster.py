@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from platform_site.settings_table import POSTGRESQL_SCHEMES
 from sqlgateway.provisioning import cluster_registry, clusters
 from sqlgateway.provisioning.cluster_registry import NewCluster
@@ -48,7 +48,7 @@ class Command(OpsCommand):
             "accepted in production).",
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Add the cluster, and return its state and the findings of the check."""
         name = str(options["name"])
         if name == clusters.DEFAULT:
@@ -69,7 +69,7 @@ class Command(OpsCommand):
             "server_version": cluster.server_version,
             "findings": findings,
         }
-        return Outcome(facts, "\n".join([f"{cluster.name}: open.", *findings]))
+        return CommandResult(facts, "\n".join([f"{cluster.name}: open.", *findings]))
 
 
 def _positive(text: str) -> int:

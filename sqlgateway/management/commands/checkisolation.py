@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.isolation.check import Report, check
 from sqlgateway.models import Cluster
@@ -24,7 +24,7 @@ class Command(OpsCommand):
         """Add an argument for the name of a cluster."""
         parser.add_argument("cluster", nargs="?", help="Its name; all if it is missing.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Check the clusters; fail if an attack has an unexpected outcome."""
         clusters.default()
         name = options["cluster"]
@@ -37,7 +37,7 @@ class Command(OpsCommand):
         )
         if unchecked or any(report.findings for report in reports):
             raise CommandRefused("isolation_not_confirmed", text, **facts, unchecked=unchecked)
-        return Outcome(facts, text)
+        return CommandResult(facts, text)
 
 
 def _report(cluster: Cluster) -> Report | None:

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from platform_site.lib.errors import PlatformError
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import capacity, cluster_registry
@@ -30,7 +30,7 @@ class Command(OpsCommand):
             "--dry-run", action="store_true", help="Only show what is there, and would be moved."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Drain the cluster, and return the databases that remain, were moved, or failed."""
         cluster = cluster_registry.find(options["name"])
         if options["dry_run"]:
@@ -47,10 +47,10 @@ class Command(OpsCommand):
         }
         text = f"{cluster.name}: {cluster.state}, {remaining} databases remain."
         unfinished = f"{len(failed)} databases could not be moved." if failed else ""
-        return Outcome(facts, text, unfinished)
+        return CommandResult(facts, text, unfinished)
 
 
-def _preview(cluster: Cluster, *, is_moving: bool) -> Outcome:
+def _preview(cluster: Cluster, *, is_moving: bool) -> CommandResult:
     """Return the databases on a cluster. ``moved`` lists those that would be moved."""
     kept = Database.unscoped.filter(cluster=cluster)  # unscoped: databases of all tenants
     active = kept.filter(state=Database.State.ACTIVE).select_related("environment").order_by("id")
@@ -67,7 +67,7 @@ def _preview(cluster: Cluster, *, is_moving: bool) -> Outcome:
         f"{cluster.name}: {cluster.state}, {facts['databases']} databases; "
         f"{len(named)} would be moved. A dry run: nothing was changed."
     )
-    return Outcome(facts, text)
+    return CommandResult(facts, text)
 
 
 def _named(database: Database) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from accounts.audit import audit
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.management.operators import add_environment, database_of
 from sqlgateway.provisioning.database_copy import restores
@@ -27,7 +27,7 @@ class Command(OpsCommand):
         add_environment(parser)
         parser.add_argument("file", help="The file to make.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Write the dump, record it in the audit trail, and return its size."""
         database = database_of(options)
         made = restores.dump(database, Path(options["file"]).absolute())
@@ -49,5 +49,5 @@ class Command(OpsCommand):
         }
         said = f"{options['file']}: {made.size_bytes} bytes."
         if made.trial.complaint:
-            return Outcome(facts, said, unfinished=made.trial.text)
-        return Outcome(facts, f"{said} {made.trial.text}".strip())
+            return CommandResult(facts, said, unfinished=made.trial.text)
+        return CommandResult(facts, f"{said} {made.trial.text}".strip())

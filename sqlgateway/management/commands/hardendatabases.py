@@ -6,7 +6,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import QuerySet
 
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 from platform_site.lib.errors import PlatformError
 from sqlgateway import hardening
 from sqlgateway.hardening.cluster import complaints
@@ -31,7 +31,7 @@ class Command(OpsCommand):
             "--dry-run", action="store_true", help="Check the servers and count, harden nothing."
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Check and harden every cluster; continue after errors."""
         clusters.default()
         is_dry = options["dry_run"]
@@ -44,7 +44,7 @@ class Command(OpsCommand):
             for each in done
         )
         failed = [f"{each['cluster']}: {each['error']}" for each in done if each["error"]]
-        return Outcome({"clusters": done, "dry_run": is_dry}, text, "\n".join(failed))
+        return CommandResult({"clusters": done, "dry_run": is_dry}, text, "\n".join(failed))
 
     def _process(self, cluster: Cluster, *, again: bool, is_dry: bool) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -70,7 +70,7 @@ class Command(OpsCommand):
         return found
 
 
-def _harden(address: clusters.Address, pk: int) -> bool:
+def _harden(address: clusters.ClusterAddress, pk: int) -> bool:
     """Harden a database; False if it is no longer on this cluster, or no longer in use.
 
     The row is locked, so that no rotation of passwords runs at the same time and is undone.

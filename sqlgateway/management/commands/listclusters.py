@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster
 from sqlgateway.provisioning import capacity, clusters
@@ -17,10 +17,10 @@ class Command(OpsCommand):
         "where the server answered)."
     )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Return a row for each cluster."""
         rows = [_facts(cluster) for cluster in capacity.with_counts().order_by("id")]
-        return Outcome({"clusters": rows}, "\n".join(map(_line, rows)))
+        return CommandResult({"clusters": rows}, "\n".join(map(_line, rows)))
 
 
 def _facts(cluster: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 from sqlgateway.management.operators import add_environment, database_of
 from sqlgateway.provisioning import cluster_registry
 from sqlgateway.provisioning.database_copy import moves
@@ -24,7 +24,7 @@ class Command(OpsCommand):
         add_environment(parser)
         parser.add_argument("--to", required=True, metavar="CLUSTER", help="The target's name.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Move the database, and return how long requests waited."""
         cluster = cluster_registry.find(options["to"])
         moved = moves.move(database_of(options), cluster)
@@ -36,4 +36,4 @@ class Command(OpsCommand):
             "elapsed_ms": moved.elapsed_ms,
         }
         text = f"{options['environment']} is on {cluster.name}; stopped for {moved.stopped_ms} ms."
-        return Outcome(facts, text)
+        return CommandResult(facts, text)

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from environments import environments
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from platform_site.lib.principals import Scope
 from sqlgateway.provisioning import stock
 from sqlgateway.provisioning.provisioning import database_for
@@ -23,7 +23,7 @@ class Command(OpsCommand):
         parser.add_argument("environment", nargs="?", help="Its id, as live.")
         parser.add_argument("--stock", type=int, help="Bring the stock up to this many.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Create the databases, and return their number or the name of the database."""
         organization_id, name = options["organization"], options["environment"]
         if name is not None:
@@ -33,10 +33,10 @@ class Command(OpsCommand):
                 "environment_missing", "Name the environment too, as `provision 5 live`."
             )
         made, size = stock.refill(options["stock"]), stock.size()
-        return Outcome({"made": made, "stock": size}, f"{made} made, {size} in stock.")
+        return CommandResult({"made": made, "stock": size}, f"{made} made, {size} in stock.")
 
 
-def _provisioned(organization_id: int, name: str) -> Outcome:
+def _provisioned(organization_id: int, name: str) -> CommandResult:
     environment = environments.find(organization_id, name)
     placement = database_for(Scope(organization_id, environment.pk))
     facts = {
@@ -44,4 +44,4 @@ def _provisioned(organization_id: int, name: str) -> Outcome:
         "environment": environment.slug,
         "dbname": placement.dbname,
     }
-    return Outcome(facts, f"{name} of organization {organization_id}: {placement.dbname}")
+    return CommandResult(facts, f"{name} of organization {organization_id}: {placement.dbname}")

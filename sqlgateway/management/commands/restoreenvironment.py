@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 from sqlgateway.management.operators import add_environment, database_of
 from sqlgateway.provisioning.database_copy import restores
 
@@ -30,7 +30,7 @@ class Command(OpsCommand):
             "object: for a dump of another environment or server, whose roles are not known here.",
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Restore the dump, and return how long requests waited and what was left out."""
         database = database_of(options, is_made=True)
         restored = restores.restore(
@@ -46,4 +46,4 @@ class Command(OpsCommand):
         said = f"Restored; requests waited for {restored.stopped_ms} ms."
         if restored.left_out:
             said += f" Not restored: {', '.join(restored.left_out)}."
-        return Outcome(facts, said)
+        return CommandResult(facts, said)

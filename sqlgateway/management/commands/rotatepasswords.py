@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from platform_site.lib.errors import PlatformError
 from sqlgateway.management.operators import database_of
 from sqlgateway.models import Cluster, Database
@@ -47,7 +47,7 @@ class Command(OpsCommand):
         )
         parser.add_argument("--dry-run", action="store_true", help="Count, replace nothing.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Rotate one database after the other; continue after errors."""
         rows = _chosen(options)
         if options["older_than"] is not None:
@@ -56,11 +56,11 @@ class Command(OpsCommand):
         if options["dry_run"]:
             facts = {"databases": databases.count(), "failed": [], "dry_run": True}
             text = f"{facts['databases']} databases would get new passwords."
-            return Outcome(facts, f"{text}\nA dry run: nothing was changed.")
+            return CommandResult(facts, f"{text}\nA dry run: nothing was changed.")
         done, failed = self._rotate(list(databases))
         facts = {"databases": done, "failed": failed, "dry_run": False}
         unfinished = f"{len(failed)} databases keep their passwords." if failed else ""
-        return Outcome(facts, f"New passwords for databases: {done}.", unfinished)
+        return CommandResult(facts, f"New passwords for databases: {done}.", unfinished)
 
     def _rotate(self, databases: list[Database]) -> tuple[int, list[dict[str, Any]]]:
         """Return the number of rotated databases, and those that failed with the error's code."""

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from accounts.audit import audit
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.provisioning.limits.organization_limits import (
     DEFAULT,
@@ -40,7 +40,7 @@ class Command(OpsCommand):
             option = f"--{limit.name.replace('_', '-')}"
             parser.add_argument(option, type=_value(limit), help=f"{limit.help}, or {DEFAULT}.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Set the given limits, and return the limits in effect."""
         organization_id = options["organization"]
         if not Organization.objects.filter(pk=organization_id).exists():
@@ -71,7 +71,7 @@ class Command(OpsCommand):
         lines = (
             f"--{limit.name.replace('_', '-'):14} {_shown(facts[limit.name])}" for limit in LIMITS
         )
-        return Outcome(facts, "\n".join([f"Organization {organization_id}:", *lines]))
+        return CommandResult(facts, "\n".join([f"Organization {organization_id}:", *lines]))
 
 
 def _shown(value: int | None) -> str:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.audit import audit
 from environments.errors import EnvironmentNotReady, QuotaExceeded
-from platform_site.lib.locks import Busy
+from platform_site.lib.locks import AlreadyLocked
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Cluster, Database
@@ -74,7 +74,7 @@ def run(database_pk: int) -> None:
     try:
         with row.exclusive():
             _attempt(row)
-    except Busy:
+    except AlreadyLocked:
         log.info("sql_clone_runs_already", database=database_pk)
 
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 from psycopg import sql
 
 from sqlgateway.provisioning import names
-from sqlgateway.provisioning.clusters import Address, administer
+from sqlgateway.provisioning.clusters import ClusterAddress, administer
 from sqlgateway.provisioning.database_copy import programs, temporary_roles
 from sqlgateway.provisioning.database_copy.archives import Contents
 
@@ -29,7 +29,7 @@ MAX_GRANTEES: Final = 100
 
 @contextmanager
 def stand_ins(
-    address: Address, dbname: str, file: Path, contents: Contents, *, major: int
+    address: ClusterAddress, dbname: str, file: Path, contents: Contents, *, major: int
 ) -> Iterator[None]:
     """Create missing roles without any rights, while a dump's privileges are restored.
 
@@ -47,7 +47,7 @@ def stand_ins(
                     temporary_roles.drop(inside, name)
 
 
-def _make(address: Address, dbname: str, wanted: list[str]) -> list[str]:
+def _make(address: ClusterAddress, dbname: str, wanted: list[str]) -> list[str]:
     made: list[str] = []
     # A crash may leave the roles behind (temporary_roles.py).
     until = timezone.now() + timedelta(seconds=settings.SQL.copy_timeout_s)

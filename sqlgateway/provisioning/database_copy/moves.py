@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import psycopg
 
 from platform_site.lib.commands import CommandRefused
-from platform_site.lib.locks import Busy
+from platform_site.lib.locks import AlreadyLocked
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import capacity, clusters, retirement, tenant_databases
@@ -41,7 +41,7 @@ def move(database: Database, target: Cluster) -> MoveResult:
                 return MoveResult(0, 0)
             _check(database, target)
             stopped_ms = _move(database, target)
-    except Busy:
+    except AlreadyLocked:
         sentence = "Another process moves, clones or restores this database."
         raise CommandRefused("database_busy", sentence) from None
     except (CopyFailed, psycopg.Error) as exc:

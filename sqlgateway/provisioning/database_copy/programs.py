@@ -35,7 +35,7 @@ from platform_site.embedded.postgres.binaries import (
 )
 from platform_site.embedded.postgres.private_copy import private_copy
 from sqlgateway.connection.session_settings import SEARCH_PATH, startup_options
-from sqlgateway.provisioning.clusters import Address
+from sqlgateway.provisioning.clusters import ClusterAddress
 from sqlgateway.provisioning.database_copy import CopyFailed, CopyTooSlow, ProgramsMissing
 
 DUMP: Final = (
@@ -95,7 +95,7 @@ TIMEOUT_SINCE: Final = 17
 class ProgramLogin:
     """How a program logs in."""
 
-    address: Address
+    address: ClusterAddress
     dbname: str
     user: str
     password: str = field(repr=False)

@@ -13,7 +13,12 @@ from psycopg import sql
 from sqlgateway.hardening.tenant_roles import ensure_roles
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names
-from sqlgateway.provisioning.clusters import ADMIN_SETTINGS, Address, administer, connect_with
+from sqlgateway.provisioning.clusters import (
+    ADMIN_SETTINGS,
+    ClusterAddress,
+    administer,
+    connect_with,
+)
 from sqlgateway.provisioning.database_copy import temporary_roles
 from sqlgateway.provisioning.database_copy.programs import ProgramLogin
 
@@ -53,7 +58,7 @@ TABLES: Final = (
 
 
 @contextmanager
-def reading_role(address: Address, database: Database) -> Iterator[ProgramLogin]:
+def reading_role(address: ClusterAddress, database: Database) -> Iterator[ProgramLogin]:
     """Create a role that can read all of a tenant's database, and drop it afterwards.
 
     Raises EngineUnavailable.

@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 
 from platform_site.lib.commands import CommandRefused
-from platform_site.lib.locks import Busy
+from platform_site.lib.locks import AlreadyLocked
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names, tenant_databases
@@ -45,7 +45,7 @@ class DumpResult:
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreResult:
+class DatabaseRestoreResult:
     """The result of a restore.
 
     stopped_ms: how long requests waited.
@@ -85,7 +85,7 @@ def dump(database: Database, file: Path) -> DumpResult:
     return DumpResult(size_bytes, trial)
 
 
-def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreResult:
+def restore(database: Database, file: Path, *, all_to_admin: bool) -> DatabaseRestoreResult:
     """Replace an environment's data by a dump in custom format, which may be hostile.
 
     all_to_admin: for a dump of another environment or server; the admin owns every object, with the
@@ -101,13 +101,13 @@ def restore(database: Database, file: Path, *, all_to_admin: bool) -> RestoreRes
                 raise CommandRefused("database_not_active", f"The database is {database.state}.")
             contents = archives.read_contents(file, database.admin_role, major=_major(database))
             stopped_ms = _restore(database, file, contents, all_to_admin=all_to_admin)
-    except Busy:
+    except AlreadyLocked:
         sentence = "Another process moves, clones or restores this database."
         raise CommandRefused("database_busy", sentence) from None
     except (CopyFailed, psycopg.Error) as exc:
         raise CommandRefused("copy_failed", f"Nothing was changed. {exc}") from exc
     elapsed_ms = round((time.monotonic() - started) * 1000)
-    return RestoreResult(stopped_ms, elapsed_ms, contents.left_out)
+    return DatabaseRestoreResult(stopped_ms, elapsed_ms, contents.left_out)
 
 
 def fill_new(database: Database, file: Path) -> None:

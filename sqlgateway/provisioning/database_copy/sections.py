@@ -114,7 +114,7 @@ def restore(
         deadline=deadline,
         check=check,
     )
-    with_session = partial(Session, target, deadline, check)
+    with_session = partial(RestoreConnection, target, deadline, check)
     section("pre-data")
     checks = _take_checks(target, with_session)
     section("data")
@@ -135,7 +135,9 @@ def restore(
                     session.run(one.describe())
 
 
-def _take_checks(target: ProgramLogin, with_session: Callable[[], "Session"]) -> list[Check]:
+def _take_checks(
+    target: ProgramLogin, with_session: Callable[[], "RestoreConnection"]
+) -> list[Check]:
     """Drop the CHECKs of tables and domains that call functions of the database; return them.
 
     One that could not be added again stays: that of a domain in arrays or composite types.
@@ -159,7 +161,7 @@ def _functions(target: ProgramLogin) -> list[str]:
         return [str(name) for (name,) in inside.execute(FUNCTIONS.encode())]
 
 
-class Session:
+class RestoreConnection:
     """A session of the tenant's role, as its own ones are, but for the limits of time."""
 
     def __init__(
@@ -167,7 +169,7 @@ class Session:
     ) -> None:
         self._login, self._deadline, self._check = login, deadline, check
 
-    def __enter__(self) -> "Session":
+    def __enter__(self) -> "RestoreConnection":
         """Connect. Raises psycopg.Error, EngineUnavailable."""
         address = self._login.address
         words: dict[str, Any] = {**NETWORK_LIMITS, **conninfo_to_dict(self._login.conninfo())}

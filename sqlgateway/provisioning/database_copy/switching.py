@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.audit import audit
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.commands import CommandRefused
-from platform_site.lib.locks import Busy
+from platform_site.lib.locks import AlreadyLocked
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database, InteractiveTransaction
 from sqlgateway.provisioning import retirement, tenant_databases
@@ -139,7 +139,7 @@ def recover() -> None:
         try:
             with database.exclusive():
                 roll_back(database)
-        except (Busy, EngineUnavailable, psycopg.Error) as exc:
+        except (AlreadyLocked, EngineUnavailable, psycopg.Error) as exc:
             # Its process still runs, or a server does not answer; the next call tries again.
             log.info("sql_switch_not_recovered", database=database.pk, kind=type(exc).__name__)
 

@@ -9,7 +9,7 @@ from psycopg import sql
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster
 from sqlgateway.provisioning import names
-from sqlgateway.provisioning.clusters import Address, address_of, administer
+from sqlgateway.provisioning.clusters import ClusterAddress, address_of, administer
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +43,7 @@ def drop_expired() -> int:
     return count
 
 
-def _drop_expired(address: Address) -> int:
+def _drop_expired(address: ClusterAddress) -> int:
     count = 0
     with administer(address) as connection:
         for name, databases in connection.execute(EXPIRED, [names.ROLE_PREFIX]).fetchall():

@@ -15,7 +15,7 @@ from accounts.models.audit import AuditEvent
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.errors import ApiKeyForbidden
-from platform_site.lib.permissions import Access, require
+from platform_site.lib.permissions import AccessRule, require
 from platform_site.lib.principals import Principal
 from tests.accounts.api_keys.support import PATH, asked, holder, made, principal_of
 from tests.accounts.profile.support import signed_up, user_of
@@ -75,7 +75,7 @@ def test_a_key_reaches_data_and_nothing_of_accounts(alice: User) -> None:
     assert {"POST v1/sql", "DELETE v1/cache/buckets/<str:bucket_name>"} <= data
 
 
-def may(access: Access, principal: Principal) -> bool:
+def may(access: AccessRule, principal: Principal) -> bool:
     try:
         require(access, principal)
     except ApiKeyForbidden:

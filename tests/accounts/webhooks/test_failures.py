@@ -236,7 +236,7 @@ def test_a_dead_process_leaves_its_delivery_to_another(alice: User, receiver: Re
     assert delivery_queue.maintain(now=timezone.now()) is True
     dispatch.run()
     # What the first one says then, late, changes nothing.
-    delivery_queue.settle(lost, egress.Answer(500, "", 1), now=timezone.now())
+    delivery_queue.settle(lost, egress.WebhookAnswer(500, "", 1), now=timezone.now())
     assert WebhookDelivery.unscoped.get().state == "delivered"
 
 
@@ -311,7 +311,7 @@ def test_an_endpoint_that_is_removed_in_the_meantime_leaves_nothing(
     send_test(alice, added(alice, receiver.url()))
     (claimed,) = delivery_queue.claim(10, now=timezone.now())
     WebhookEndpoint.unscoped.all().delete()
-    delivery_queue.settle(claimed, egress.Answer(200, "", 1), now=timezone.now())
+    delivery_queue.settle(claimed, egress.WebhookAnswer(200, "", 1), now=timezone.now())
     assert not WebhookDelivery.unscoped.exists()
 
 

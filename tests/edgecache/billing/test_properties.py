@@ -38,7 +38,7 @@ from edgecache.billing.models import (
 )
 from edgecache.billing.money import HOURS_PER_MONTH
 from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
 from edgecache.billing.usage import rates, settlement
 from tests.edgecache.billing.support import ALICE, CHARLIE, HOUR, NOW, OLGA, line, store
 
@@ -50,7 +50,7 @@ CONSUMERS = st.sampled_from([ALICE, CHARLIE, OLGA])
 OPERATORS = st.sampled_from([OLGA, OTTO, OTTO, None])
 # About a cent and more, so that payouts have whole cents to pay, and odd ends.
 DATA = st.data()
-OUTCOMES = st.sampled_from([Outcome.SENT, Outcome.CONFIRMED, Outcome.REFUSED])
+OUTCOMES = st.sampled_from([PayoutOutcome.SENT, PayoutOutcome.CONFIRMED, PayoutOutcome.REFUSED])
 AMOUNTS = st.integers(1, 2 * 10**12)
 RESTED = NOW + timedelta(days=5)
 
@@ -247,7 +247,9 @@ class Ledger(RuleBasedStateMachine):
         outcomes=st.lists(OUTCOMES, max_size=3),
         crashes=st.booleans(),
     )
-    def request_payout(self, operator: int, outcomes: list[Outcome], *, crashes: bool) -> None:
+    def request_payout(
+        self, operator: int, outcomes: list[PayoutOutcome], *, crashes: bool
+    ) -> None:
         def request() -> Payout:
             return payouts.request(operator, by="x", now=RESTED)
 
@@ -258,12 +260,12 @@ class Ledger(RuleBasedStateMachine):
 
     @precondition(lambda self: self.payouts)
     @rule(outcome=OUTCOMES, crashes=st.booleans(), data=DATA)
-    def hear_late(self, outcome: Outcome, data: st.DataObject, *, crashes: bool) -> None:
+    def hear_late(self, outcome: PayoutOutcome, data: st.DataObject, *, crashes: bool) -> None:
         # Drawn by its place: ids are other ones each time.
         place = data.draw(st.integers(0, len(self.payouts) - 1))
         self.hear(self.payouts[place], outcome, crashes=crashes)
 
-    def hear(self, payout_id: UUID, outcome: Outcome, *, crashes: bool) -> None:
+    def hear(self, payout_id: UUID, outcome: PayoutOutcome, *, crashes: bool) -> None:
         """Record what the provider says of a payout."""
         self.carry_out(
             lambda: payouts.settle_answer(payout_id, ProviderAnswer(outcome), now=NOW),

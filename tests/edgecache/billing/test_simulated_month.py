@@ -36,7 +36,7 @@ from edgecache.billing.models import (
 )
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
 from edgecache.billing.quarantine import quarantines
 from edgecache.billing.usage import rates, reports, settlement
 from tests.edgecache.billing.support import amounts, line, store
@@ -158,12 +158,12 @@ def pay(month: Month, operator: int, *, fails: int = 0, is_late: bool = False) -
         payout = payouts.request(operator, by="x", now=later)
         payouts.send(payout.pk, now=later)
         if attempt < fails:
-            refused = ProviderAnswer(Outcome.REFUSED, failure="The account is closed.")
+            refused = ProviderAnswer(PayoutOutcome.REFUSED, failure="The account is closed.")
             payouts.settle_answer(payout.pk, refused, now=later)
             continue
         if is_late:
             payouts.send(payout.pk, now=later + timedelta(days=9))
-        answer = ProviderAnswer(Outcome.CONFIRMED, reference="bank 7")
+        answer = ProviderAnswer(PayoutOutcome.CONFIRMED, reference="bank 7")
         for _ in range(2):
             payouts.settle_answer(payout.pk, answer, now=later + timedelta(days=10))
         month.paid_out[operator] = payout.amount_ucr

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey, Span
 from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
@@ -22,21 +22,21 @@ from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.disk.buffers import BufferedBody
 from edgecache.brain.storage.disk.digests import manifest_of
 from edgecache.brain.storage.disk.eviction import sweep
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.storage.stores.registry import Stores
 from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.storage.upload_parts import UploadParts
 from edgecache.brain.storage.upload_parts_limit import UploadPartsLimit, UploadSettings
-from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
+from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, ObjectVersion, WrittenFields
 from platform_site.lib.ids import uuid7
 from tests.database_client import DatabaseClient
 
-ALICE = Tenant(1, 11)
-CHARLIE = Tenant(2, 21)
+ALICE = EnvironmentKey(1, 11)
+CHARLIE = EnvironmentKey(2, 21)
 MIB = 2**20
-PLAIN = Fields()
+PLAIN = WrittenFields()
 PATIENCE_S = 20.0
 
 
@@ -45,10 +45,10 @@ class Brain:
     """The core of one brain. kept: the versions that replication was notified of."""
 
     id: UUID
-    database: Database
+    database: BrainDatabase
     coherence: Coherence
     directory: Directory
-    staging: Staging
+    staging: DataDirectory
     origins: Origins
     catalog: Catalog
     objects: ObjectCache
@@ -65,7 +65,7 @@ class Brain:
         bucket: BucketInfo,
         key: str,
         data: bytes,
-        fields: Fields = PLAIN,
+        fields: WrittenFields = PLAIN,
         *,
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
@@ -83,7 +83,7 @@ class Brain:
         """Remove files that nothing needs; return their number."""
         return await sweep(self.staging, self.database, self.garbage_collector.stores.moved)
 
-    async def bucket(self, name: str = "docs", tenant: Tenant = ALICE) -> BucketInfo:
+    async def bucket(self, name: str = "docs", tenant: EnvironmentKey = ALICE) -> BucketInfo:
         """Create a bucket with the built-in origin."""
         return await self.buckets.create(tenant, name)
 
@@ -95,14 +95,14 @@ class Brain:
         *,
         name: str = "docs",
         prefix: str = "",
-        tenant: Tenant = ALICE,
+        tenant: EnvironmentKey = ALICE,
     ) -> BucketInfo:
         """Create a bucket with an external origin."""
         origin = await self.catalog.create(tenant, f"{name}-origin", kind, config, secret)
         return await self.buckets.create(tenant, name, origin_id=origin.id, origin_prefix=prefix)
 
 
-def buffered(brain: Brain, data: bytes, tenant: Tenant = ALICE) -> BufferedBody:
+def buffered(brain: Brain, data: bytes, tenant: EnvironmentKey = ALICE) -> BufferedBody:
     """Return a body in memory."""
     release = brain.staging.reserve(tenant.organization_id, len(data))
     assert release is not None
@@ -167,10 +167,10 @@ def assemble(
 ) -> Brain:
     """Create a brain; it is not started."""
     brain_id = uuid7()
-    database = Database(url, max_connections=10)
+    database = BrainDatabase(url, max_connections=10)
     coherence = Coherence(database, brain_id)
     directory = Directory(database, coherence, index_bytes=index_bytes)
-    staging = Staging(root, limit_bytes=limit_bytes)
+    staging = DataDirectory(root, limit_bytes=limit_bytes)
     origins = Origins(
         database,
         coherence,

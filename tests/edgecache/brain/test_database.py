@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from edgecache.brain.database import Database, RawConnection
+from edgecache.brain.database import BrainDatabase, RawConnection
 from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
 from edgecache.brain.fair_share import use_share_of_organization
 from edgecache.brain.origins.egress.stream_server import StreamServer
@@ -20,15 +20,15 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-async def database(rows: Rows) -> AsyncIterator[Database]:
+async def database(rows: Rows) -> AsyncIterator[BrainDatabase]:
     """Return a database."""
-    one = Database(rows.url, max_connections=4)
+    one = BrainDatabase(rows.url, max_connections=4)
     await one.start()
     yield one
     await one.stop()
 
 
-async def test_rows_are_read_by_their_names(database: Database) -> None:
+async def test_rows_are_read_by_their_names(database: BrainDatabase) -> None:
     row = await database.one(
         "SELECT 1 AS one, %s::jsonb AS json, %s::bytea AS raw", ['{"a": [1]}', b"\0"]
     )
@@ -40,7 +40,7 @@ async def test_rows_are_read_by_their_names(database: Database) -> None:
 
 
 async def test_an_absent_database_is_an_error_within_seconds() -> None:
-    database = Database("postgresql://nobody@127.0.0.1:1/none")
+    database = BrainDatabase("postgresql://nobody@127.0.0.1:1/none")
     await database.start()
     async with asyncio.timeout(30):
         with pytest.raises(DatabaseUnavailable):
@@ -49,7 +49,7 @@ async def test_an_absent_database_is_an_error_within_seconds() -> None:
     await database.stop()
 
 
-async def test_dead_connections_are_replaced(database: Database, rows: Rows) -> None:
+async def test_dead_connections_are_replaced(database: BrainDatabase, rows: Rows) -> None:
     all_are_open = asyncio.Barrier(4)
 
     async def open_one(organization_id: int) -> None:
@@ -73,7 +73,7 @@ async def test_dead_connections_are_replaced(database: Database, rows: Rows) -> 
 
 
 async def test_a_connection_lost_in_a_transaction_rolls_it_back(
-    database: Database, rows: Rows
+    database: BrainDatabase, rows: Rows
 ) -> None:
     async def cut_off() -> None:
         async with database.transaction() as connection:
@@ -89,7 +89,7 @@ async def test_a_connection_lost_in_a_transaction_rolls_it_back(
 
 
 async def test_a_hanging_statement_counts_as_an_unavailable_database(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: BrainDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.database.STATEMENT_TIMEOUT_S", 0.2)
     with pytest.raises(DatabaseUnavailable):
@@ -98,7 +98,7 @@ async def test_a_hanging_statement_counts_as_an_unavailable_database(
 
 
 async def test_an_organization_that_fills_the_connections_leaves_one_to_another(
-    database: Database,
+    database: BrainDatabase,
 ) -> None:
     is_over, running = asyncio.Event(), 0
 
@@ -129,7 +129,7 @@ async def test_a_caller_without_a_place_hears_that_the_database_is_busy(
     rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.database.QUEUE_S", 0.05)
-    database = Database(rows.url, max_connections=1)
+    database = BrainDatabase(rows.url, max_connections=1)
     await database.start()
 
     async def ask() -> None:
@@ -142,7 +142,7 @@ async def test_a_caller_without_a_place_hears_that_the_database_is_busy(
     await database.stop()
 
 
-async def test_an_error_rolls_the_transaction_back(database: Database, rows: Rows) -> None:
+async def test_an_error_rolls_the_transaction_back(database: BrainDatabase, rows: Rows) -> None:
     async def failing() -> None:
         async with database.transaction() as connection:
             await connection.run(
@@ -158,7 +158,7 @@ async def test_an_error_rolls_the_transaction_back(database: Database, rows: Row
 async def test_a_cancellation_while_a_connection_is_returned_does_not_leak_it(
     rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = Database(rows.url, max_connections=1)
+    database = BrainDatabase(rows.url, max_connections=1)
     await database.start()
     putconn, is_being_given_back = database._pool.putconn, asyncio.Event()
 
@@ -181,7 +181,7 @@ async def test_a_cancellation_while_a_connection_is_returned_does_not_leak_it(
 
 
 async def test_a_connection_closed_outside_the_pool_is_replaced(rows: Rows) -> None:
-    database = Database(rows.url, max_connections=1)
+    database = BrainDatabase(rows.url, max_connections=1)
     await database.start()
     kept = await database._pool.getconn()
     await database._pool.putconn(kept)
@@ -191,7 +191,7 @@ async def test_a_connection_closed_outside_the_pool_is_replaced(rows: Rows) -> N
     await database.stop()
 
 
-async def write(database: Database) -> None:
+async def write(database: BrainDatabase) -> None:
     """Write a row in a transaction."""
     async with database.transaction() as connection:
         await connection.run("SELECT 1")

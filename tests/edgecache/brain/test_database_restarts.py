@@ -11,7 +11,7 @@ import pytest
 from edgecache.brain.errors import DatabaseUnavailable
 from platform_site.embedded.folders import make_folders, make_runtime_dir
 from platform_site.embedded.postgres.binaries import find_binaries
-from platform_site.embedded.postgres.cluster import CONTROL, Cluster
+from platform_site.embedded.postgres.cluster import CONTROL, LocalCluster
 from platform_site.embedded.supervisor.identity import processes_in
 from tests.database_client import DatabaseClient
 from tests.edgecache.brain.brains import ALICE, Brain, running, until
@@ -25,11 +25,11 @@ WRITERS = 6
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Return a separate, durable PostgreSQL cluster for these tests."""
     folders = make_folders(tmp_path_factory.mktemp("restarts") / "var")
     binaries = find_binaries({}, make_runtime_dir(folders.data_dir), production=False)
-    own = Cluster(CONTROL, folders, binaries)
+    own = LocalCluster(CONTROL, folders, binaries)
     try:
         start(own)
         migrate(own.url)
@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def cluster(made: Cluster) -> Iterator[Cluster]:
+def cluster(made: LocalCluster) -> Iterator[LocalCluster]:
     """Return the running cluster, empty. A server ends with the thread that started it."""
     start(made)
     empty(DatabaseClient(made.url), ("brain_bucket", "brain_blob", "brain_braininstance"))
@@ -50,7 +50,7 @@ def cluster(made: Cluster) -> Iterator[Cluster]:
     made.stop()
 
 
-def restart(cluster: Cluster, *, is_killed: bool) -> None:
+def restart(cluster: LocalCluster, *, is_killed: bool) -> None:
     """Stop the server and start it again."""
     if is_killed:
         for server in processes_in(cluster.data, program="postgres"):
@@ -61,7 +61,7 @@ def restart(cluster: Cluster, *, is_killed: bool) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_acknowledged_writes_survive_a_restart(
-    cluster: Cluster, tmp_path: Path, is_killed: bool
+    cluster: LocalCluster, tmp_path: Path, is_killed: bool
 ) -> None:
     async with running(cluster.url, tmp_path / "brain") as brain:
         bucket = await brain.bucket()
@@ -103,7 +103,7 @@ async def every_key_is_right(
 
 
 async def test_the_cache_is_cleared_when_the_listener_is_lost(
-    cluster: Cluster, tmp_path: Path
+    cluster: LocalCluster, tmp_path: Path
 ) -> None:
     async with running(cluster.url, tmp_path / "brain") as brain:
         bucket = await brain.bucket()

@@ -8,11 +8,11 @@ from typing import Any
 import uvloop
 
 from edgecache.http.exchange import Exchange
-from edgecache.http.scope import Scope
-from edgecache.http.server.server import Server
+from edgecache.http.scope import HttpScope
+from edgecache.http.server.server import HttpServer
 from tests.ports import free_port
 
-App = Callable[[Scope, Exchange], Awaitable[None] | None]
+App = Callable[[HttpScope, Exchange], Awaitable[None] | None]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -20,7 +20,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 async def serving(app: App, **options: Any) -> AsyncIterator[int]:
     """Serve an application; yield the port."""
     port = free_port()
-    server = Server(app, address="127.0.0.1", port=port, **options)
+    server = HttpServer(app, address="127.0.0.1", port=port, **options)
     await server.start()
     task = asyncio.create_task(server.serve())
     try:
@@ -47,7 +47,7 @@ async def ask(port: int, request: bytes) -> bytes:
         return await asyncio.wait_for(reader.read(), 10)
 
 
-async def echo(scope: Scope, exchange: Exchange) -> None:
+async def echo(scope: HttpScope, exchange: Exchange) -> None:
     """Respond with the parsed request."""
     body = await exchange()
     said = f"{scope.method} {scope.raw_path} {scope.query_string} {body!r}"

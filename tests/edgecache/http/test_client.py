@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from edgecache.http.client import (
-    Address,
+    ConnectionShareExhausted,
     HttpClient,
-    Response,
-    TooManyRequests,
+    ServerAddress,
+    ShortResponse,
     request_head,
 )
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
@@ -24,7 +24,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 @asynccontextmanager
-async def serving(handle: Handler) -> AsyncIterator[Address]:
+async def serving(handle: Handler) -> AsyncIterator[ServerAddress]:
     """Serve each connection with a handler on a free port."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,7 +37,7 @@ async def serving(handle: Handler) -> AsyncIterator[Address]:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
-        yield Address(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        yield ServerAddress(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     finally:
         server.close()
 
@@ -51,7 +51,7 @@ async def client() -> AsyncIterator[HttpClient]:
     await one.stop()
 
 
-async def fetch(client: HttpClient, address: Address) -> Response:
+async def fetch(client: HttpClient, address: ServerAddress) -> ShortResponse:
     """Send a GET for a short response."""
     head = request_head(address, "GET", "/", {})
     return await client.fetch(address, head, limit_bytes=100, timeout_s=5.0)
@@ -141,7 +141,7 @@ async def test_bytes_that_come_after_a_response_end_the_connection(client: HttpC
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=accept, daemon=True).start()
-        address = Address(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        address = ServerAddress(f"http://127.0.0.1:{listener.getsockname()[1]}")
         assert (await fetch(client, address)).body == b"ok"
         # The event loop has not seen them when it sends the next request.
         served[0].sendall(OK.replace(b"ok", b"no"))
@@ -177,7 +177,7 @@ async def test_a_guarded_address_must_be_public(client: HttpClient) -> None:
         pytest.fail("connected")
 
     async with serving(never) as address:
-        guarded = Address(address.endpoint, is_guarded=True)
+        guarded = ServerAddress(address.endpoint, is_guarded=True)
         with pytest.raises(RequestFailed, match="address_forbidden"):
             await fetch(client, guarded)
 
@@ -193,12 +193,14 @@ class Sharing:
 
     def __init__(self, limit: int, *, wait_s: float = 0.01) -> None:
         self.share_key: ShareKey = ("bob",)
-        running = Shares(limit, refusal=TooManyRequests, queue=limit, wait_s=wait_s)
+        running = Shares(limit, refusal=ConnectionShareExhausted, queue=limit, wait_s=wait_s)
         self.client = HttpClient(
             connect_timeout_s=2.0, stall_s=5.0, running=running, share_key=lambda: self.share_key
         )
 
-    async def begin(self, address: Address, *, has_no_timeout: bool = False) -> OutgoingConnection:
+    async def begin(
+        self, address: ServerAddress, *, has_no_timeout: bool = False
+    ) -> OutgoingConnection:
         """Begin to read a response."""
         head = request_head(address, "GET", "/", {})
         return await self.client.request(address, head, lambda *_: 2, has_no_timeout=has_no_timeout)
@@ -216,7 +218,7 @@ async def sharing() -> AsyncIterator[Sharing]:
 async def test_slow_readers_of_one_organization_leave_connections(sharing: Sharing) -> None:
     async with serving(half) as address:
         held = [await sharing.begin(address) for _ in range(6)]
-        with pytest.raises(TooManyRequests):
+        with pytest.raises(ConnectionShareExhausted):
             await sharing.begin(address)
 
         sharing.share_key = ("alice",)
@@ -230,9 +232,9 @@ async def test_slow_readers_of_one_organization_leave_connections(sharing: Shari
 
 async def test_a_failed_request_gives_its_place_back(sharing: Sharing) -> None:
     with pytest.raises(RequestFailed, match="unreachable"):
-        await sharing.begin(Address("http://127.0.0.1:1"))
+        await sharing.begin(ServerAddress("http://127.0.0.1:1"))
     with pytest.raises(RequestFailed, match="unreachable"):
-        await fetch(sharing.client, Address("http://127.0.0.1:1"))
+        await fetch(sharing.client, ServerAddress("http://127.0.0.1:1"))
     assert sharing.client.running.taken == 0
 
 
@@ -240,7 +242,7 @@ async def test_a_patient_request_waits_for_a_place(sharing: Sharing) -> None:
     async with serving(half) as address:
         held = [await sharing.begin(address) for _ in range(6)]
         patient = asyncio.create_task(sharing.begin(address, has_no_timeout=True))
-        with pytest.raises(TooManyRequests):
+        with pytest.raises(ConnectionShareExhausted):
             await sharing.begin(address)
         assert not patient.done()
 
@@ -265,7 +267,7 @@ async def test_idle_connections_are_closed_when_their_room_is_needed() -> None:
 
     few = Sharing(4, wait_s=5.0)
 
-    async def fetch_from(address: Address) -> None:
+    async def fetch_from(address: ServerAddress) -> None:
         assert (await fetch(few.client, address)).body == b"ok"
 
     async with serving(ok) as first, serving(ok) as second:

@@ -12,9 +12,9 @@ import pytest
 
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import LOOP_BYTES, FileBody
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.http.server import server as servers
-from edgecache.http.server.limits import Limits
+from edgecache.http.server.limits import ServerLimits
 from edgecache.runtime.threads import FairThreads
 from tests.edgecache.brain.certificates import issue
 from tests.edgecache.http.support import App, connected, run, serving
@@ -42,7 +42,7 @@ def file(tmp_path: Path) -> Path:
 def sending(file: Path, pool: FairThreads, start: int = 0, length: int = 0) -> App:
     """Return an application that sends bytes of a file."""
 
-    async def app(_scope: Scope, exchange: Exchange) -> None:
+    async def app(_scope: HttpScope, exchange: Exchange) -> None:
         count = length or len(CONTENT) - start
         body = FileBody(os.open(file, os.O_RDONLY), start, count, pool, (1,))
         await exchange.response_file(200, [("content-length", str(count))], body)
@@ -155,7 +155,7 @@ def test_clients_that_do_not_read_hold_no_thread_and_are_disconnected(
     monkeypatch.setattr(servers, "SWEEP_S", 0.05)
 
     async def main() -> None:
-        limits = Limits(take_timeout_s=1.0)
+        limits = ServerLimits(take_timeout_s=1.0)
         before = open_files()
         async with serving(sending(file, pool), limits=limits) as port:
             stalled = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgecache.protocol import names
-from edgecache.protocol.fields import Fields, MalformedMessage, parse
+from edgecache.protocol.fields import FieldReader, MalformedMessage, parse
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, TicketKey
 from edgecache.protocol.inventories import HeldBlob, Inventory, InventoryAnswer
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobsDone, JobSource
@@ -156,7 +156,7 @@ def test_of_a_message_that_is_wrong_everywhere_some_fields_are_named(
 ) -> None:
     """A hostile node's message must not hold up the brain for each of its fields."""
     with pytest.raises(MalformedMessage) as refused:
-        message.read(Fields(body))
+        message.read(FieldReader(body))
     assert 20 <= len(refused.value.errors) < 60
 
 
@@ -192,7 +192,7 @@ def test_a_ticket_key_has_a_name_and_32_bytes() -> None:
 
 def test_unknown_fields_of_a_response_are_ignored() -> None:
     said = {"unknown": [], "hint": "new"}
-    assert InventoryAnswer.read(Fields(said)) == InventoryAnswer()
+    assert InventoryAnswer.read(FieldReader(said)) == InventoryAnswer()
 
 
 @pytest.mark.parametrize(
@@ -206,10 +206,10 @@ def test_invalid_json_is_refused(raw: bytes) -> None:
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
 def test_any_json_value_is_decoded_or_refused(value: Any) -> None:
     with pytest.raises(MalformedMessage):
-        Heartbeat.read(Fields(value))
+        Heartbeat.read(FieldReader(value))
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
 def test_a_number_must_be_finite(value: float) -> None:
     with pytest.raises(MalformedMessage):
-        Heartbeat.read(Fields(BEAT | {"load": value}))
+        Heartbeat.read(FieldReader(BEAT | {"load": value}))

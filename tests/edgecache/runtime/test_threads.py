@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from edgecache.runtime.threads import Busy, FairThreads
+from edgecache.runtime.threads import FairThreads, QueueShareExhausted
 
 ALICE, BOB = (1,), (2,)
 
@@ -47,7 +47,7 @@ async def test_an_organization_with_long_work_leaves_a_thread(gate: threading.Ev
     assert await asyncio.wait_for(threads.run(BOB, lambda: "done"), 20) == "done"
 
     assert not any(one.done() for one in working)
-    with pytest.raises(Busy):
+    with pytest.raises(QueueShareExhausted):
         await threads.run(ALICE, lambda: "no room in the queue")
     gate.set()
     assert all(await asyncio.gather(*working))

@@ -8,9 +8,9 @@ from functools import partial
 from unittest.mock import Mock
 
 from edgecache.http.exchange import Exchange
-from edgecache.http.scope import Scope
-from edgecache.http.server.connection import Connection
-from edgecache.http.server.server import Server
+from edgecache.http.scope import HttpScope
+from edgecache.http.server.connection import ClientConnection
+from edgecache.http.server.server import HttpServer
 from edgecache.runtime.shares import ShareKey
 from edgecache.runtime.turns import BEGUN_PER_ITERATION_ALONE, LoopTurns
 from tests.edgecache.http.support import run, serving
@@ -20,7 +20,7 @@ CROWD = 100
 FEW = 2 * BEGUN_PER_ITERATION_ALONE
 
 
-def claimed(scope: Scope) -> ShareKey:
+def claimed(scope: HttpScope) -> ShareKey:
     """Return the share key that a path names: ``/organization/client``."""
     return tuple(scope.path.split("/")[1:3])
 
@@ -36,7 +36,7 @@ class Begun:
     def __init__(self) -> None:
         self.paths: list[str] = []
 
-    async def __call__(self, scope: Scope, exchange: Exchange) -> None:
+    async def __call__(self, scope: HttpScope, exchange: Exchange) -> None:
         """Answer one loop later, as most do."""
         self.paths.append(scope.path)
         await asyncio.sleep(0)
@@ -44,7 +44,7 @@ class Begun:
 
 
 async def begun_of(
-    *waves: Iterable[str], share_key: Callable[[Scope], ShareKey] = claimed
+    *waves: Iterable[str], share_key: Callable[[HttpScope], ShareKey] = claimed
 ) -> list[str]:
     """Send the requests of each wave before any is read; return the order in which they begin."""
     app = Begun()
@@ -115,7 +115,7 @@ async def test_what_leaves_the_queue_is_forgotten() -> None:
 
 
 def test_a_request_without_a_share_key_is_answered() -> None:
-    def fail(_scope: Scope) -> ShareKey:
+    def fail(_scope: HttpScope) -> ShareKey:
         raise RuntimeError("no share key")
 
     begun = run(begun_of(["/a/b"] * CROWD, share_key=fail))
@@ -125,8 +125,8 @@ def test_a_request_without_a_share_key_is_answered() -> None:
 
 async def test_a_request_does_not_begin_after_its_client_was_cut_off() -> None:
     app, turns = Begun(), LoopTurns()
-    server = Server(app, address="127.0.0.1", port=0, turns=turns)
-    connection = Connection(server, asyncio.get_running_loop(), address=("127.0.0.1", 1))
+    server = HttpServer(app, address="127.0.0.1", port=0, turns=turns)
+    connection = ClientConnection(server, asyncio.get_running_loop(), address=("127.0.0.1", 1))
     connection.connection_made(Mock())
     # Another request has begun, so this one waits.
     turns.take(lambda: (), lambda: None)

@@ -12,10 +12,10 @@ import pytest
 
 from edgecache.protocol.tickets import Ticket, TicketKind
 from edgecache.worker import node as nodes
-from edgecache.worker.node import SHARE_KEY, Node
+from edgecache.worker.node import SHARE_KEY, CacheWorker
 from edgecache.worker.serving import reads
 from edgecache.worker.sync import receipts
-from edgecache.worker.sync.receipts import Receipts, TooManyTickets, Use
+from edgecache.worker.sync.receipts import TicketUse, TicketUses, TooManyTickets
 
 GREEDY, MODEST = (1, 10), (2, 20)
 
@@ -28,9 +28,9 @@ def gate() -> Iterator[threading.Event]:
     event.set()
 
 
-def node() -> Node:
+def node() -> CacheWorker:
     """Return a worker with threads only."""
-    return Node(*(Mock() for _ in range(8)))
+    return CacheWorker(*(Mock() for _ in range(8)))
 
 
 async def test_a_worker_s_disk_is_used_in_turn(
@@ -127,9 +127,9 @@ def test_direct_reads_of_one_organization_leave_receipts_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(receipts, "OPEN_LIMIT", 90)
-    open_now = Receipts(Mock(receipt=lambda _id: None))
+    open_now = TicketUses(Mock(receipt=lambda _id: None))
 
-    def begin(share_key: tuple[int, int]) -> Use:
+    def begin(share_key: tuple[int, int]) -> TicketUse:
         return open_now.begin(ticket(share_key), "text", 10, share_key=share_key, now=0)
 
     uses = [begin(GREEDY) for _ in range(30)]

@@ -9,7 +9,7 @@ import pytest
 
 from platform_site.embedded.folders import Folders, make_folders, make_runtime_dir
 from platform_site.embedded.postgres.binaries import Binaries, find_binaries
-from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, Cluster, ClusterSpec
+from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, ClusterSpec, LocalCluster
 from tests.platform_site.embedded.support import MakeCluster, start
 
 
@@ -36,10 +36,10 @@ def folders(tmp_path: Path) -> Iterator[Folders]:
 @pytest.fixture
 def make_cluster(folders: Folders, binaries: Binaries) -> Iterator[MakeCluster]:
     """Yield a function that makes clusters; those still running at the end are stopped."""
-    made: list[Cluster] = []
+    made: list[LocalCluster] = []
 
-    def make(spec: ClusterSpec) -> Cluster:
-        cluster = Cluster(replace(spec, durable=False), folders, binaries)
+    def make(spec: ClusterSpec) -> LocalCluster:
+        cluster = LocalCluster(replace(spec, durable=False), folders, binaries)
         made.append(cluster)
         return cluster
 
@@ -52,11 +52,11 @@ def make_cluster(folders: Folders, binaries: Binaries) -> Iterator[MakeCluster]:
 @pytest.fixture(scope="module")
 def running(
     tmp_path_factory: pytest.TempPathFactory, binaries: Binaries
-) -> Iterator[dict[str, Cluster]]:
+) -> Iterator[dict[str, LocalCluster]]:
     """Run both clusters, for tests that only read."""
     folders = make_folders(tmp_path_factory.mktemp("running"))
     clusters = [
-        Cluster(replace(spec, durable=False), folders, binaries) for spec in (CONTROL, TENANTS)
+        LocalCluster(replace(spec, durable=False), folders, binaries) for spec in (CONTROL, TENANTS)
     ]
     for cluster in clusters:
         start(cluster)

@@ -13,7 +13,7 @@ from platform_site.embedded import up
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.recipe import Recipe
 from platform_site.embedded.supervisor.process import RestartPolicy
-from platform_site.embedded.supervisor.server import Server
+from platform_site.embedded.supervisor.server import ServerProcess
 
 
 def remember_pid(name: str) -> None:
@@ -67,7 +67,7 @@ def main() -> int:
     recipe = Recipe(
         bootstrap=(*this, "setup"),
         servers=(
-            Server(
+            ServerProcess(
                 name="web",
                 command=(*this, "web"),
                 port=port,
@@ -75,7 +75,7 @@ def main() -> int:
                 ready_path="/readyz",
                 needs=("control",),
             ),
-            Server(name="worker", command=(*this, "worker"), needs=("control",)),
+            ServerProcess(name="worker", command=(*this, "worker"), needs=("control",)),
         ),
         pages=(("API", "/v1/"),),
     )

@@ -10,7 +10,7 @@ from platform_site.embedded.cache import local_nodes
 from platform_site.embedded.cache.local_nodes import LocalNode
 from platform_site.embedded.folders import make_folders
 from platform_site.embedded.ports import PortReservations
-from platform_site.embedded.postgres.cluster import Cluster, ClusterSpec
+from platform_site.embedded.postgres.cluster import ClusterSpec, LocalCluster
 from tests.waiting import wait_until
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -34,10 +34,10 @@ def prepare(folder: Path, regions: Sequence[str]) -> list[LocalNode]:
         return local_nodes.prepare(folder, regions, reservations)
 
 
-MakeCluster = Callable[[ClusterSpec], Cluster]
+MakeCluster = Callable[[ClusterSpec], LocalCluster]
 
 
-def start(cluster: Cluster) -> None:
+def start(cluster: LocalCluster) -> None:
     """Start a cluster, with its log beside its data."""
     cluster.prepare()
     with (cluster.home / "server.log").open("ab") as output:
@@ -46,7 +46,7 @@ def start(cluster: Cluster) -> None:
     cluster.configure_roles()
 
 
-def postmaster_pid(cluster: Cluster) -> int:
+def postmaster_pid(cluster: LocalCluster) -> int:
     """Read the server's process id."""
     return int((cluster.data / "postmaster.pid").read_text().splitlines()[0])
 

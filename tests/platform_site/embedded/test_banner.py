@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.banner import Address, CacheAddress, object_lines, show_banner
+from platform_site.embedded.banner import CacheAddress, PlatformAddress, object_lines, show_banner
 
 CACHE = CacheAddress(
     s3_url="http://127.0.0.1:9000",
@@ -19,7 +19,7 @@ CACHE = CacheAddress(
 
 def said(capsys: pytest.CaptureFixture[str], cache: CacheAddress | None) -> str:
     """Print the banner and return its text."""
-    address = Address(base_url="http://127.0.0.1:8000", token="", cache=cache)
+    address = PlatformAddress(base_url="http://127.0.0.1:8000", token="", cache=cache)
     show_banner(address, (("API", "/v1/"),), folders=[Path("/data")])
     return capsys.readouterr().out
 

@@ -4,15 +4,15 @@ import pytest
 
 from platform_site.embedded import owners
 from platform_site.embedded.errors import ClusterError
-from platform_site.embedded.owners import Owner, owner_of
+from platform_site.embedded.owners import SystemUser, owner_of
 
-POSTGRES = Owner("postgres", 101, 104)
+POSTGRES = SystemUser("postgres", 101, 104)
 
 
 @pytest.fixture
-def read_only_etc(monkeypatch: pytest.MonkeyPatch) -> dict[str, Owner]:
+def read_only_etc(monkeypatch: pytest.MonkeyPatch) -> dict[str, SystemUser]:
     """Pretend to be root on a machine whose users are the ones in this dictionary."""
-    users: dict[str, Owner] = {}
+    users: dict[str, SystemUser] = {}
     monkeypatch.setattr(owners, "is_root", lambda: True)
     monkeypatch.setattr(owners, "_existing", users.get)
     monkeypatch.setattr(owners, "_create", lambda _name: False)
@@ -26,7 +26,7 @@ def test_an_ordinary_user_runs_postgresql_itself(monkeypatch: pytest.MonkeyPatch
 
 
 def test_if_users_cannot_be_created_an_existing_one_is_shared_with_a_warning(
-    read_only_etc: dict[str, Owner], capsys: pytest.CaptureFixture[str]
+    read_only_etc: dict[str, SystemUser], capsys: pytest.CaptureFixture[str]
 ) -> None:
     read_only_etc["postgres"] = POSTGRES
 

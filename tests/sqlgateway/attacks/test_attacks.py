@@ -7,7 +7,7 @@ import pytest
 from sqlgateway.connection import cache
 from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.hardening.cluster import complaints
-from sqlgateway.isolation.attacks import REFUSED, Attack, Result, Step, filled, load, subjects
+from sqlgateway.isolation.attacks import REFUSED, Attack, AttackStep, Result, filled, load, subjects
 from sqlgateway.isolation.fixtures import RESET, SETUP, STATE, names_of
 from sqlgateway.provisioning import clusters
 from tests.sqlgateway.support import Answer, Caller
@@ -39,7 +39,7 @@ class World:
         if self.state() != self.before:
             yield f"{attack.name}: another request's answer changed"
 
-    def _send(self, step: Step) -> Result:
+    def _send(self, step: AttackStep) -> Result:
         someone = (self.charlie if step.of_other else self.alice).be(step.role)
         if step.is_fresh:
             cache.CACHE.clear()

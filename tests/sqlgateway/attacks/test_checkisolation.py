@@ -5,7 +5,7 @@ import secrets
 import pytest
 
 from sqlgateway.isolation import check
-from sqlgateway.isolation.attacks import Attack, Step
+from sqlgateway.isolation.attacks import Attack, AttackStep
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, stock, tenant_databases
 from tests.commands import facts, help_of, refused
@@ -13,8 +13,10 @@ from tests.sqlgateway.support import as_provisioner
 
 pytestmark = pytest.mark.slow
 
-OPEN = Attack("x", "open", "admin", "A test.", True, (Step("admin", "SELECT 1", ("42501",)),))
-SHUT = Attack("x", "shut", "admin", "A test.", True, (Step("admin", "SET ROLE x", ("22023",)),))
+OPEN = Attack("x", "open", "admin", "A test.", True, (AttackStep("admin", "SELECT 1", ("42501",)),))
+SHUT = Attack(
+    "x", "shut", "admin", "A test.", True, (AttackStep("admin", "SET ROLE x", ("22023",)),)
+)
 LEFT = "SELECT datname FROM pg_database WHERE datname = ANY(%s)"
 ROLES_LEFT = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
 

@@ -9,7 +9,7 @@ import pytest
 from sqlgateway.connection import cache
 from sqlgateway.connection.protocol import is_whole_answer, longest_row
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.connection.watchdog import MAX_FINISHED, WATCHDOG, Watchdog
+from sqlgateway.connection.watchdog import MAX_FINISHED, WATCHDOG, StatementWatchdog
 from sqlgateway.connection.wire import SHORT_BYTES
 from sqlgateway.provisioning.provisioning import database_for
 from tests.sqlgateway.support import Caller
@@ -156,7 +156,10 @@ def test_requests_that_have_ended_are_not_kept_under_watch(alice: Caller) -> Non
 def test_those_that_have_ended_are_not_kept_behind_one_that_runs(alice: Caller) -> None:
     """A stream's deadline is in ten minutes, and hundreds may end in each second."""
     alice.value("SELECT 1")
-    watchdog, session = Watchdog(), cache.CACHE.checkout(database_for(alice.scope).login("admin"))
+    watchdog, session = (
+        StatementWatchdog(),
+        cache.CACHE.checkout(database_for(alice.scope).login("admin")),
+    )
     running = watchdog.watch(session, time.monotonic() + 60)
 
     for _ in range(5000):

@@ -118,7 +118,7 @@ def test_hardening_does_not_set_back_passwords_that_are_rotated_meanwhile(
         someone.value("SELECT 1")
     harden = tenant_databases.harden
 
-    def after_a_rotation(address: clusters.Address, row: Database, **options: bool) -> None:
+    def after_a_rotation(address: clusters.ClusterAddress, row: Database, **options: bool) -> None:
         if row.pk == alice.database.pk:
             password_rotation.rotate(charlie.database)
         harden(address, row, **options)

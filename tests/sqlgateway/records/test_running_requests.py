@@ -17,7 +17,7 @@ from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.models import RunningSql
 from sqlgateway.records import running_requests
-from sqlgateway.records.running_requests import REGISTRY, Registry, RunningRequest
+from sqlgateway.records.running_requests import REGISTRY, RunningRequest, RunningRequests
 from tests import cast
 from tests.sqlgateway import support
 from tests.waiting import wait_until
@@ -45,9 +45,9 @@ def charlie(db: None) -> User:
 
 
 @pytest.fixture
-def elsewhere() -> Registry:
+def elsewhere() -> RunningRequests:
     """Return the registry of another process."""
-    return Registry()
+    return RunningRequests()
 
 
 def caller_of(user: User, role: str, environment: str = "live") -> Caller:
@@ -81,7 +81,7 @@ def is_requested(request: RunningRequest) -> bool:
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 def test_only_its_user_and_admins_of_its_environment_cancel_a_request(
-    alice: User, bob: User, others: list[Caller], elsewhere: Registry, where: str
+    alice: User, bob: User, others: list[Caller], elsewhere: RunningRequests, where: str
 ) -> None:
     registry = REGISTRY if where == "here" else elsewhere
     owner = caller_of(alice, "operator")
@@ -101,7 +101,7 @@ def test_only_its_user_and_admins_of_its_environment_cancel_a_request(
 
 
 def test_a_fast_request_writes_no_row(
-    alice: User, elsewhere: Registry, django_assert_num_queries: Any
+    alice: User, elsewhere: RunningRequests, django_assert_num_queries: Any
 ) -> None:
     request = RunningRequest(caller_of(alice, "admin"), REQUEST_ID, SLOW)
 
@@ -111,7 +111,7 @@ def test_a_fast_request_writes_no_row(
 
 
 def test_the_list_shows_ones_own_without_secrets(
-    alice: User, bob: User, charlie: User, elsewhere: Registry
+    alice: User, bob: User, charlie: User, elsewhere: RunningRequests
 ) -> None:
     with (
         elsewhere.track(long_running(caller_of(bob, "reader"))),
@@ -129,7 +129,7 @@ def test_the_list_shows_ones_own_without_secrets(
     assert "hunter2" not in str(seen)
 
 
-def test_the_api_answers_202_or_404(alice: User, elsewhere: Registry) -> None:
+def test_the_api_answers_202_or_404(alice: User, elsewhere: RunningRequests) -> None:
     client = cast.signed_in(alice)
     with elsewhere.track(long_running(caller_of(alice, "admin"))):
         elsewhere.sync()
@@ -143,7 +143,7 @@ def test_the_api_answers_202_or_404(alice: User, elsewhere: Registry) -> None:
 
 
 def test_rows_of_a_process_that_died_are_not_shown_and_deleted(
-    alice: User, elsewhere: Registry
+    alice: User, elsewhere: RunningRequests
 ) -> None:
     caller = caller_of(alice, "admin")
     request = long_running(caller)
@@ -157,7 +157,7 @@ def test_rows_of_a_process_that_died_are_not_shown_and_deleted(
 
 
 def test_a_row_is_shown_as_long_as_its_request_runs(
-    alice: User, elsewhere: Registry, monkeypatch: pytest.MonkeyPatch
+    alice: User, elsewhere: RunningRequests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An import or a stream may run for much longer than a statement."""
     monkeypatch.setattr(running_requests, "RENEW_S", 0)

@@ -7,7 +7,7 @@ from typing import Any
 from edgecache.billing.api import csv_statement
 from edgecache.billing.money import credits_text
 from edgecache.billing.usage import reports
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -20,7 +20,7 @@ class Command(OpsCommand):
         parser.add_argument("organization", type=int, help="Id of the operator's organization.")
         parser.add_argument("month", type=_month, help="Such as 2026-11.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Print the lines as they are read."""
         organization_id, month = options["organization"], options["month"]
         totals = reports.statement_totals(organization_id, month)
@@ -30,7 +30,7 @@ class Command(OpsCommand):
             self.stderr.write(
                 f"{totals['lines']} lines, {credits_text(totals['amount_ucr'])} credits."
             )
-        return Outcome({"month": f"{month:%Y-%m}", **totals}, "")
+        return CommandResult({"month": f"{month:%Y-%m}", **totals}, "")
 
 
 def _month(text: str) -> date:

@@ -14,7 +14,7 @@ from edgecache.billing.models import AccountKind, Entry, Journal
 from edgecache.billing.money import MAX_UCR, UCR_PER_CREDIT, credits_text
 from edgecache.billing.topups import topups
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from platform_site.lib.ids import uuid7
 
 # As in the admin.
@@ -42,7 +42,7 @@ class Command(OpsCommand):
         )
         parser.add_argument("--dry-run", action="store_true", help="Check, and keep nothing.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         organization_id = options["organization"]
         if not Organization.objects.filter(pk=organization_id).exists():
             raise CommandRefused("organization_not_found", "There is no such organization.")
@@ -74,7 +74,7 @@ class Command(OpsCommand):
             f"Organization {organization_id} has {credits_text(granted_ucr)} granted and "
             f"{credits_text(paid_ucr)} paid credits."
         )
-        return Outcome(facts, text if journal else f"{reference} was booked before. {text}")
+        return CommandResult(facts, text if journal else f"{reference} was booked before. {text}")
 
 
 def _post(options: dict[str, Any], amount_ucr: int, reference: str) -> Journal | None:

@@ -13,7 +13,7 @@ from edgecache.billing.errors import QuarantineNotFound
 from edgecache.billing.models import Quarantine
 from edgecache.billing.money import credits_text
 from edgecache.billing.quarantine import quarantines
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 COLUMNS: Final = (
     "id",
@@ -45,13 +45,15 @@ class Command(OpsCommand):
         parser.add_argument("--reason", default="", help="Shown to the operator; needed.")
         parser.add_argument("--yes", action="store_true", help="Do it.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Carry out the decision, then list."""
         for decision in ("forfeit", "grant", "reject"):
             if options[decision]:
                 self._decide(decision, options[decision], options)
         rows = [_row(row) for row in Quarantine.objects.order_by("-id")[:200]]
-        return Outcome({"quarantines": rows}, table(rows, COLUMNS) if rows else "There are none.")
+        return CommandResult(
+            {"quarantines": rows}, table(rows, COLUMNS) if rows else "There are none."
+        )
 
     def _decide(self, decision: str, quarantine_id: UUID, options: dict[str, Any]) -> None:
         reason = options["reason"].strip()

@@ -17,9 +17,9 @@ from edgecache.billing import holds
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import Payout
 from edgecache.billing.payouts import manual, payouts, reconciliation
-from edgecache.billing.payouts.providers import Outcome as Answer
-from edgecache.billing.payouts.providers import ProviderAnswer, ProviderUnavailable
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from edgecache.billing.payouts.providers import PayoutOutcome as Answer
+from edgecache.billing.payouts.providers import PayoutProviderUnavailable, ProviderAnswer
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 COLUMNS: Final = (
     "id",
@@ -82,7 +82,7 @@ class Command(OpsCommand):
         parser.add_argument("--reference", default="", help="Of the bank, for --paid, --record.")
         parser.add_argument("--cents", type=int, default=0, help="For --record.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Carry out the decision, or run everything that is due."""
         now = timezone.now()
         if options["paid"] or options["failed"]:
@@ -98,11 +98,11 @@ class Command(OpsCommand):
         elif not options["dry_run"] and not options["csv"]:
             holds.release_all(now=now)
             for payout in payouts.open_payouts():
-                with contextlib.suppress(ProviderUnavailable):
+                with contextlib.suppress(PayoutProviderUnavailable):
                     payouts.send(payout.pk, now=now)
         rows = [_row(payout) for payout in payouts.open_payouts()]
         text = _csv(rows) if options["csv"] else table(rows, COLUMNS)
-        return Outcome({"payouts": rows}, text if rows else "No payout is open.")
+        return CommandResult({"payouts": rows}, text if rows else "No payout is open.")
 
 
 def _finish_reconciliation(reason: str) -> None:

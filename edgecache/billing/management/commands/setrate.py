@@ -12,7 +12,7 @@ from edgecache.api.command import table
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import Rate, UsageKind
 from edgecache.billing.usage import rates
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 COLUMNS = ("kind", "rate_ucr", "begins_at")
 
@@ -38,7 +38,7 @@ class Command(OpsCommand):
         )
         parser.add_argument("--dry-run", action="store_true", help="Check, and set nothing.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Set a rate if one is named, then list."""
         given = [options[name] is not None for name in COLUMNS]
         if any(given):
@@ -50,7 +50,7 @@ class Command(OpsCommand):
             {"kind": row.kind, "rate_ucr": row.rate_ucr, "begins_at": row.begins_at.isoformat()}
             for row in Rate.objects.all()
         ]
-        return Outcome({"rates": rows}, table(rows, COLUMNS))
+        return CommandResult({"rates": rows}, table(rows, COLUMNS))
 
 
 def _set(options: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from edgecache.api.errors import CacheUnavailable
 from edgecache.billing.money import credits_text
 from edgecache.billing.service import states
 from edgecache.billing.usage import settlement, usage_import
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -24,8 +24,8 @@ class Command(OpsCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="Compute, and keep nothing.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
-        is_dry_run, warning, imported = options["dry_run"], "", usage_import.ImportResult()
+    def run(self, options: dict[str, Any]) -> CommandResult:
+        is_dry_run, warning, imported = options["dry_run"], "", usage_import.UsageImportResult()
         if is_dry_run:
             warning = " Nothing was imported or kept."
             settled = settlement.preview()
@@ -53,4 +53,4 @@ class Command(OpsCommand):
             f"charged: {credits_text(settled.charged_ucr)} credits, of these "
             f"{credits_text(settled.shares_ucr)} to operators.{warning}"
         )
-        return Outcome(facts, text)
+        return CommandResult(facts, text)

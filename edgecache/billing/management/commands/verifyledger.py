@@ -3,7 +3,7 @@
 from typing import Any
 
 from edgecache.billing import ledger
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -13,9 +13,11 @@ class Command(OpsCommand):
         "`ledger_broken`, naming the first fault. Runs each night by itself."
     )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         result = ledger.verify()
         if result.fault:
             raise CommandRefused("ledger_broken", result.fault, journals=result.journals)
         facts = {"journals": result.journals, "entries": result.entries}
-        return Outcome(facts, f"{result.journals} journals, {result.entries} entries: all add up.")
+        return CommandResult(
+            facts, f"{result.journals} journals, {result.entries} entries: all add up."
+        )

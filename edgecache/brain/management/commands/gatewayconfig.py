@@ -11,7 +11,7 @@ from edgecache.brain.conf import BrainSettings
 from edgecache.brain.delivery import nginx_offload
 from edgecache.brain.delivery.nginx_config import Site, configuration
 from platform_site.embedded.files import write_private
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):
@@ -51,7 +51,7 @@ class Command(OpsCommand):
         )
         parser.add_argument("--output", type=Path, metavar="FILE", help="Default: standard output.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Return or write the text."""
         if not settings.BRAIN.secret:
             message = "ZCACHE_BRAIN_SECRET is missing: nginx's token is derived from it."
@@ -69,10 +69,10 @@ class Command(OpsCommand):
             )
         )
         if options["output"] is None:
-            return Outcome({"configuration": text}, text)
+            return CommandResult({"configuration": text}, text)
         _write(options["output"], text)
         said = f"{options['output']} written; now: nginx -t && nginx -s reload"
-        return Outcome({"written": str(options["output"])}, said)
+        return CommandResult({"written": str(options["output"])}, said)
 
 
 def _own_brain(brain: BrainSettings) -> str:

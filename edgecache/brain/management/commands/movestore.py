@@ -17,7 +17,7 @@ from edgecache.brain.storage.stores.relocation import (
     RelocationResult,
     relocate,
 )
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 PROGRESS_EVERY_S: Final = 5.0
 
@@ -43,7 +43,7 @@ class Command(OpsCommand):
             help="How long to wait for the brains' confirmation; default: 60.",
         )
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         request = RelocationRequest(
             at_once=max(1, options["at_once"]),
             wait_s=options["wait"],
@@ -75,11 +75,11 @@ class Command(OpsCommand):
         return say
 
 
-def _outcome(result: RelocationResult, *, is_dry: bool) -> Outcome:
+def _outcome(result: RelocationResult, *, is_dry: bool) -> CommandResult:
     before, left = result.before, result.left
     facts = {**result.facts(), "dry_run": is_dry}
     if is_dry:
-        return Outcome(
+        return CommandResult(
             facts,
             f"To move to {result.target}: {before.objects} objects and {before.parts} parts of "
             f"uploads, {before.bytes} bytes. {len(result.brains)} brains are ready.",
@@ -88,9 +88,9 @@ def _outcome(result: RelocationResult, *, is_dry: bool) -> Outcome:
         f"Moved to {result.target}: {result.progress.moved} ({result.progress.moved_bytes} bytes)."
     )
     if not (result.stopped or left.objects + left.parts):
-        return Outcome(facts, f"{text} Nothing is left; the old bytes are deleted in a day.")
+        return CommandResult(facts, f"{text} Nothing is left; the old bytes are deleted in a day.")
     reasons = "\n".join(result.progress.reasons)
-    return Outcome(
+    return CommandResult(
         facts,
         f"{text}\n{reasons}".rstrip(),
         f"{result.stopped} {left.objects} objects and {left.parts} parts are not moved: run the "

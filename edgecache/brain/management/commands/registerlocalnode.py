@@ -12,7 +12,7 @@ from edgecache.brain.nodes import local
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.protocol.names import LABEL
 from platform_site.embedded.cache import local_nodes
-from platform_site.lib.commands import CommandRefused, OpsCommand, Outcome
+from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
@@ -38,7 +38,7 @@ class Command(OpsCommand):
         parser.add_argument("--endpoint", help="How it is reached, when not at 127.0.0.1.")
         parser.add_argument("--capacity", type=_size, default="10GiB", help="As 10GiB.")
 
-    def run(self, options: dict[str, Any]) -> Outcome:
+    def run(self, options: dict[str, Any]) -> CommandResult:
         """Write the folder and the row."""
         folder: Path = options["folder"].absolute()
         known = local_nodes.load(folder)
@@ -66,7 +66,7 @@ class Command(OpsCommand):
             f"--region {node.region} --listen 127.0.0.1:{node.port}"
         )
         facts = {"node_id": str(node.node_id), "endpoint": endpoint, "command": command}
-        return Outcome(facts, command)
+        return CommandResult(facts, command)
 
 
 def _region(text: str) -> str:

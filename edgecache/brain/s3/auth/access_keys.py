@@ -10,12 +10,12 @@ from typing import Final
 from cryptography.fernet import InvalidToken
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.coherent_cache import MAX_ENTRIES, CoherentCache
 from edgecache.brain.errors import BrainError
-from edgecache.brain.s3.auth.platform_keys import AccessKey, PlatformKeys, is_platform_key
+from edgecache.brain.s3.auth.platform_keys import PlatformKeys, SigningKey, is_platform_key
 from platform_site.lib.crypto import decrypt
 
 TOPIC: Final = "access_key"
@@ -35,23 +35,23 @@ class AccessKeys:
     """Finds access keys; the cache is used only while it is coherent."""
 
     def __init__(
-        self, database: Database, coherence: Coherence, platform_keys: PlatformKeys
+        self, database: BrainDatabase, coherence: Coherence, platform_keys: PlatformKeys
     ) -> None:
         """platform_keys: those that have no row."""
         self._database = database
         self._platform_keys = platform_keys
-        self._keys: CoherentCache[str, AccessKey] = CoherentCache(
+        self._keys: CoherentCache[str, SigningKey] = CoherentCache(
             coherence, TOPIC, row_of=lambda key: key.id
         )
         # When this process wrote a key's use.
         self._used_at: dict[str, float] = {}
         self.writes = BackgroundTasks()
 
-    def known(self, key_id: str) -> AccessKey | None:
+    def known(self, key_id: str) -> SigningKey | None:
         """Return the key of this id if it is in memory, and that is current."""
         return self._keys.known(key_id)
 
-    async def find(self, key_id: str) -> AccessKey | None:
+    async def find(self, key_id: str) -> SigningKey | None:
         """Return the key of this id. Raises DatabaseUnavailable."""
         if is_platform_key(key_id):
             return self._platform_keys.find(key_id)
@@ -59,7 +59,7 @@ class AccessKeys:
             return None
         return await self._keys.get(key_id, lambda: self._load(key_id))
 
-    def note_use(self, key: AccessKey) -> None:
+    def note_use(self, key: SigningKey) -> None:
         """Have written that a key has signed a request, if it was not within the hour."""
         now = time.monotonic()
         used_at = self._used_at.get(key.id)
@@ -74,7 +74,7 @@ class AccessKeys:
         with suppress(BrainError):
             await self._database.run(USED, [key_id])
 
-    async def _load(self, key_id: str) -> AccessKey | None:
+    async def _load(self, key_id: str) -> SigningKey | None:
         row = await self._database.one(FIND, [key_id])
         if row is None:
             return None
@@ -82,5 +82,5 @@ class AccessKeys:
             secret = decrypt(row.secret)
         except InvalidToken:
             return None
-        tenant = Tenant(row.organization_id, row.environment_pk)
-        return AccessKey(row.id, tenant, secret, row.access == "write")
+        tenant = EnvironmentKey(row.organization_id, row.environment_pk)
+        return SigningKey(row.id, tenant, secret, row.access == "write")

@@ -6,7 +6,7 @@ from typing import Final
 
 from edgecache.brain.s3.auth import sigv2
 from edgecache.brain.s3.auth.access_keys import AccessKeys
-from edgecache.brain.s3.auth.platform_keys import LIMIT_S, AccessKey, is_platform_key
+from edgecache.brain.s3.auth.platform_keys import LIMIT_S, SigningKey, is_platform_key
 from edgecache.brain.s3.auth.sigv4.chunks import STREAMING
 from edgecache.brain.s3.auth.sigv4.verification import (
     UNSIGNED,
@@ -15,14 +15,14 @@ from edgecache.brain.s3.auth.sigv4.verification import (
     claims_of,
     verify,
 )
-from edgecache.brain.s3.context import Identity
+from edgecache.brain.s3.context import RequestSigner
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
-async def authenticate(request: S3Request, keys: AccessKeys) -> Identity | None:
+async def authenticate(request: S3Request, keys: AccessKeys) -> RequestSigner | None:
     """Return the identity that signed the request; None for an anonymous request.
 
     Raises S3Error, in AWS's order: malformed, InvalidAccessKeyId, RequestTimeTooSkewed or expired,
@@ -41,22 +41,24 @@ async def authenticate(request: S3Request, keys: AccessKeys) -> Identity | None:
     key = await _find_key(claims.access_key, keys)
     stream_signing = verify(request, claims, key.secret, now=datetime.now(UTC))
     keys.note_use(key)
-    return Identity(key.id, key.tenant, key.can_write, claims.payload_hash, stream_signing)
+    return RequestSigner(key.id, key.tenant, key.can_write, claims.payload_hash, stream_signing)
 
 
 async def _authenticate_v2(
     request: S3Request, claim: sigv2.PresignedClaim, keys: AccessKeys
-) -> Identity:
+) -> RequestSigner:
     if is_platform_key(claim.access_key):
         raise S3Error("AccessDenied")
     key = await _find_key(claim.access_key, keys)
     sigv2.verify(request, claim, key.secret)
     keys.note_use(key)
     # The body is not signed, so it cannot be in signed chunks.
-    return Identity(key.id, key.tenant, key.can_write, UNSIGNED, StreamSigning(b"", "", "", ""))
+    return RequestSigner(
+        key.id, key.tenant, key.can_write, UNSIGNED, StreamSigning(b"", "", "", "")
+    )
 
 
-async def _find_key(access_key: str, keys: AccessKeys) -> AccessKey:
+async def _find_key(access_key: str, keys: AccessKeys) -> SigningKey:
     key = keys.known(access_key) or await keys.find(access_key)
     if key is None:
         raise S3Error("InvalidAccessKeyId", extra={"AWSAccessKeyId": access_key[:128]})

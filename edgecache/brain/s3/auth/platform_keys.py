@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from platform_site.lib.crypto import keyed_digest
 
 # Ids of access keys begin with capitals.
@@ -25,11 +25,11 @@ _ID: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class AccessKey:
+class SigningKey:
     """An access key. secret: in clear text, as signatures need it."""
 
     id: str
-    tenant: Tenant
+    tenant: EnvironmentKey
     secret: str = field(repr=False)
     can_write: bool
 
@@ -42,21 +42,21 @@ class PlatformKeys:
         self._secrets = {_fingerprint(secret): secret for secret in reversed(secrets)}
         self._current = _fingerprint(secrets[0])
 
-    def key_of(self, tenant: Tenant, *, can_write: bool) -> AccessKey:
+    def key_of(self, tenant: EnvironmentKey, *, can_write: bool) -> SigningKey:
         access = "write" if can_write else "read"
         place = f"{tenant.organization_id}-{tenant.environment_pk}"
         return self._key(f"{PREFIX}{self._current}-{place}-{access}", tenant, self._current)
 
-    def find(self, key_id: str) -> AccessKey | None:
+    def find(self, key_id: str) -> SigningKey | None:
         """Return the key of an id, None if the id is not a platform key's."""
         match = _ID.fullmatch(key_id)
         if match is None or match[1] not in self._secrets:
             return None
-        return self._key(key_id, Tenant(int(match[2]), int(match[3])), match[1])
+        return self._key(key_id, EnvironmentKey(int(match[2]), int(match[3])), match[1])
 
-    def _key(self, key_id: str, tenant: Tenant, fingerprint: str) -> AccessKey:
+    def _key(self, key_id: str, tenant: EnvironmentKey, fingerprint: str) -> SigningKey:
         secret = keyed_digest(self._secrets[fingerprint], "key that presigns", key_id).hex()
-        return AccessKey(key_id, tenant, secret, can_write=key_id.endswith("write"))
+        return SigningKey(key_id, tenant, secret, can_write=key_id.endswith("write"))
 
 
 def is_platform_key(key_id: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from edgecache.brain.errors import KeyRefused
-from edgecache.brain.s3.auth.platform_keys import AccessKey
+from edgecache.brain.s3.auth.platform_keys import SigningKey
 from edgecache.brain.s3.auth.sigv4.canonical import (
     ALGORITHM,
     SIGNATURE_PARAMETER,
@@ -38,7 +38,7 @@ class UrlRequest:
 
 
 def presigned_url(
-    key: AccessKey,
+    key: SigningKey,
     endpoint: str,
     target: tuple[str, str],
     request: UrlRequest,

@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from edgecache.brain.bounded_cache import BoundedCache
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.platform_keys import is_platform_key
@@ -47,7 +47,7 @@ Known = BoundedCache[int | str, tuple[Rules, int]]
 class CorsRules:
     """The rules of buckets, in memory until a bucket changes."""
 
-    def __init__(self, database: Database, directory: Directory, keys: AccessKeys) -> None:
+    def __init__(self, database: BrainDatabase, directory: Directory, keys: AccessKeys) -> None:
         self._database = database
         self._directory = directory
         self._keys = keys

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Final
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.s3.auth.sigv4.canonical import encoded
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.xml import Node, long_document
-from edgecache.brain.values import ListedObject, Listing
+from edgecache.brain.values import KeyPage, ListedObject
 
 MAX_KEYS: Final = 1000
 STORAGE_CLASS: Final = "STANDARD"
@@ -61,11 +61,11 @@ def parse_query(request: S3Request, *, limit_name: str = "max-keys") -> ListingQ
     )
 
 
-async def list_page(context: RequestContext, query: ListingQuery, *, start_after: str) -> Listing:
+async def list_page(context: RequestContext, query: ListingQuery, *, start_after: str) -> KeyPage:
     """Return a page of the request's bucket. Raises S3Error NoSuchBucket; BrainError."""
     bucket = await context.bucket()
     if query.max_keys == 0:
-        return Listing((), (), None)
+        return KeyPage((), (), None)
     return await context.parts.objects.list(
         bucket, query.prefix, start_after, query.delimiter, query.max_keys
     )
@@ -115,7 +115,7 @@ def decode_token(token: str) -> str:
     return text
 
 
-def owner_id(tenant: Tenant) -> str:
+def owner_id(tenant: EnvironmentKey) -> str:
     """Return the 64 digits that identify an environment as an owner, without revealing it."""
     text = f"zonal:{tenant.organization_id}:{tenant.environment_pk}"
     return hashlib.sha256(text.encode()).hexdigest()

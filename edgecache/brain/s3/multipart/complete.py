@@ -14,10 +14,10 @@ from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error, from_brain_error
 from edgecache.brain.s3.multipart import completion, uploads
 from edgecache.brain.s3.multipart.completion import ListedPart, invalid_part
-from edgecache.brain.s3.multipart.uploads import Upload
+from edgecache.brain.s3.multipart.uploads import UnfinishedUpload
 from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.xml import DECLARATION, Node, document
-from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion
+from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion, WrittenFields
 
 # After this the response begins: clients time out after about a minute without a byte.
 RESPONSE_AFTER_S: Final = 10.0
@@ -63,7 +63,7 @@ async def _complete(
 
 
 async def _write(
-    context: RequestContext, bucket: BucketInfo, upload: Upload, listed: list[ListedPart]
+    context: RequestContext, bucket: BucketInfo, upload: UnfinishedUpload, listed: list[ListedPart]
 ) -> ObjectVersion:
     request = context.request
     parts = completion.select_parts(listed, await uploads.parts(context.parts.database, upload.id))
@@ -74,7 +74,7 @@ async def _write(
             "InvalidRequest",
             "The provided 'x-amz-mp-object-size' header does not match what was computed.",
         )
-    fields = Fields(
+    fields = WrittenFields(
         content_type=upload.content_type,
         headers=upload.headers,
         metadata=upload.metadata,
@@ -95,7 +95,7 @@ async def _join(
     bucket: BucketInfo,
     key: str,
     parts: list[uploads.Part],
-    fields: Fields,
+    fields: WrittenFields,
     wanted: Conditions,
 ) -> ObjectVersion:
     """Write the object that parts make. Raises PartMissing."""

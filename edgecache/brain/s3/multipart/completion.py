@@ -8,7 +8,7 @@ from typing import Final
 from edgecache.brain.loop_steps import in_steps
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.multipart.uploads import Part, Upload
+from edgecache.brain.s3.multipart.uploads import Part, UnfinishedUpload
 from edgecache.brain.s3.objects.selection import PART_LIMIT
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.xml import Element, parse
@@ -103,7 +103,9 @@ def multipart_etag(etags: Sequence[str]) -> str:
     return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(etags)}"
 
 
-def object_checksums(upload: Upload, parts: Sequence[Part], request: S3Request) -> dict[str, str]:
+def object_checksums(
+    upload: UnfinishedUpload, parts: Sequence[Part], request: S3Request
+) -> dict[str, str]:
     """Return the object's checksum, made of its parts' checksums and compared with the client's.
 
     The checksum in the request's headers is the object's, not that of the list of parts.
@@ -132,7 +134,7 @@ def object_checksums(upload: Upload, parts: Sequence[Part], request: S3Request) 
     return found | {checksums.PARTS: ",".join(values)} if upload.algorithm else found
 
 
-def _kind(upload: Upload, claimed: checksums.ObjectChecksum, name: str) -> str:
+def _kind(upload: UnfinishedUpload, claimed: checksums.ObjectChecksum, name: str) -> str:
     if upload.checksum_type:
         return upload.checksum_type
     if name not in checksums.COMBINES:

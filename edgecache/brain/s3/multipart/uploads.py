@@ -9,12 +9,12 @@ from typing import Any, Final
 from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
-from edgecache.brain.database import Database, Row
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase, Row
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.storage.listings import LAST, after
 from edgecache.brain.storage.upload_parts import PartFile, StoredPart, UploadParts
-from edgecache.brain.values import BucketInfo, Fields, StagedFile
+from edgecache.brain.values import BucketInfo, StagedFile, WrittenFields
 
 ID_BYTES: Final = 48
 ID_LIMIT: Final = 64
@@ -89,7 +89,7 @@ PAGE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class UnfinishedUpload:
     """An unfinished upload. algorithm, checksum_type: empty where the client named none."""
 
     id: str
@@ -99,7 +99,7 @@ class Upload:
     metadata: Mapping[str, str]
     algorithm: str
     checksum_type: str
-    tenant: Tenant
+    tenant: EnvironmentKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,10 @@ class Part:
 
 
 async def create(
-    database: Database,
+    database: BrainDatabase,
     bucket: BucketInfo,
     key: str,
-    fields: Fields,
+    fields: WrittenFields,
     *,
     algorithm: str,
     checksum_type: str,
@@ -152,7 +152,9 @@ async def create(
     return upload_id
 
 
-async def find(database: Database, bucket: BucketInfo, key: str, upload_id: str) -> Upload:
+async def find(
+    database: BrainDatabase, bucket: BucketInfo, key: str, upload_id: str
+) -> UnfinishedUpload:
     """Return the upload of this id, which must be for this key.
 
     Raises S3Error NoSuchUpload, DatabaseUnavailable.
@@ -163,13 +165,13 @@ async def find(database: Database, bucket: BucketInfo, key: str, upload_id: str)
     if row is None:
         raise S3Error("NoSuchUpload", extra={"UploadId": upload_id[:ID_LIMIT]})
     values = [*row, bucket.tenant]
-    return Upload(*values)
+    return UnfinishedUpload(*values)
 
 
 async def write_part(
-    database: Database,
+    database: BrainDatabase,
     upload_parts: UploadParts,
-    upload: Upload,
+    upload: UnfinishedUpload,
     number: int,
     staged: StagedFile,
     checksums: Mapping[str, str],
@@ -203,14 +205,14 @@ async def write_part(
 
 
 async def parts(
-    database: Database, upload_id: str, *, after: int = 0, limit: int = 10_000
+    database: BrainDatabase, upload_id: str, *, after: int = 0, limit: int = 10_000
 ) -> list[Part]:
     """Return the parts in order. Raises DatabaseUnavailable."""
     return [Part(*row) for row in await database.all(PARTS, [upload_id, after, limit])]
 
 
 async def page(
-    database: Database,
+    database: BrainDatabase,
     bucket: BucketInfo,
     *,
     prefix: str,

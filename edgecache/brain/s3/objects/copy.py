@@ -16,7 +16,7 @@ from edgecache.brain.s3.objects.lookup import find_object
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.tagging import tags
 from edgecache.brain.s3.xml import Node, document
-from edgecache.brain.values import TAGGING_HEADER, BucketInfo, Fields, ObjectVersion
+from edgecache.brain.values import TAGGING_HEADER, BucketInfo, ObjectVersion, WrittenFields
 
 T = TypeVar("T")
 
@@ -107,7 +107,7 @@ async def copy_object(context: RequestContext) -> S3Response:
 
 def _fields(
     context: RequestContext, bucket: BucketInfo, source: CopySource, version: ObjectVersion
-) -> Fields:
+) -> WrittenFields:
     """Return the fields of the copy of a version, which may be newer than the one found first."""
     request = context.request
     conditions.check_copy(request, version.etag, version.last_modified)
@@ -121,7 +121,7 @@ def _fields(
                 "without changing the object's metadata, storage class, website redirect location "
                 "or encryption attributes.",
             )
-        fields = Fields(version.content_type, version.sent_headers, version.metadata)
+        fields = WrittenFields(version.content_type, version.sent_headers, version.metadata)
     else:
         fields = headers.upload_fields(request, bucket)
     tagging = _tagging(request, bucket, version)

@@ -1,6 +1,6 @@
 """GetObject and HeadObject: from the nearest worker that holds the object, or from its origin."""
 
-from edgecache.brain.delivery.delivery import Delivery, WorkerSource
+from edgecache.brain.delivery.delivery import DeliveryPlan, WorkerSource
 from edgecache.brain.delivery.planning import delivery_of, sources_of
 from edgecache.brain.delivery.response_cache import ResponseKey
 from edgecache.brain.s3 import checksums
@@ -104,6 +104,6 @@ async def _try_send_from_cache(
     return True
 
 
-def _with_request_id(delivery: Delivery, context: RequestContext) -> Delivery:
+def _with_request_id(delivery: DeliveryPlan, context: RequestContext) -> DeliveryPlan:
     request_id = (REQUEST_ID_HEADER, context.request.request_id)
     return delivery._replace(headers=[request_id, *delivery.headers])

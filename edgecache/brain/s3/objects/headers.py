@@ -16,8 +16,8 @@ from edgecache.brain.values import (
     OBJECT_HEADERS,
     TAGGING_HEADER,
     BucketInfo,
-    Fields,
     ObjectVersion,
+    WrittenFields,
 )
 from edgecache.http.headers import decoded
 from edgecache.http.response_head import http_date
@@ -50,7 +50,7 @@ def check_settings(request: S3Request, *, is_public: bool) -> None:
         raise S3Error("InvalidStorageClass")
 
 
-def upload_fields(request: S3Request, bucket: BucketInfo) -> Fields:
+def upload_fields(request: S3Request, bucket: BucketInfo) -> WrittenFields:
     """Return what an upload's headers say of the object.
 
     Raises S3Error: MetadataTooLarge, InvalidArgument, and what ``check_settings`` and
@@ -75,7 +75,7 @@ def upload_fields(request: S3Request, bucket: BucketInfo) -> Fields:
     tagging = tags.of_upload(request, bucket)
     if tagging:
         kept[TAGGING_HEADER] = tagging
-    return Fields(content_type=decoded(content_type), headers=kept, metadata=metadata)
+    return WrittenFields(content_type=decoded(content_type), headers=kept, metadata=metadata)
 
 
 def metadata_of(request: S3Request) -> dict[str, str]:

@@ -7,7 +7,7 @@ from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.context import RequestContext
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.objects import conditions, headers
-from edgecache.brain.s3.objects.selection import Selection, select
+from edgecache.brain.s3.objects.selection import ObjectSelection, select
 from edgecache.brain.values import BucketInfo, ObjectVersion
 
 
@@ -52,7 +52,7 @@ def response_overrides(context: RequestContext) -> dict[str, str]:
 
 def select_and_describe(
     context: RequestContext, version: ObjectVersion, overrides: dict[str, str]
-) -> tuple[Selection, Sequence[tuple[str, str]]]:
+) -> tuple[ObjectSelection, Sequence[tuple[str, str]]]:
     """Apply the conditions; return which bytes to send, and the object's headers.
 
     Raises S3Error, NotModified.
@@ -68,7 +68,7 @@ def select_and_describe(
     return selection, headers.response_headers(version, overrides=overrides, shown=shown)
 
 
-def _checksums(version: ObjectVersion, selection: Selection) -> Mapping[str, str]:
+def _checksums(version: ObjectVersion, selection: ObjectSelection) -> Mapping[str, str]:
     """Return the checksums of the selection; those of a range are not known."""
     if selection.part and version.parts:
         return checksums.of_part(version.checksums, selection.part)

@@ -11,7 +11,7 @@ from typing import Final
 from edgecache.brain.delivery.delivery import WorkerSource
 from edgecache.brain.nodes.tickets import TicketGrant
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.objects.selection import Selection
+from edgecache.brain.s3.objects.selection import ObjectSelection
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.addresses import parse_address
@@ -26,7 +26,7 @@ def redirect_to_worker(
     context: RequestContext,
     bucket: BucketInfo,
     version: ObjectVersion,
-    selection: Selection,
+    selection: ObjectSelection,
     sources: Sequence[WorkerSource],
 ) -> S3Response | None:
     """Return a 307 with a ticket for these bytes; None where the brain sends them itself."""

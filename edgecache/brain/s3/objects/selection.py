@@ -12,7 +12,7 @@ from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 PART_LIMIT = 10_000
 
 
-class Selection(NamedTuple):
+class ObjectSelection(NamedTuple):
     """A span with its status and headers.
 
     is_whole: it has all bytes of the object.
@@ -26,7 +26,7 @@ class Selection(NamedTuple):
     part: int = 0
 
 
-def select(request: S3Request, found: ObjectVersion) -> Selection:
+def select(request: S3Request, found: ObjectVersion) -> ObjectSelection:
     """Return which bytes a GET or HEAD asks for.
 
     Raises S3Error: InvalidRange, InvalidPartNumber, InvalidRequest (a part and a range),
@@ -40,7 +40,7 @@ def select(request: S3Request, found: ObjectVersion) -> Selection:
             )
         return _part(part_number(request), found)
     if not text or not conditions.holds_range(request, found.etag, found.last_modified):
-        return Selection(Span(0, found.size), 200)
+        return ObjectSelection(Span(0, found.size), 200)
     try:
         asked = requested(text, found.size)
     except RangeNotSatisfiable:
@@ -50,7 +50,7 @@ def select(request: S3Request, found: ObjectVersion) -> Selection:
             headers={"content-range": f"bytes */{found.size}"},
         ) from None
     if asked is None:
-        return Selection(Span(0, found.size), 200)
+        return ObjectSelection(Span(0, found.size), 200)
     return _partial(Span(*asked), found.size)
 
 
@@ -66,7 +66,7 @@ def part_number(request: S3Request) -> int:
     return number
 
 
-def _part(number: int, found: ObjectVersion) -> Selection:
+def _part(number: int, found: ObjectVersion) -> ObjectSelection:
     sizes = found.parts or (found.size,)
     if number > len(sizes):
         raise S3Error("InvalidPartNumber", extra={"ActualPartCount": str(len(sizes))})
@@ -74,12 +74,12 @@ def _part(number: int, found: ObjectVersion) -> Selection:
     count = (("x-amz-mp-parts-count", str(len(sizes))),) if found.parts else ()
     selected = _partial(Span(start, sizes[number - 1]), found.size)
     headers = (*selected.headers, *count)
-    return Selection(selected.span, selected.status, headers, is_whole=False, part=number)
+    return ObjectSelection(selected.span, selected.status, headers, is_whole=False, part=number)
 
 
-def _partial(span: Span, size: int) -> Selection:
+def _partial(span: Span, size: int) -> ObjectSelection:
     if span.length == 0:
         # An empty object, or an empty last part, which Content-Range cannot express.
-        return Selection(span, 200, is_whole=size == 0)
+        return ObjectSelection(span, 200, is_whole=size == 0)
     text = f"bytes {span.start}-{span.start + span.length - 1}/{size}"
-    return Selection(span, 206, (("content-range", text),), is_whole=False)
+    return ObjectSelection(span, 206, (("content-range", text),), is_whole=False)

@@ -48,7 +48,7 @@ class CachedBlobUsage:
             self._other_processes = change
 
 
-class Budget:
+class DiskBudget:
     """Bytes on disk, and those of bodies in memory, which may have to go there."""
 
     def __init__(self, limit_bytes: int, buffers: Buffers) -> None:

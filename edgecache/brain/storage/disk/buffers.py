@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from edgecache.brain.errors import Overloaded
-from edgecache.brain.values import Manifest
+from edgecache.brain.values import BlobManifest
 from edgecache.runtime.shares import Shares
 
 # A larger body goes through a file; otherwise it would be in memory while its client sends it.
@@ -20,7 +20,7 @@ class BufferedBody:
     """Bytes received whole, in memory. It must be passed on, or discarded, like a staged file."""
 
     data: bytes
-    manifest: Manifest
+    manifest: BlobManifest
     release: Callable[[], None]
 
 

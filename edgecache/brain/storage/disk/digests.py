@@ -10,7 +10,7 @@ from edgecache.brain import blocks
 from edgecache.brain.blocks import BLOCK_BYTES, Blocks
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginChanged
-from edgecache.brain.values import Manifest
+from edgecache.brain.values import BlobManifest
 
 
 class Digests:
@@ -44,11 +44,11 @@ class Digests:
                 self._close_block()
             view = view[len(piece) :]
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> BlobManifest:
         """Return the digests of all bytes; ``update`` must not be called afterwards."""
         if self._room < BLOCK_BYTES:
             self._close_block()
-        return Manifest(
+        return BlobManifest(
             self._whole.digest(),
             self.size,
             self._md5.digest(),
@@ -63,7 +63,7 @@ class Digests:
         self._room = BLOCK_BYTES
 
 
-def manifest_of(data: bytes) -> Manifest:
+def manifest_of(data: bytes) -> BlobManifest:
     """Return the digests of bytes in memory."""
     if len(data) > BLOCK_BYTES or not data:
         digests = Digests()
@@ -73,11 +73,11 @@ def manifest_of(data: bytes) -> Manifest:
     whole = hashlib.sha256(data).digest()
     md5 = hashlib.md5(data, usedforsecurity=False).digest()
     block = blocks.entry(whole, crt.crc32c(data))
-    return Manifest(whole, len(data), md5, zlib.crc32(data), block)
+    return BlobManifest(whole, len(data), md5, zlib.crc32(data), block)
 
 
 async def verified(
-    read: Callable[[Span], AsyncIterator[bytes]], manifest: Manifest, span: Span
+    read: Callable[[Span], AsyncIterator[bytes]], manifest: BlobManifest, span: Span
 ) -> AsyncIterator[bytes]:
     """Yield a span of what ``read`` yields, each block after its SHA-256 was checked.
 

@@ -14,9 +14,9 @@ import structlog
 
 from edgecache.brain.storage.disk.buffers import BufferedBody
 from edgecache.brain.storage.disk.segments import JOURNALED_BYTES, Body
-from edgecache.brain.storage.disk.staging import Staging, file_error
+from edgecache.brain.storage.disk.staging import DataDirectory, file_error
 from edgecache.brain.storage.disk.syncing import move, sync_folder, write_new
-from edgecache.brain.values import Manifest, StagedFile
+from edgecache.brain.values import BlobManifest, StagedFile
 
 log = structlog.get_logger(__name__)
 
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 class DurableBytes:
     """Files in the data directory: the only bytes, or copies of a store's."""
 
-    def __init__(self, staging: Staging) -> None:
+    def __init__(self, staging: DataDirectory) -> None:
         self._staging = staging
 
     async def stage(
@@ -114,7 +114,7 @@ class DurableBytes:
                 log.warning("copy_not_kept", sha256=staged.manifest.sha256.hex())
                 staged.path.unlink(missing_ok=True)
 
-    def as_placed_file(self, manifest: Manifest) -> StagedFile:
+    def as_placed_file(self, manifest: BlobManifest) -> StagedFile:
         """Return a body that was placed, to be placed again."""
         return StagedFile(self._staging.origin_path(manifest.sha256), manifest)
 

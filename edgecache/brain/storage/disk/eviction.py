@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.storage.disk.removal import remove_files
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +39,7 @@ class File(NamedTuple):
     age: float
 
 
-async def evict(staging: Staging, held: Held) -> int:
+async def evict(staging: DataDirectory, held: Held) -> int:
     """Evict files if they and unfinished bodies fill the limit; return the bytes freed.
 
     held: returns those of some blobs that nodes hold. Raises DatabaseUnavailable.
@@ -72,7 +72,7 @@ async def evict(staging: Staging, held: Held) -> int:
     return freed
 
 
-async def sweep(staging: Staging, database: Database, moved: Moved) -> int:
+async def sweep(staging: DataDirectory, database: BrainDatabase, moved: Moved) -> int:
     """Remove files without a row, left by crashes; return their number.
 
     moved: removes those of some blobs that a store has by now. Raises DatabaseUnavailable.
@@ -98,7 +98,9 @@ async def sweep(staging: Staging, database: Database, moved: Moved) -> int:
     return removed
 
 
-async def _remove_unknown(staging: Staging, database: Database, files: Sequence[File]) -> int:
+async def _remove_unknown(
+    staging: DataDirectory, database: BrainDatabase, files: Sequence[File]
+) -> int:
     names = {bytes.fromhex(file.path.name): file for file in files}
     async with database.transaction(timeout_s=60) as connection:
         # A row of our own keeps others from referring to these bytes until we are done.

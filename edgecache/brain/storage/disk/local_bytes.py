@@ -8,13 +8,15 @@ import structlog
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginChanged
 from edgecache.brain.storage.disk.digests import verified
-from edgecache.brain.storage.disk.staging import Staging
-from edgecache.brain.values import Manifest
+from edgecache.brain.storage.disk.staging import DataDirectory
+from edgecache.brain.values import BlobManifest
 
 log = structlog.get_logger(__name__)
 
 
-async def local_bytes(staging: Staging, manifest: Manifest, span: Span) -> AsyncIterator[bytes]:
+async def local_bytes(
+    staging: DataDirectory, manifest: BlobManifest, span: Span
+) -> AsyncIterator[bytes]:
     """Yield a span of a blob until a byte is wrong or missing; maybe nothing."""
     path = await staging.local(manifest.sha256)
     if path is None:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from edgecache.brain.database import Connection
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.database import DatabaseTransaction
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.disk.syncing import sync_file, sync_folder
 
 # A thread continues for this many files after the locks are lost.
@@ -28,7 +28,9 @@ class FileSnapshot(NamedTuple):
     size: int
 
 
-async def remove_files(staging: Staging, connection: Connection, paths: Sequence[Path]) -> None:
+async def remove_files(
+    staging: DataDirectory, connection: DatabaseTransaction, paths: Sequence[Path]
+) -> None:
     """Remove the files of blobs whose rows a transaction has locked; some may not exist.
 
     Raises DatabaseUnavailable, psycopg.OperationalError: the locks are lost, and some files are
@@ -53,7 +55,7 @@ def _snapshot(path: Path) -> FileSnapshot | None:
     return FileSnapshot(path, found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _remove(staging: Staging, files: Sequence[FileSnapshot]) -> None:
+def _remove(staging: DataDirectory, files: Sequence[FileSnapshot]) -> None:
     for file in files:
         if _remove_same(file, staging.temp / secrets.token_hex(16)):
             staging.forget_copy(file.path, file.size)

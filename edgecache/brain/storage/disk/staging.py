@@ -28,7 +28,7 @@ from edgecache.brain.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import Overloaded, StorageFull
 from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.brain.storage.disk.budget import Budget, CachedBlobUsage
+from edgecache.brain.storage.disk.budget import CachedBlobUsage, DiskBudget
 from edgecache.brain.storage.disk.buffers import BufferedBody, Buffers
 from edgecache.brain.storage.disk.digests import Digests
 from edgecache.brain.storage.disk.process_folders import ProcessFolders
@@ -56,7 +56,7 @@ SYNC_EVERY_S: Final = 5.0
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-class Staging:
+class DataDirectory:
     """One process's files in the data directory.
 
     limit_bytes: of unfinished bodies, parts of uploads and cached blobs together, shared by
@@ -70,7 +70,7 @@ class Staging:
         self.received_bytes = 0
         self.copies = CachedBlobUsage()
         self.buffers = Buffers()
-        self.budget = Budget(limit_bytes, self.buffers)
+        self.budget = DiskBudget(limit_bytes, self.buffers)
         self._folders = ProcessFolders(root, self.origin_path)
         self.temp = self._folders.temp
         self.journal = self._folders.journal
@@ -270,7 +270,7 @@ class Receiver:
     growing file at ``path``.
     """
 
-    def __init__(self, staging: Staging) -> None:
+    def __init__(self, staging: DataDirectory) -> None:
         self._staging = staging
         self.path = staging.temp / secrets.token_hex(16)
         self.size = 0

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import psycopg
 
-from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey, Span
 from edgecache.brain.errors import StoreMissing
 from edgecache.brain.storage.disk.syncing import make_folders, sync_folder
 from edgecache.brain.storage.stores import stored_blobs
@@ -68,7 +68,7 @@ def places(connection: psycopg.Connection, found: Sequence[Bytes]) -> dict[str, 
 
 
 def path_of(data_dir: Path, sha256: str) -> Path:
-    """Return the file of the built-in origin, as ``Staging.origin_path`` does."""
+    """Return the file of the built-in origin, as ``DataDirectory.origin_path`` does."""
     return data_dir / "origin" / sha256[:2] / sha256
 
 
@@ -125,7 +125,7 @@ class BytesRestore:
 
     def missing(
         self, connection: psycopg.Connection, found: Sequence[Bytes]
-    ) -> dict[str, list[Tenant]]:
+    ) -> dict[str, list[EnvironmentKey]]:
         """Return the bytes that still have to be written, by hash, and for which environments."""
         if self._store is None:
             return {
@@ -134,14 +134,14 @@ class BytesRestore:
                 if not path_of(self._data_dir, each.sha256).exists()
             }
         digests = [bytes.fromhex(each.sha256) for each in found]
-        wanting: dict[str, list[Tenant]] = {}
+        wanting: dict[str, list[EnvironmentKey]] = {}
         for sha256, organization_id, environment_pk in connection.execute(WANTING, [digests]):
-            wanting.setdefault(sha256, []).append(Tenant(organization_id, environment_pk))
+            wanting.setdefault(sha256, []).append(EnvironmentKey(organization_id, environment_pk))
         return wanting
 
     async def write(
-        self, found: Bytes, body: Path, tenants: Sequence[Tenant]
-    ) -> list[tuple[Tenant, str]]:
+        self, found: Bytes, body: Path, tenants: Sequence[EnvironmentKey]
+    ) -> list[tuple[EnvironmentKey, str]]:
         """Write a file's bytes durably; return the names to ``record``. The file may be consumed.
 
         Raises StoreUnavailable.
@@ -157,7 +157,10 @@ class BytesRestore:
         return written
 
     def record(
-        self, connection: psycopg.Connection, sha256: str, written: Sequence[tuple[Tenant, str]]
+        self,
+        connection: psycopg.Connection,
+        sha256: str,
+        written: Sequence[tuple[EnvironmentKey, str]],
     ) -> None:
         for tenant, name in written:
             connection.execute(

@@ -7,12 +7,12 @@ from typing import Final
 
 import structlog
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.storage.disk.removal import remove_files
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
-from edgecache.brain.storage.stores.store import ListedFile, Store
+from edgecache.brain.storage.stores.store import ByteStore, ListedFile
 from edgecache.brain.storage.stores.stored_blobs import STRAY_AFTER_S
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ MOVED: Final = (
 class StoreCollector:
     """This brain's garbage collection in the stores; the database keeps the brains apart."""
 
-    def __init__(self, database: Database, staging: Staging, stores: Stores) -> None:
+    def __init__(self, database: BrainDatabase, staging: DataDirectory, stores: Stores) -> None:
         self._database = database
         self._staging = staging
         self._stores = stores
@@ -76,7 +76,7 @@ class StoreCollector:
                 log.warning("store_collection_put_off", store=known.name)
 
     async def sweep(
-        self, known: KnownStore, store: Store, *, after_s: float = STRAY_AFTER_S
+        self, known: KnownStore, store: ByteStore, *, after_s: float = STRAY_AFTER_S
     ) -> int:
         """Delete names without a row, and unfinished uploads; return their number.
 
@@ -104,7 +104,7 @@ class StoreCollector:
             await remove_files(self._staging, connection, paths)
         return len(rows)
 
-    async def _delete_due(self, known: KnownStore, store: Store) -> None:
+    async def _delete_due(self, known: KnownStore, store: ByteStore) -> None:
         is_more = True
         while is_more:
             async with self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection:

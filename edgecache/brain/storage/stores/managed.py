@@ -9,8 +9,8 @@ from typing import Final
 import structlog
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey, Span
 from edgecache.brain.errors import (
     BrainError,
     NoSuchBucket,
@@ -23,11 +23,11 @@ from edgecache.brain.errors import (
 )
 from edgecache.brain.storage.disk.buffers import BufferedBody
 from edgecache.brain.storage.disk.digests import Digests, verified
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from edgecache.brain.storage.stores.stored_blobs import BlobLocation, NewBlob
-from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion, StagedFile
+from edgecache.brain.values import BlobManifest, BucketInfo, ObjectVersion, StagedFile
 from edgecache.runtime.shares import Shares
 
 log = structlog.get_logger(__name__)
@@ -46,8 +46,8 @@ class ManagedStore:
 
     def __init__(
         self,
-        database: Database,
-        staging: Staging,
+        database: BrainDatabase,
+        staging: DataDirectory,
         stores: Stores,
         *,
         on_restored: Callable[[BucketInfo, ObjectVersion], None],
@@ -67,7 +67,7 @@ class ManagedStore:
 
     @asynccontextmanager
     async def write(
-        self, tenant: Tenant, body: StagedFile | BufferedBody
+        self, tenant: EnvironmentKey, body: StagedFile | BufferedBody
     ) -> AsyncIterator[NewBlob | None]:
         """Write a body to the store; the block commits its row, and consumes the body.
 
@@ -96,7 +96,7 @@ class ManagedStore:
 
     @asynccontextmanager
     async def write_stream(
-        self, tenant: Tenant, pieces: AsyncIterator[bytes], size: int
+        self, tenant: EnvironmentKey, pieces: AsyncIterator[bytes], size: int
     ) -> AsyncIterator[tuple[StagedFile, NewBlob]]:
         """Write a long body to the store as it arrives, without using this machine's disk.
 
@@ -124,7 +124,7 @@ class ManagedStore:
             yield piece
 
     async def read(
-        self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest, span: Span
+        self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest, span: Span
     ) -> AsyncIterator[bytes]:
         """Yield bytes of a version, compared with its manifest.
 
@@ -145,7 +145,7 @@ class ManagedStore:
             log.error("store_altered_bytes", store=known.name, name=at.name)  # noqa: TRY400 - no trace
             raise
 
-    def _restore(self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest) -> None:
+    def _restore(self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest) -> None:
         """Fetch a copy in the background: no worker seems to have these bytes."""
         if found.sha256 in self._restoring or found.size > RESTORED_BYTES:
             return
@@ -155,7 +155,9 @@ class ManagedStore:
             task = self._tasks.add(self._restored(bucket, found, manifest))
             task.add_done_callback(lambda _: self.restores.give_back(share_key))
 
-    async def _restored(self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest) -> None:
+    async def _restored(
+        self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest
+    ) -> None:
         try:
             body = self.read(bucket, found, manifest, Span(0, found.size))
             staged = await self._staging.take(body)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, LiteralString
 
-from edgecache.brain.database import Database, Row, Statement
-from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.database import BrainDatabase, Row, Statement
+from edgecache.brain.delivery.delivery import EnvironmentKey, Span
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.errors import OriginChanged, StoreMissing, StoreUnavailable
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.stores import move_queries as queries
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import LOCK, TOPIC, KnownStore, Stores
@@ -63,9 +63,9 @@ class Move:
 
     def __init__(
         self,
-        database: Database,
+        database: BrainDatabase,
         coherence: Coherence,
-        staging: Staging,
+        staging: DataDirectory,
         stores: Stores,
         target: KnownStore,
         *,
@@ -163,7 +163,7 @@ class Move:
     # --- blobs ------------------------------------------------------------------------------
 
     async def _move_blob(self, row: Row) -> bool:
-        tenant = Tenant(row.organization_id, row.environment_pk)
+        tenant = EnvironmentKey(row.organization_id, row.environment_pk)
         body = self._bytes(row, self._staging.origin_path(row.sha256))
         wanted = (queries.IS_STORED, [row.sha256, *tenant])
         async with self._copied(body, wanted) as staged:
@@ -216,7 +216,7 @@ class Move:
     # --- parts ------------------------------------------------------------------------------
 
     async def _move_part(self, row: Row) -> bool:
-        tenant = Tenant(row.organization_id, row.environment_pk)
+        tenant = EnvironmentKey(row.organization_id, row.environment_pk)
         body = self._bytes(row, self._staging.part_path(row.name))
         async with self._copied(body, (queries.IS_PART, [row.id, row.name])) as staged:
             if staged is None:
@@ -271,7 +271,7 @@ class Move:
 
     @asynccontextmanager
     async def _written(
-        self, tenant: Tenant, kind: str, staged: StagedFile
+        self, tenant: EnvironmentKey, kind: str, staged: StagedFile
     ) -> AsyncIterator[NewBlob]:
         """Write bytes to the target; the block commits their row."""
         if self.target.store is None:

@@ -16,13 +16,13 @@ from typing import Final
 import structlog
 
 from edgecache.brain.background import PeriodicTask, wait_for_wakeup
-from edgecache.brain.database import Database, Row
+from edgecache.brain.database import BrainDatabase, Row
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseUnavailable, StoreUnavailable
 from edgecache.brain.storage.stores.folder_store import FolderStore
 from edgecache.brain.storage.stores.object_store import open_object_store
 from edgecache.brain.storage.stores.settings import DATA_FOLDER, StoreSettings
-from edgecache.brain.storage.stores.store import Store
+from edgecache.brain.storage.stores.store import ByteStore
 from platform_site.embedded.errors import StartError
 
 log = structlog.get_logger(__name__)
@@ -62,7 +62,7 @@ class KnownStore:
     id: int
     name: str
     tag: str
-    store: Store | None
+    store: ByteStore | None
 
 
 class Stores(PeriodicTask):
@@ -70,7 +70,7 @@ class Stores(PeriodicTask):
 
     def __init__(
         self,
-        database: Database,
+        database: BrainDatabase,
         coherence: Coherence,
         configured: Sequence[StoreSettings] = (StoreSettings(),),
     ) -> None:
@@ -128,7 +128,7 @@ class Stores(PeriodicTask):
         )
 
     @property
-    def active_store(self) -> Store | None:
+    def active_store(self) -> ByteStore | None:
         """Return what new writes go to; None for the data directory, or while it is not known."""
         return None if self._active is None else self._active.store
 
@@ -179,7 +179,7 @@ class Stores(PeriodicTask):
             return await connection.all(ROWS)
 
 
-def open_store(chosen: StoreSettings) -> Store | None:
+def open_store(chosen: StoreSettings) -> ByteStore | None:
     """Return the driver of a store; None for the data directory."""
     if chosen.url == DATA_FOLDER:
         return None

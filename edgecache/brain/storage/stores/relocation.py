@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from edgecache.brain.conf import BrainSettings
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import StoreUnavailable
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.stores.move import Move, MoveProgress, Remainder
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
 from platform_site.lib.ids import uuid7
@@ -108,10 +108,10 @@ async def _passes(move: Move) -> None:
 
 @asynccontextmanager
 async def _opened(settings: BrainSettings, request: RelocationRequest) -> AsyncIterator[Move]:
-    database = Database(settings.database_url, max_connections=CONNECTIONS)
+    database = BrainDatabase(settings.database_url, max_connections=CONNECTIONS)
     coherence = Coherence(database, uuid7())
     stores = Stores(database, coherence, settings.stores)
-    staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
+    staging = DataDirectory(settings.data_dir, limit_bytes=settings.staging_bytes)
     await database.start()
     try:
         await stores.refresh()

@@ -12,7 +12,7 @@ import httpcore
 from edgecache.brain.errors import OriginError, StoreUnavailable
 from edgecache.brain.origins.connections import OriginConnections
 from edgecache.brain.origins.s3 import DOCUMENT_LIMIT_BYTES, S3Place, S3Requests
-from edgecache.brain.origins.signing import Credentials
+from edgecache.brain.origins.signing import OriginCredentials
 from edgecache.brain.s3 import xml
 from edgecache.brain.s3.auth.sigv4.canonical import encoded
 from edgecache.brain.s3.errors import S3Error
@@ -26,7 +26,7 @@ class S3Uploads:
     """The unfinished uploads of one bucket."""
 
     def __init__(self, chosen: StoreSettings) -> None:
-        self._credentials = Credentials(chosen.access_key, chosen.secret_key)
+        self._credentials = OriginCredentials(chosen.access_key, chosen.secret_key)
         prefix = f"{chosen.parts.path}/" if chosen.parts.path else ""
         endpoint = chosen.endpoint or f"https://s3.{chosen.region}.amazonaws.com"
         bucket = encoded(chosen.parts.bucket)

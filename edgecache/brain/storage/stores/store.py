@@ -24,7 +24,7 @@ class ListedFile(NamedTuple):
     modified_at: datetime
 
 
-class Store(Protocol):
+class ByteStore(Protocol):
     """A place for bytes. Every method raises StoreUnavailable when it does not answer.
 
     Overloaded: the caller's share of the places is in use.

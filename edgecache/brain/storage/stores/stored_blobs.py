@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from edgecache.brain.database import Connection, Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase, DatabaseTransaction
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory.coherence import AnnouncingTransaction
 from edgecache.brain.errors import StoreUnavailable
 
@@ -67,13 +67,13 @@ class BlobLocation(NamedTuple):
 class NewBlob(NamedTuple):
     """Bytes that were written to a store for an environment. began: when, by ``clock``."""
 
-    tenant: Tenant
+    tenant: EnvironmentKey
     sha256: bytes
     at: BlobLocation
     began: float
 
 
-def new_name(tag: str, tenant: Tenant, kind: str) -> str:
+def new_name(tag: str, tenant: EnvironmentKey, kind: str) -> str:
     """Return a new name for bytes of an environment. kind: OBJECTS or PARTS."""
     name = secrets.token_hex(NAME_BYTES)
     return f"{tag}/{tenant.organization_id}/{tenant.environment_pk}/{kind}/{name[:2]}/{name}"
@@ -93,7 +93,7 @@ def check_fresh(began: float) -> None:
         raise StoreUnavailable("The write took too long; try again.")
 
 
-async def record(change: Connection, written: Sequence[NewBlob]) -> None:
+async def record(change: DatabaseTransaction, written: Sequence[NewBlob]) -> None:
     """Note where blobs are; ``hold_blob`` came before.
 
     Raises StoreUnavailable, DatabaseUnavailable.
@@ -115,7 +115,7 @@ async def record(change: Connection, written: Sequence[NewBlob]) -> None:
 
 
 async def find(
-    database: Database | Connection, tenant: Tenant, sha256: bytes
+    database: BrainDatabase | DatabaseTransaction, tenant: EnvironmentKey, sha256: bytes
 ) -> BlobLocation | None:
     """Return where a store has an environment's blob; None: it is a file of the data directory.
 

@@ -18,7 +18,7 @@ from accounts.oauth import identities, tasks
 from accounts.oauth.memberships import sync
 from accounts.oauth.models import Identity
 from accounts.oauth.providers.conf import RoleMapping
-from accounts.oauth.providers.profile import Credentials
+from accounts.oauth.providers.profile import ProviderTokens
 from environments.models import Organization
 from platform_site.lib.crypto import decrypt
 from tests.accounts.oauth.conftest import configure
@@ -296,7 +296,7 @@ def test_a_failed_refresh_is_distinguished_from_a_refused_one(
 @pytest.mark.django_db(transaction=True)
 def test_a_parallel_sign_in_is_not_overwritten(discord: DiscordServer, club: Caller) -> None:
     """The response to an older request must not overwrite what a newer sign-in found."""
-    newer = identities.encrypt_credentials(Credentials("newer", "newer", 0))
+    newer = identities.encrypt_credentials(ProviderTokens("newer", "newer", 0))
     answer = discord.member
 
     def meanwhile(request: Any) -> FakeResponse:

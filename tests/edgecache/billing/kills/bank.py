@@ -28,20 +28,22 @@ class Bank:
 
     def send(self, payout: Any) -> Any:
         """Pay, and wait before or after as a file says."""
-        from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+        from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
 
         wait_at("before")
         with (folder() / f"paid-{payout.pk}").open("x") as file:
             file.write(str(payout.amount_cents))
         wait_at("after")
-        return ProviderAnswer(Outcome.SENT, reference="bank")
+        return ProviderAnswer(PayoutOutcome.SENT, reference="bank")
 
     def find(self, payout: Any) -> Any:
         """Look for the file."""
-        from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+        from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
 
         is_paid = (folder() / f"paid-{payout.pk}").exists()
-        return ProviderAnswer(Outcome.CONFIRMED if is_paid else Outcome.UNKNOWN, reference="bank")
+        return ProviderAnswer(
+            PayoutOutcome.CONFIRMED if is_paid else PayoutOutcome.UNKNOWN, reference="bank"
+        )
 
 
 def folder() -> Path:

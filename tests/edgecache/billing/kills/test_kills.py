@@ -23,7 +23,7 @@ from edgecache.billing import ledger
 from platform_site.embedded.folders import make_folders, make_runtime_dir
 from platform_site.embedded.postgres.binaries import find_binaries
 from platform_site.embedded.postgres.cluster import CONTROL
-from platform_site.embedded.postgres.cluster import Cluster as Postgres
+from platform_site.embedded.postgres.cluster import LocalCluster as Postgres
 from platform_site.embedded.supervisor.identity import processes_in
 from tests.database_client import DatabaseClient
 from tests.edgecache.billing.kills.bank import EARNED_UCR, FOLDER, OPERATOR

@@ -18,7 +18,11 @@ from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, ProviderUnavailable
+from edgecache.billing.payouts.providers import (
+    PayoutOutcome,
+    PayoutProviderUnavailable,
+    ProviderAnswer,
+)
 from environments.models import Organization
 from tests.accounts.webhooks.support import emitted, subscribe
 from tests.cast import signed_in
@@ -45,19 +49,19 @@ class Bank:
     def send(self, payout: Payout) -> ProviderAnswer:
         step = self.plan.pop(0) if self.plan else "pay"
         if step == "down":
-            raise ProviderUnavailable
+            raise PayoutProviderUnavailable
         if step == "refuse":
-            return ProviderAnswer(Outcome.REFUSED, failure="The account is closed.")
+            return ProviderAnswer(PayoutOutcome.REFUSED, failure="The account is closed.")
         assert payout.pk not in self.paid, "paid twice"
         self.paid[payout.pk] = payout.amount_cents
         if step == "pay, then no answer":
-            raise ProviderUnavailable
-        return ProviderAnswer(Outcome.SENT, reference="tr_1")
+            raise PayoutProviderUnavailable
+        return ProviderAnswer(PayoutOutcome.SENT, reference="tr_1")
 
     def find(self, payout: Payout) -> ProviderAnswer:
         if payout.pk in self.paid:
-            return ProviderAnswer(Outcome.CONFIRMED, reference="tr_1")
-        return ProviderAnswer(Outcome.UNKNOWN)
+            return ProviderAnswer(PayoutOutcome.CONFIRMED, reference="tr_1")
+        return ProviderAnswer(PayoutOutcome.UNKNOWN)
 
 
 @pytest.fixture
@@ -105,7 +109,7 @@ def test_each_state_of_a_payout_is_an_event(bank: type[Bank]) -> None:
     for _ in range(2):
         payouts.send(payout.pk, now=RESTED)
     payouts.settle_answer(
-        payout.pk, ProviderAnswer(Outcome.REFUSED, failure="taken back"), now=RESTED
+        payout.pk, ProviderAnswer(PayoutOutcome.REFUSED, failure="taken back"), now=RESTED
     )
     about = {"payout_id": str(payout.pk), "amount_cents": 250, "currency": "USD"}
     states = ("debited", "sent", "confirmed", "reversed")
@@ -121,7 +125,7 @@ def test_a_provider_that_does_not_answer_pays_once(bank: type[Bank], plan: list[
         tries += 1
         try:
             payouts.send(payout.pk, now=RESTED)
-        except ProviderUnavailable:
+        except PayoutProviderUnavailable:
             continue
     assert (bank.paid, tries) == ({payout.pk: 200}, len(plan) + 1)
 
@@ -130,7 +134,7 @@ def test_a_method_that_cannot_be_checked_is_not_kept(
     alice: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(_bank: Bank, _details: Any, _organization_id: int) -> dict[str, Any]:
-        raise ProviderUnavailable
+        raise PayoutProviderUnavailable
 
     settings.PAYOUT_METHODS = {"bank": f"{__name__}.Bank"}
     monkeypatch.setattr(Bank, "checked", away)
@@ -172,7 +176,7 @@ def test_a_payment_taken_back_after_its_confirmation_is_payable_again(bank: type
     payout = requested()
     for _ in range(2):
         payouts.send(payout.pk, now=RESTED)
-    refusal = ProviderAnswer(Outcome.REFUSED, failure="returned")
+    refusal = ProviderAnswer(PayoutOutcome.REFUSED, failure="returned")
     for _ in range(2):
         payouts.settle_answer(payout.pk, refusal, now=RESTED)
     assert operator() == (0, 200 * CENT, 0)

@@ -13,7 +13,7 @@ from edgecache.billing import holds
 from edgecache.billing.errors import ForfeitRefused, PayoutRefused
 from edgecache.billing.models import Payout, PayoutMethod, Quarantine
 from edgecache.billing.payouts import manual, methods, payouts, reconciliation
-from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
 from edgecache.billing.quarantine import quarantines
 from edgecache.billing.usage import settlement
 from tests.commands import facts
@@ -125,7 +125,7 @@ def test_a_payout_that_came_back_is_taken_as_if_it_had_not_been_paid(
     brain: ScriptedBrain, place: int, earned: int
 ) -> None:
     payout = confirmed(place)
-    refusal = ProviderAnswer(Outcome.REFUSED, failure="returned")
+    refusal = ProviderAnswer(PayoutOutcome.REFUSED, failure="returned")
     payouts.settle_answer(payout.pk, refusal, now=RESTED)
     assert take(quarantined(brain, place)).forfeited_ucr == earned
 
@@ -204,7 +204,7 @@ def test_a_payout_by_hand_is_held_until_staff_pays_it(
     brain: ScriptedBrain, place: int, by_hand: Payout
 ) -> None:
     quarantined(brain, place)
-    paid = ProviderAnswer(Outcome.CONFIRMED)
+    paid = ProviderAnswer(PayoutOutcome.CONFIRMED)
     with pytest.raises(PayoutRefused, match="held"):
         manual.settle(by_hand.pk, paid, now=RESTED)
     (row,) = facts("runpayouts", "--csv")["payouts"]
@@ -220,7 +220,7 @@ def test_a_payout_by_hand_is_marked_before_a_forfeiture(
     case = quarantined(brain, place)
     with pytest.raises(ForfeitRefused, match="as paid or as failed"):
         take(case)
-    manual.settle(by_hand.pk, ProviderAnswer(Outcome.REFUSED, failure="stopped"), now=RESTED)
+    manual.settle(by_hand.pk, ProviderAnswer(PayoutOutcome.REFUSED, failure="stopped"), now=RESTED)
     assert take(case).forfeited_ucr == earned
 
 

@@ -15,7 +15,7 @@ from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.payouts.providers import ProviderUnavailable
+from edgecache.billing.payouts.providers import PayoutProviderUnavailable
 from edgecache.billing.payouts.stripe_connect import StripeConnect
 from platform_site.env import Env, SettingError
 from tests.cast import signed_in
@@ -43,7 +43,7 @@ def sent_until_settled(payout: Payout) -> tuple[Payout, int]:
     for away in range(20):
         try:
             return payouts.send(payout.pk, now=RESTED), away
-        except ProviderUnavailable:
+        except PayoutProviderUnavailable:
             continue
     raise AssertionError("it never ends")
 
@@ -135,7 +135,7 @@ def test_stripes_text_is_not_logged(
     stripe: Stripe, payout: Payout, caplog: pytest.LogCaptureFixture
 ) -> None:
     stripe.plan[:] = ["broken"]
-    with pytest.raises(ProviderUnavailable) as raised:
+    with pytest.raises(PayoutProviderUnavailable) as raised:
         payouts.send(payout.pk, now=RESTED)
     stripe.plan[:] = ["poor"]
     payouts.send(payout.pk, now=RESTED)
@@ -148,7 +148,7 @@ def test_stripes_text_is_not_logged(
 
 def test_a_transfer_is_found_after_stripe_forgot_its_key(stripe: Stripe, payout: Payout) -> None:
     stripe.plan[:] = ["unanswered"]
-    with pytest.raises(ProviderUnavailable):
+    with pytest.raises(PayoutProviderUnavailable):
         payouts.send(payout.pk, now=RESTED)
     stripe.results.clear()
     assert payouts.send(payout.pk, now=RESTED).state == "confirmed"
@@ -173,7 +173,7 @@ def test_what_stripe_refuses_is_payable_again(stripe: Stripe, payout: Payout, fa
 
 def test_a_transfer_that_was_reversed_is_payable_again(stripe: Stripe, payout: Payout) -> None:
     stripe.plan[:] = ["unanswered"]
-    with pytest.raises(ProviderUnavailable):
+    with pytest.raises(PayoutProviderUnavailable):
         payouts.send(payout.pk, now=RESTED)
     stripe.transfers[0]["reversed"] = True
     done = payouts.send(payout.pk, now=RESTED)
@@ -188,7 +188,7 @@ def test_a_transfer_that_differs_settles_nothing(
     for change in ({}, {field: "x"}):
         for transfer in stripe.transfers:
             transfer.update(change)
-        with pytest.raises(ProviderUnavailable):
+        with pytest.raises(PayoutProviderUnavailable):
             payouts.send(payout.pk, now=RESTED)
     assert (len(stripe.transfers), payouts.open_payouts()[0].state) == (1, "debited")
 
@@ -228,7 +228,7 @@ def test_a_reversal_that_is_heard_of_before_the_transfer_counts_as_well(
     stripe: Stripe, payout: Payout
 ) -> None:
     stripe.plan[:] = ["unanswered"]
-    with pytest.raises(ProviderUnavailable):
+    with pytest.raises(PayoutProviderUnavailable):
         payouts.send(payout.pk, now=RESTED)
     assert reversed_at_stripe(stripe) == 204
     assert payouts.send(payout.pk, now=RESTED).state == "reversed"

@@ -12,12 +12,12 @@ from cryptography.fernet import Fernet
 from edgecache.brain.audits.audits import Audits
 from edgecache.brain.audits.node_checks import NodeChecker
 from edgecache.brain.audits.settings import AuditSettings, Vantage
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.regions import RegionMap
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.delivery.faulty_workers import Proxy, healthy
@@ -116,10 +116,10 @@ def audited(shared_audited: AuditedCluster) -> AuditedCluster:
 @pytest.fixture
 async def audits(audited: AuditedCluster) -> AsyncIterator[Audits]:
     """Return audits as another brain makes them, only when a test asks for it."""
-    database = Database(audited.rows.url, max_connections=4)
+    database = BrainDatabase(audited.rows.url, max_connections=4)
     coherence = Coherence(database, uuid7())
     directory = Directory(database, coherence, index_bytes=2**20)
-    nodes = Nodes(
+    nodes = KnownNodes(
         database,
         coherence,
         RegionMap({}),

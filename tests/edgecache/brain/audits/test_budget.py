@@ -10,20 +10,20 @@ import pytest
 
 from edgecache.brain.audits import records
 from edgecache.brain.audits.node_checks import (
+    CheckOutcome,
     CheckRequest,
     CheckRoute,
     CheckTarget,
     NodeChecker,
-    Outcome,
     Path,
 )
 from edgecache.brain.audits.settings import Vantage
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey, Span
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.tickets import TicketSigner
-from edgecache.brain.values import Manifest
-from edgecache.http.client import Address
+from edgecache.brain.values import BlobManifest
+from edgecache.http.client import ServerAddress
 from tests.edgecache.brain.brains import Brain, Rows
 from tests.edgecache.brain.support import FakeWorker, Internal, register
 from tests.edgecache.cluster import Cluster
@@ -31,14 +31,14 @@ from tests.edgecache.cluster import Cluster
 pytestmark = pytest.mark.anyio
 
 BODY = b"what was stored" * 10
-MANIFEST = Manifest(hashlib.sha256(BODY).digest(), len(BODY), b"", 0, b"")
+MANIFEST = BlobManifest(hashlib.sha256(BODY).digest(), len(BODY), b"", 0, b"")
 VANTAGE = Vantage("127.0.0.9", "203.0.113.7")
 
 
 def target(node_id: UUID, endpoint: str = "http://127.0.0.1:9") -> CheckTarget:
     """Return something to check at."""
     whole = Span(0, len(BODY))
-    return CheckTarget(node_id, Address(endpoint), Tenant(3, 4), 5, MANIFEST, whole)
+    return CheckTarget(node_id, ServerAddress(endpoint), EnvironmentKey(3, 4), 5, MANIFEST, whole)
 
 
 def due(rows: Rows) -> None:
@@ -82,7 +82,7 @@ async def test_brains_share_the_plan(brain: Brain, other: Brain, rows: Rows) -> 
     await records.take_due(brain.database, looks=100, limit_bytes=1000)
     due(rows)
 
-    async def taken(database: Database) -> list[UUID]:
+    async def taken(database: BrainDatabase) -> list[UUID]:
         return await records.take_due(database, looks=100, limit_bytes=1000)
 
     found = await asyncio.gather(*(taken(one.database) for one in (brain, other) * 4))
@@ -108,7 +108,7 @@ async def test_a_look_comes_from_its_own_address_and_says_nothing_of_the_platfor
         request = await checker.prepare(
             CheckRoute(Path.DIRECT, VANTAGE), target(uuid4(), f"http://127.0.0.1:{port}")
         )
-        assert await checker.check(request) is Outcome.RIGHT
+        assert await checker.check(request) is CheckOutcome.RIGHT
         ticket = signer.verify(request.ticket)
         assert (ticket.is_direct, ticket.client_prefix) == (True, "203.0.113.0/24")
         assert (ticket.start, ticket.length) == (0, len(BODY))
@@ -155,7 +155,7 @@ async def test_a_receipt_of_a_look_is_taken_like_any_other_and_not_billed(
     bare_cluster: Cluster,
 ) -> None:
     redeemer = Redeemer(bare_cluster)
-    database = Database(bare_cluster.database_url, max_connections=2)
+    database = BrainDatabase(bare_cluster.database_url, max_connections=2)
     await database.start()
     one = await redeemer.ticket()
     await records.begin(database, one, is_recheck=False)
@@ -168,11 +168,11 @@ async def test_a_receipt_of_a_look_is_taken_like_any_other_and_not_billed(
 
 async def test_reads_of_a_copy_that_was_found_wrong_earn_nothing(bare_cluster: Cluster) -> None:
     redeemer = Redeemer(bare_cluster)
-    database = Database(bare_cluster.database_url, max_connections=2)
+    database = BrainDatabase(bare_cluster.database_url, max_connections=2)
     await database.start()
     one = await redeemer.ticket()
     await records.begin(database, one, is_recheck=False)
-    await records.end(database, one.id, Outcome.WRONG)
+    await records.end(database, one.id, CheckOutcome.WRONG)
     redeemer.redeem(await redeemer.ticket())
     assert redeemer.lines() == [(1, False)]
     await database.stop()

@@ -6,7 +6,7 @@ import anyio.to_thread
 import pytest
 
 from edgecache.brain.audits.audits import Audits
-from edgecache.brain.audits.node_checks import Outcome
+from edgecache.brain.audits.node_checks import CheckOutcome
 from tests.edgecache.brain.audits.conftest import OPERATOR, AuditedCluster
 from tests.edgecache.brain.delivery.faulty_workers import (
     Passage,
@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
-async def look(audits: Audits, audited: AuditedCluster) -> Outcome:
+async def look(audits: Audits, audited: AuditedCluster) -> CheckOutcome:
     """Look once."""
     found = await audits.check(audited.node_id)
     assert found is not None
@@ -32,7 +32,7 @@ async def test_an_honest_node_passes_and_keeps_its_copies(
     audits: Audits, audited: AuditedCluster
 ) -> None:
     found = {await look(audits, audited) for _ in range(40)}
-    assert found == {Outcome.RIGHT}
+    assert found == {CheckOutcome.RIGHT}
     assert audited.rows.value("SELECT count(*) FROM brain_location") == len(audited.hashes)
     assert audited.status == "active"
 
@@ -42,7 +42,7 @@ async def test_a_look_at_a_large_object_reads_some_of_its_blocks(
 ) -> None:
     # Objects are drawn by chance: only this one is left to draw.
     audited.rows.run("DELETE FROM brain_location WHERE blob_id <> %s", audited.hashes[-1])
-    assert await look(audits, audited) is Outcome.RIGHT
+    assert await look(audits, audited) is CheckOutcome.RIGHT
     # 16 blocks; the last one of the object may be shorter.
     assert 15 * 2**17 < audited.rows.value("SELECT max(size) FROM brain_look") <= 16 * 2**17
 
@@ -59,7 +59,7 @@ async def test_299_looks_find_a_node_that_alters_one_answer_in_a_hundred(
 
     audited.proxy.fault = alters_some
     for _ in range(299):
-        if await look(audits, audited) is Outcome.WRONG:
+        if await look(audits, audited) is CheckOutcome.WRONG:
             break
     else:
         pytest.fail("299 looks found nothing")
@@ -70,9 +70,9 @@ async def test_one_wrong_copy_is_replaced_and_costs_no_more(
     audits: Audits, audited: AuditedCluster
 ) -> None:
     audited.proxy.fault = altered
-    assert await look(audits, audited) is Outcome.WRONG
+    assert await look(audits, audited) is CheckOutcome.WRONG
     audited.proxy.fault = healthy
-    assert {await look(audits, audited) for _ in range(5)} == {Outcome.RIGHT}
+    assert {await look(audits, audited) for _ in range(5)} == {CheckOutcome.RIGHT}
     assert audited.status == "active"
     (failure,) = audited.cluster.call("GET", f"/v1/nodes/{audited.node_id}/audits")["failures"]
     assert bytes.fromhex(failure["sha256"]) in audited.hashes
@@ -89,13 +89,13 @@ async def test_one_wrong_copy_is_replaced_and_costs_no_more(
 @pytest.mark.parametrize(
     ("fault", "outcome"),
     [
-        (shortens, Outcome.WRONG),
-        (has_lost_it, Outcome.MISSING),
-        (dies_midway, Outcome.UNANSWERED),
+        (shortens, CheckOutcome.WRONG),
+        (has_lost_it, CheckOutcome.MISSING),
+        (dies_midway, CheckOutcome.UNANSWERED),
     ],
 )
 async def test_each_answer_has_its_outcome(
-    audits: Audits, audited: AuditedCluster, fault: object, outcome: Outcome
+    audits: Audits, audited: AuditedCluster, fault: object, outcome: CheckOutcome
 ) -> None:
     audited.proxy.fault = fault  # type: ignore[assignment]  # one of the faults
     assert await look(audits, audited) is outcome

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgecache.brain.blocks import BLOCK_BYTES, EARLIER_BLOCK_BYTES, Blocks
-from edgecache.brain.delivery.delivery import Delivery, Span, Tenant, WorkerSource
+from edgecache.brain.delivery.delivery import DeliveryPlan, EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
@@ -121,8 +121,8 @@ FORGED = bytes(len(BLOB))
 def test_bytes_with_a_forged_crc_are_caught(
     owner: int | None, is_verified: bool, is_caught: bool
 ) -> None:
-    delivery = Delivery(
-        tenant=Tenant(1, 2),
+    delivery = DeliveryPlan(
+        tenant=EnvironmentKey(1, 2),
         bucket_id=3,
         sha256=hashlib.sha256(BLOB).digest(),
         size=len(BLOB),

@@ -15,7 +15,7 @@ import pytest
 
 from edgecache.brain.blocks import BLOCK_BYTES
 from edgecache.brain.delivery import local_files, own_files
-from edgecache.brain.delivery.delivery import Delivery, Span, Tenant, WorkerSource
+from edgecache.brain.delivery.delivery import DeliveryPlan, EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery.integrity import BlockChecks
 from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.delivery.own_files import MIN_BYTES, OwnFiles
@@ -25,9 +25,9 @@ from edgecache.brain.fair_share import use_share_of_organization
 from edgecache.brain.nodes import client as node_client
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.health import NodeStatistics
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
-from edgecache.http.client import Address
+from edgecache.http.client import ServerAddress
 from edgecache.http.files import FileBody
 from edgecache.runtime.verified_files import VerifiedFiles, state_of
 from tests.edgecache.brain.brains import until
@@ -38,7 +38,7 @@ SIZE = 2**20
 PLACES = 12
 
 
-class OneNode(Nodes):
+class OneNode(KnownNodes):
     """A registry with one node."""
 
     def __init__(self, node_id: UUID, url: str) -> None:
@@ -48,14 +48,14 @@ class OneNode(Nodes):
         self._statistics = {node_id: NodeStatistics()}
         self._url = url
 
-    def address(self, node_id: UUID) -> Address | None:
-        return Address(self._url)
+    def address(self, node_id: UUID) -> ServerAddress | None:
+        return ServerAddress(self._url)
 
 
-def delivery_of(body: bytes, node_id: UUID | None = None) -> Delivery:
+def delivery_of(body: bytes, node_id: UUID | None = None) -> DeliveryPlan:
     """Return a delivery of a whole body."""
-    return Delivery(
-        tenant=Tenant(1, 2),
+    return DeliveryPlan(
+        tenant=EnvironmentKey(1, 2),
         bucket_id=3,
         sha256=hashlib.sha256(body).digest(),
         size=len(body),

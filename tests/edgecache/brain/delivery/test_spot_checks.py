@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from edgecache.brain.delivery import spot_checks
-from edgecache.brain.delivery.delivery import Delivery, Span, Tenant, WorkerSource
+from edgecache.brain.delivery.delivery import DeliveryPlan, EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery.spot_checks import INTERVAL_S, SpotChecks
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
@@ -26,8 +26,8 @@ async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BL
     streamer._send_small = AsyncMock()  # type: ignore[method-assign] # in place of a worker
     for _ in range(2):
         streamer.hot.offer(SHA256, BLOB, organization_id=1)
-    delivery = Delivery(
-        tenant=Tenant(1, 1),
+    delivery = DeliveryPlan(
+        tenant=EnvironmentKey(1, 1),
         bucket_id=1,
         sha256=SHA256,
         size=len(BLOB),

@@ -8,7 +8,7 @@ import pytest
 from edgecache.brain.cdn.caching_rules import StoredResponse
 from edgecache.brain.directory import commits, expired
 from edgecache.brain.directory.expired import forget_excess, forget_expired
-from edgecache.brain.values import BucketInfo, Fields
+from edgecache.brain.values import BucketInfo, WrittenFields
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,9 @@ def respond(brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> Respon
         staged = await receiver.finish()
         at = rows.value("SELECT now() - make_interval(days => %s)", [days])
         http = replace(response, at=at.timestamp()).as_json()
-        row = commits.VersionRow(bucket.id, key, variant, staged.manifest, Fields(), "e", at, http)
+        row = commits.VersionRow(
+            bucket.id, key, variant, staged.manifest, WrittenFields(), "e", at, http
+        )
         async with brain.directory.coherence.transaction() as change:
             await commits.hold_blob(change, staged.manifest)
             await commits.write_cached(change, row)

@@ -16,7 +16,7 @@ from edgecache.brain.errors import (
     OriginReadOnly,
     StorageFull,
 )
-from edgecache.brain.values import BucketInfo, Fields
+from edgecache.brain.values import BucketInfo, WrittenFields
 from tests.edgecache.alterations import flip
 from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import MIB, Brain, Rows, read, running, settled
@@ -201,7 +201,7 @@ async def test_over_tls_a_body_without_length_is_stored_only_after_a_proper_clos
 
 async def test_http_origins_are_read_only(brain: Brain, http_bucket: BucketInfo) -> None:
     with pytest.raises(OriginReadOnly):
-        await brain.put(http_bucket, "k", b"x", Fields())
+        await brain.put(http_bucket, "k", b"x", WrittenFields())
     with pytest.raises(OriginReadOnly):
         await brain.objects.delete(http_bucket, ["k"])
     with pytest.raises(OriginReadOnly):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from edgecache.brain.cdn.lookup import Lookup
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import OriginMissing
 from edgecache.brain.fetch.directory_writer import DirectoryWriter
@@ -28,7 +28,7 @@ Query = Callable[..., Awaitable[Any]]
 class Counted:
     """Counts a database's queries; the first one waits for ``gate`` after its read."""
 
-    def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, database: BrainDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
         self.queries = 0
         self.has_read, self.gate = asyncio.Event(), asyncio.Event()
         for name in ("one", "all"):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.metering.creditable_reads import CreditableReads, CreditLimits
 from edgecache.brain.metering.hourly_counts import HOURS_KEPT, HourlyCounts
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
@@ -24,7 +24,7 @@ from tests.processes import connections_of
 OPERATOR = 4242
 # By then every process of a brain knows a new node.
 LEARNED_S = 4.0
-ALICE = Tenant(1, 11)
+ALICE = EnvironmentKey(1, 11)
 NODE = UUID(int=5)
 LIMITS = CreditLimits(hits=3, limit_bytes=1000)
 
@@ -89,7 +89,7 @@ def test_a_rented_network_earns_up_to_a_limit_for_each_bucket_and_hour() -> None
     clock.now += 3600
     assert earned("192.0.2.1") == 3
     # Reads from the platform's own nodes, and of the operator's own buckets, are not counted.
-    for tenant, node in ((Tenant(OPERATOR, 1), NODE), (ALICE, UUID(int=6))):
+    for tenant, node in ((EnvironmentKey(OPERATOR, 1), NODE), (ALICE, UUID(int=6))):
         read = (tenant, 1, node, "192.0.2.1", 1, clock.now)
         assert all(reads.is_creditable(*read) for _ in range(9))
 

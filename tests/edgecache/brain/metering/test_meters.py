@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from edgecache.brain.database import Database
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.database import BrainDatabase
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.metering import usage_lines
 from edgecache.brain.metering.meters import (
@@ -29,7 +29,7 @@ from tests.edgecache.brain.support import ClusterRows
 pytestmark = pytest.mark.slow
 
 NODE = UUID(int=7)
-ALICE, CHARLIE = Tenant(1, 11), Tenant(2, 21)
+ALICE, CHARLIE = EnvironmentKey(1, 11), EnvironmentKey(2, 21)
 BEGIN = 1_800_000_000.0 // HOUR_S * HOUR_S
 
 
@@ -48,7 +48,7 @@ def run(url: str, scenario: Callable[[Meters, Clock], Awaitable[None]]) -> None:
     """Run a scenario with the meters of one brain."""
 
     async def play() -> None:
-        database, clock = Database(url), Clock()
+        database, clock = BrainDatabase(url), Clock()
         await database.start()
         try:
             await scenario(Meters(database, uuid4(), clock=clock), clock)
@@ -58,7 +58,7 @@ def run(url: str, scenario: Callable[[Meters, Clock], Awaitable[None]]) -> None:
     asyncio.run(play())
 
 
-def count(meters: Meters, tenant: Tenant = ALICE, **changes: Any) -> None:
+def count(meters: Meters, tenant: EnvironmentKey = ALICE, **changes: Any) -> None:
     """Count one response."""
     fields = {"is_hit": True, "bytes_served": 100, "seconds": 0.01}
     node_id = changes.pop("node_id", NODE)
@@ -152,7 +152,7 @@ def test_lines_are_made_of_all_counts_and_no_reader_misses_one(database_url: str
     """Ids rise in the order in which lines become visible: `id >` misses none."""
 
     async def play() -> int:
-        database = Database(database_url, max_connections=12)
+        database = BrainDatabase(database_url, max_connections=12)
         await database.start()
         seen, cursor = 0, 0
         writers = [Meters(database, uuid4()) for _ in range(8)]
@@ -182,7 +182,7 @@ def test_an_hour_makes_one_line_and_large_amounts_of_the_running_one_are_cut(
     database_url: str,
 ) -> None:
     async def play() -> list[tuple[int, int]]:
-        database = Database(database_url)
+        database = BrainDatabase(database_url)
         await database.start()
         # The database has the real time: the running hour, and one that is over.
         for hours, bucket_id, size in (
@@ -222,7 +222,7 @@ def test_storage_is_added_up_once_an_hour(database_url: str) -> None:
     clock = Clock()
 
     async def play() -> list[Any]:
-        database = Database(database_url)
+        database = BrainDatabase(database_url)
         await database.start()
         for _ in range(2):
             await usage_lines.add_storage(database, clock=clock)
@@ -249,7 +249,7 @@ def test_old_minutes_become_hours_and_keep_their_sums(database_url: str) -> None
         )
 
     async def play() -> None:
-        database = Database(database_url)
+        database = BrainDatabase(database_url)
         await database.start()
         statistics = Statistics(database, None, None)  # type: ignore[arg-type]  # not used here
         await statistics.roll_up()

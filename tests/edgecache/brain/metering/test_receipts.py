@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.protocol.tickets import LIFETIME_LIMIT_S, TicketKind
 from tests.edgecache.brain.support import (
@@ -32,7 +32,7 @@ class Direct:
         """Return a ticket for a thousand bytes."""
         node_id = changes.pop("node_id", self.node.id)
         prefix = changes.pop("client_prefix", "203.0.113.0/24")
-        leave = TicketGrant(Tenant(3, 4), 5, bytes(32), 1000)
+        leave = TicketGrant(EnvironmentKey(3, 4), 5, bytes(32), 1000)
         return self.signer.sign(kind, node_id, leave, now=now or time.time(), client_prefix=prefix)
 
     def redeem(self, *lines: tuple[str, int], served_at: float = 0.0) -> Any:

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.nodes import Node
 from edgecache.brain.nodes import local
@@ -74,9 +74,9 @@ def test_a_quarantined_node_stays_quarantined(tmp_path: Path) -> None:
 
 def test_the_development_key_is_created_once_with_private_permissions(tmp_path: Path) -> None:
     file = tmp_path / "access-key.json"
-    first = local.development_access(Tenant(3, 4), file)
+    first = local.development_access(EnvironmentKey(3, 4), file)
 
-    assert local.development_access(Tenant(3, 4), file) == first
+    assert local.development_access(EnvironmentKey(3, 4), file) == first
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     row = AccessKey.objects.get()
     assert (row.id, row.organization_id, row.environment_pk) == (first.access_key_id, 3, 4)
@@ -87,10 +87,10 @@ def test_the_development_key_is_created_once_with_private_permissions(tmp_path: 
 
 def test_a_key_missing_in_the_database_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "access-key.json"
-    first = local.development_access(Tenant(3, 4), file)
+    first = local.development_access(EnvironmentKey(3, 4), file)
     AccessKey.objects.all().delete()
 
-    second = local.development_access(Tenant(3, 4), file)
+    second = local.development_access(EnvironmentKey(3, 4), file)
 
     assert second.access_key_id != first.access_key_id
     assert json.loads(file.read_text())["access_key_id"] == second.access_key_id

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import BrainDatabase
 from edgecache.brain.nodes.registration import PENDING_LIMIT, remove_unproved
 from tests.edgecache.brain.support import ApiAnswer, ClusterRows, Internal, register
 from tests.edgecache.cluster import Cluster
@@ -55,7 +55,7 @@ async def test_a_node_that_has_not_proved_its_endpoint_in_30_days_is_removed(
     cluster_rows.run("UPDATE brain_node SET proved_at = now() WHERE id = %s", proved.id)
     cluster_rows.run("UPDATE brain_node SET status = 'active' WHERE id = %s", approved.id)
 
-    database = Database(bare_cluster.database_url, max_connections=2)
+    database = BrainDatabase(bare_cluster.database_url, max_connections=2)
     await database.start()
     await remove_unproved(database)
     await database.stop()

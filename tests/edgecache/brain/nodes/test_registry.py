@@ -5,7 +5,7 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.registry import KnownNodes
 from tests.edgecache.brain.nodes.rows import node
 
 pytestmark = pytest.mark.anyio
@@ -16,7 +16,7 @@ async def test_only_nodes_of_operators_are_guarded_and_only_in_production(guards
     own, foreign = node(1), node(2, organization_id=3)
     rows = [Mock(_asdict=Mock(return_value=asdict(each))) for each in (own, foreign)]
     database = Mock(all=AsyncMock(side_effect=[[], rows]))
-    nodes = Nodes(
+    nodes = KnownNodes(
         database, Mock(), Mock(), interval_s=10, guards_operators=guards, failed_share=0.5
     )
     await nodes.refresh()

@@ -5,14 +5,14 @@ from uuid import UUID
 
 import pytest
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.nodes.tickets import REUSE_S, TicketGrant, TicketSigner
 from edgecache.protocol.tickets import TicketKind, TicketRefused, check, decode, encode
 
 SECRET = "a secret of more than thirty-two characters"
 NODE = UUID(int=1)
 HASH = bytes(range(32))
-GRANT = TicketGrant(Tenant(3, 4), 5, HASH, 1000)
+GRANT = TicketGrant(EnvironmentKey(3, 4), 5, HASH, 1000)
 NOW = 1_800_000_000.0
 
 

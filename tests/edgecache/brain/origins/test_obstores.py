@@ -17,7 +17,7 @@ from edgecache.brain.errors import (
     OriginTimeout,
     PreconditionFailed,
 )
-from edgecache.brain.values import BucketInfo, Conditions, Fields
+from edgecache.brain.values import BucketInfo, Conditions, WrittenFields
 from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import Brain, Rows, running, settled
 from tests.edgecache.brain.cloud_origins import ACCOUNT_KEY, Azure, Google, service_account
@@ -103,7 +103,7 @@ async def test_objects_are_written_read_listed_and_deleted(
     brain: Brain, origin: tuple[S3Origin, BucketInfo]
 ) -> None:
     server, bucket = origin
-    fields = Fields("text/plain", {"cache-control": "max-age=9"})
+    fields = WrittenFields("text/plain", {"cache-control": "max-age=9"})
 
     written = await brain.put(bucket, "dir/ü k", b"hello", fields)
     assert server.store["home/dir/ü k"].data == b"hello"

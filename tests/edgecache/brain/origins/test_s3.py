@@ -14,7 +14,7 @@ from edgecache.brain.errors import (
     OriginMissing,
     PreconditionFailed,
 )
-from edgecache.brain.values import BucketInfo, Conditions, Fields, Listing
+from edgecache.brain.values import BucketInfo, Conditions, KeyPage, WrittenFields
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
 from tests.edgecache.brain.http_origin import Asked
 from tests.edgecache.brain.s3_origin import S3Origin, Stored
@@ -38,7 +38,7 @@ async def bucket(brain: Brain, origin: S3Origin) -> BucketInfo:
 async def test_a_write_is_sent_to_the_origin(
     brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:
-    fields = Fields("text/plain", {"cache-control": "max-age=9"}, {"owner": "alice"})
+    fields = WrittenFields("text/plain", {"cache-control": "max-age=9"}, {"owner": "alice"})
 
     written = await brain.put(bucket, "k", b"hello", fields)
     opened = await brain.objects.open(bucket, "k")
@@ -125,7 +125,7 @@ async def test_listing_pages_are_consecutive(
 
 async def every_page(
     brain: Brain, bucket: BucketInfo, prefix: str, delimiter: str, limit: int
-) -> AsyncIterator[Listing]:
+) -> AsyncIterator[KeyPage]:
     """Return all keys of a listing, page by page."""
     start = ""
     for _ in range(100):
@@ -381,7 +381,7 @@ async def test_a_copy_from_a_bucket_of_another_origin_is_sent_to_the_origin(
     brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:
     built_in = await brain.bucket("builtin")
-    await brain.put(built_in, "k", b"bytes", Fields("a/b"))
+    await brain.put(built_in, "k", b"bytes", WrittenFields("a/b"))
 
     await brain.objects.copy((built_in, "k"), bucket, "copy")
     await brain.objects.copy((bucket, "copy"), built_in, "back")

@@ -14,7 +14,7 @@ from edgecache.brain.conf import BrainSettings, Listener
 from edgecache.brain.process.listeners import Listeners, port_server
 from edgecache.brain.process.sockets import open_sockets
 from edgecache.http.exchange import Exchange
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.runtime.turns import LoopTurns
 from platform_site.embedded.errors import PortTakenError, StartError
 from tests.edgecache.http.support import ask
@@ -23,7 +23,7 @@ from tests.ports import free_port
 REQUEST = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
 
 
-async def client_address(scope: Scope, exchange: Exchange) -> None:
+async def client_address(scope: HttpScope, exchange: Exchange) -> None:
     """Respond with the client's address."""
     exchange.response_bytes(200, [], scope.client_address.encode())
 

@@ -14,7 +14,7 @@ from edgecache.brain.errors import (
     OriginMissing,
     PreconditionFailed,
 )
-from edgecache.brain.values import Conditions, Fields
+from edgecache.brain.values import Conditions, WrittenFields
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, buffered, read
 
 HOSTILE = [
@@ -43,7 +43,7 @@ HOSTILE = [
 
 async def test_an_object_is_read_as_it_was_written(brain: Brain) -> None:
     bucket = await brain.bucket()
-    fields = Fields(
+    fields = WrittenFields(
         "text/plain",
         {"cache-control": "no-cache"},
         {"owner": "älice"},
@@ -66,7 +66,7 @@ async def test_an_object_is_read_as_it_was_written(brain: Brain) -> None:
 
 async def test_cached_rows_equal_those_of_postgresql(brain: Brain) -> None:
     bucket = await brain.bucket()
-    await brain.put(bucket, "k", b"x", Fields("a/b", {}, {"m": "1"}, {}, (1,)))
+    await brain.put(bucket, "k", b"x", WrittenFields("a/b", {}, {"m": "1"}, {}, (1,)))
 
     remembered = await brain.directory.find(bucket.id, "k")
     brain.directory.index.clear()
@@ -158,7 +158,7 @@ async def test_if_match_limits_a_write_to_a_version(brain: Brain) -> None:
 async def test_a_copy_shares_its_source_s_bytes_and_outlives_it(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     target = await brain.bucket("target")
-    await brain.put(bucket, "k", b"shared", Fields("a/b"))
+    await brain.put(bucket, "k", b"shared", WrittenFields("a/b"))
 
     copied = await brain.objects.copy((bucket, "k"), target, "c")
     await brain.objects.delete(bucket, ["k"])
@@ -216,7 +216,7 @@ async def test_buckets_are_isolated_between_environments(brain: Brain) -> None:
 async def test_a_write_continues_after_its_caller_was_cancelled(brain: Brain) -> None:
     bucket = await brain.bucket()
     body = buffered(brain, b"kept")
-    writing = asyncio.create_task(brain.objects.put(bucket, "k", body, Fields()))
+    writing = asyncio.create_task(brain.objects.put(bucket, "k", body, WrittenFields()))
     await asyncio.sleep(0)
 
     writing.cancel()

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.errors import TooManyParts
 from edgecache.brain.fair_share import use_share_of_bucket
 from edgecache.brain.s3.errors import from_brain_error
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.s3.multipart.uploads import Upload
+from edgecache.brain.s3.multipart.uploads import UnfinishedUpload
 from edgecache.brain.storage import upload_parts_limit as parts_limit
 from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.stores.settings import StoreSettings
@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> StoreSettings:
     return StoreSettings(url=f"file://{folder}")
 
 
-async def begin(brain: Brain, tenant: Tenant) -> Upload:
+async def begin(brain: Brain, tenant: EnvironmentKey) -> UnfinishedUpload:
     """Begin an upload in a new bucket."""
     bucket = await brain.bucket(tenant=tenant)
     use_share_of_bucket(bucket)
@@ -37,7 +37,7 @@ async def begin(brain: Brain, tenant: Tenant) -> Upload:
     return await uploads.find(brain.database, bucket, "k", upload_id)
 
 
-async def add(brain: Brain, upload: Upload, number: int, size: int = MIB) -> None:
+async def add(brain: Brain, upload: UnfinishedUpload, number: int, size: int = MIB) -> None:
     """Upload a part."""
     receiver = brain.staging.receive()
     await receiver.write(bytes(size))

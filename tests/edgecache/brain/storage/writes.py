@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
+from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, ObjectVersion, WrittenFields
 from tests.edgecache.brain.brains import Brain, Rows, buffered
 from tests.edgecache.brain.held import Held, held_at
 
@@ -26,7 +26,7 @@ async def put(
 ) -> ObjectVersion:
     """Write a body that is in memory."""
     body = buffered(brain, data, bucket.tenant)
-    fields = Fields(metadata=metadata or {})
+    fields = WrittenFields(metadata=metadata or {})
     return await brain.objects.put(bucket, key, body, fields, conditions=conditions)
 
 

@@ -6,11 +6,11 @@ import contextlib
 import pytest
 
 from edgecache.http.exchange import Exchange
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from tests.edgecache.http.support import ask, connected, echo, head, run, serving
 
 
-def at_once(scope: Scope, exchange: Exchange) -> None:
+def at_once(scope: HttpScope, exchange: Exchange) -> None:
     """Respond before the parser goes on."""
     exchange.response_str(200, [], scope.path)
 
@@ -40,7 +40,7 @@ def test_a_request_for_another_protocol_ends_the_connection(asked: str) -> None:
 def test_a_request_behind_the_last_response_does_not_run() -> None:
     asked = []
 
-    def refuse(scope: Scope, exchange: Exchange) -> None:
+    def refuse(scope: HttpScope, exchange: Exchange) -> None:
         asked.append(scope.method)
         exchange.response_str(403, [], "no")
 
@@ -73,7 +73,7 @@ def test_many_requests_behind_a_chunked_body_are_served() -> None:
 
 @pytest.mark.parametrize("sized", [True, False])
 def test_a_stream_of_no_bytes_keeps_the_connection_of_a_head_request(*, sized: bool) -> None:
-    async def stream(scope: Scope, exchange: Exchange) -> None:
+    async def stream(scope: HttpScope, exchange: Exchange) -> None:
         exchange.response_stream(200, [("content-length", "9")] if sized else [])
         if scope.method != "HEAD":
             await exchange.send_bytes(b"abcdefghi")
@@ -104,7 +104,7 @@ def test_a_stream_of_no_bytes_keeps_the_connection_of_a_head_request(*, sized: b
 def test_a_stream_never_sends_more_than_its_head_says(
     method: str, status: int, length: str, pieces: list[bytes], arrives: bytes
 ) -> None:
-    async def stream(_scope: Scope, exchange: Exchange) -> None:
+    async def stream(_scope: HttpScope, exchange: Exchange) -> None:
         exchange.response_stream(status, [("content-length", length)] if length else [])
         for piece in pieces:
             await exchange.send_bytes(piece)
@@ -138,7 +138,7 @@ def test_a_stream_never_sends_more_than_its_head_says(
 def test_a_head_that_says_another_end_than_the_body_s_is_not_sent(
     headers: list[tuple[str, str]],
 ) -> None:
-    async def respond(_scope: Scope, exchange: Exchange) -> None:
+    async def respond(_scope: HttpScope, exchange: Exchange) -> None:
         exchange.response_bytes(200, headers, b"ok")
 
     async def main() -> bytes:

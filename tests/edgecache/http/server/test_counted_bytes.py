@@ -12,7 +12,7 @@ import pytest
 
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.runtime.threads import FairThreads
 from tests.edgecache.http.support import App, run, serving
 
@@ -46,7 +46,7 @@ class Counted:
         self.sent_bytes: int | None = None
         self._app = app
 
-    async def __call__(self, scope: Scope, exchange: Exchange) -> None:
+    async def __call__(self, scope: HttpScope, exchange: Exchange) -> None:
         self.exchange = exchange
         try:
             work = self._app(scope, exchange)
@@ -94,7 +94,7 @@ def test_what_the_kernel_takes_of_a_file_while_the_client_leaves_is_counted(
     file, system = tmp_path / "file", SlowKernel(monkeypatch)
     file.write_bytes(bytes(SIZE))
 
-    async def send(_scope: Scope, exchange: Exchange) -> None:
+    async def send(_scope: HttpScope, exchange: Exchange) -> None:
         body = FileBody(os.open(file, os.O_RDONLY), 0, SIZE, pool, (1,))
         await exchange.response_file(200, [("content-length", str(SIZE))], body)
 
@@ -115,7 +115,7 @@ def test_what_the_kernel_takes_of_a_file_while_the_client_leaves_is_counted(
 def test_what_is_still_buffered_when_the_client_leaves_does_not_count() -> None:
     written = 0
 
-    async def send(_scope: Scope, exchange: Exchange) -> None:
+    async def send(_scope: HttpScope, exchange: Exchange) -> None:
         nonlocal written
         exchange.response_stream(200, [("content-length", str(SIZE))])
         while written < SIZE:

@@ -7,9 +7,9 @@ from collections.abc import Awaitable
 import pytest
 
 from edgecache.http.exchange import Exchange
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.http.server import server as servers
-from edgecache.http.server.limits import Limits
+from edgecache.http.server.limits import ServerLimits
 from tests.edgecache.http.support import connected, run, serving
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 GET = b"GET /%b HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
-async def name(scope: Scope, exchange: Exchange) -> None:
+async def name(scope: HttpScope, exchange: Exchange) -> None:
     """Respond with the path, one turn of the loop later."""
     await asyncio.sleep(0)
     exchange.response_str(200, [], f"app {scope.path}")
@@ -43,7 +43,7 @@ def test_responses_keep_the_order_of_their_requests() -> None:
 def test_a_response_that_is_not_read_yet_does_not_change_the_order() -> None:
     ends = asyncio.Event()
 
-    def answer(scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
+    def answer(scope: HttpScope, exchange: Exchange) -> Awaitable[None] | None:
         if scope.path == "/waits":
             return wait(exchange)
         exchange.response_bytes(200, [], bytes(2**23) if scope.path == "/large" else b"app /last")
@@ -73,7 +73,7 @@ def test_a_client_that_pipelines_without_reading_fills_no_memory() -> None:
     async def work() -> None:
         asked = 0
 
-        async def large(_scope: Scope, exchange: Exchange) -> None:
+        async def large(_scope: HttpScope, exchange: Exchange) -> None:
             nonlocal asked
             asked += 1
             exchange.response_bytes(200, [], bytes(2**18))
@@ -98,10 +98,10 @@ def test_a_client_that_does_not_read_for_too_long_is_disconnected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(servers, "SWEEP_S", 0.05)
-    limits = Limits(take_timeout_s=0.2)
+    limits = ServerLimits(take_timeout_s=0.2)
 
     async def work() -> None:
-        async def large(_scope: Scope, exchange: Exchange) -> None:
+        async def large(_scope: HttpScope, exchange: Exchange) -> None:
             exchange.response_bytes(200, [], bytes(2**22))
 
         async with serving(large, limits=limits) as port, connected(port) as (reader, writer):
@@ -120,12 +120,12 @@ def test_a_client_that_does_not_read_for_too_long_is_disconnected(
     run(work())
 
 
-async def large(scope: Scope, exchange: Exchange) -> None:
+async def large(scope: HttpScope, exchange: Exchange) -> None:
     """Send a large body."""
     exchange.response_bytes(200, [], bytes(2**23 if scope.raw_path == "/one" else 2**17))
 
 
-async def endless(scope: Scope, exchange: Exchange) -> None:
+async def endless(scope: HttpScope, exchange: Exchange) -> None:
     """Respond to ``/app`` without end, to other paths with a large body."""
     if scope.raw_path != "/app":
         await large(scope, exchange)
@@ -144,7 +144,7 @@ def test_every_connection_ends_after_its_time_limits(
     # A client that reads has time to do so, on a busy machine too.
     is_read = takes and b"/app" not in behind
     limit_s = 2.0 if is_read else 0.3
-    limits = Limits(take_timeout_s=limit_s, head_timeout_s=limit_s, idle_timeout_s=limit_s)
+    limits = ServerLimits(take_timeout_s=limit_s, head_timeout_s=limit_s, idle_timeout_s=limit_s)
 
     async def work() -> None:
         async with serving(endless, limits=limits) as port, connected(port) as (reader, writer):
@@ -171,7 +171,7 @@ def test_every_connection_ends_after_its_time_limits(
 
 def test_a_client_with_unread_responses_frees_its_connection_at_most_once() -> None:
     # So that writing is never paused and the connection looks idle.
-    limits = Limits(write_high_bytes=2**26, connections=1)
+    limits = ServerLimits(write_high_bytes=2**26, connections=1)
 
     async def work() -> None:
         async with (
@@ -193,7 +193,7 @@ def test_requests_behind_unread_responses_are_not_run_after_the_stop() -> None:
     async def work() -> None:
         asked: list[str] = []
 
-        async def app(scope: Scope, exchange: Exchange) -> None:
+        async def app(scope: HttpScope, exchange: Exchange) -> None:
             asked.append(scope.raw_path)
             exchange.response_bytes(200, [], bytes(2**23))
 

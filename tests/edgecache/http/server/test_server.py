@@ -8,9 +8,9 @@ import pytest
 
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.response_head import HeaderRefused, response_head
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.http.server import server as servers
-from edgecache.http.server.limits import Limits
+from edgecache.http.server.limits import ServerLimits
 from tests.edgecache.http.support import App, ask, connected, echo, head, run, serving
 
 
@@ -54,7 +54,7 @@ def test_a_connection_is_kept_alive() -> None:
 
 
 def test_pipelined_requests_are_answered_in_their_order() -> None:
-    async def slow_first(scope: Scope, exchange: Exchange) -> None:
+    async def slow_first(scope: HttpScope, exchange: Exchange) -> None:
         for _ in range(5 if scope.raw_path == "/0" else 0):
             await asyncio.sleep(0)
         exchange.response_str(200, [], scope.raw_path)
@@ -111,7 +111,7 @@ BAD = [
 def test_a_malformed_request_is_refused_and_the_connection_closed(
     request_bytes: bytes, status: int
 ) -> None:
-    async def never(_scope: Scope, exchange: Exchange) -> None:
+    async def never(_scope: HttpScope, exchange: Exchange) -> None:
         await exchange()
         exchange.response_str(200, [], "understood")
 
@@ -128,7 +128,7 @@ def test_a_malformed_request_is_refused_and_the_connection_closed(
 def test_a_body_of_very_many_tiny_chunks_is_cut_off() -> None:
     heard = asyncio.Event()
 
-    async def read(_scope: Scope, exchange: Exchange) -> None:
+    async def read(_scope: HttpScope, exchange: Exchange) -> None:
         try:
             await exchange()
         except ClientGone:
@@ -147,7 +147,7 @@ def test_a_body_of_very_many_tiny_chunks_is_cut_off() -> None:
 
 @pytest.mark.parametrize("rest", [b"0\r\nx: ", b"1;x="], ids=["trailer", "chunk extension"])
 def test_a_body_that_goes_on_without_bytes_of_its_own_is_cut_off(rest: bytes) -> None:
-    async def read(_scope: Scope, exchange: Exchange) -> None:
+    async def read(_scope: HttpScope, exchange: Exchange) -> None:
         with contextlib.suppress(ClientGone):
             await exchange()
 
@@ -168,7 +168,7 @@ def test_a_body_that_goes_on_without_bytes_of_its_own_is_cut_off(rest: bytes) ->
 def test_small_chunks_arrive_whole_and_joined() -> None:
     pieces = list[bytes]()
 
-    async def note(_scope: Scope, exchange: Exchange) -> None:
+    async def note(_scope: HttpScope, exchange: Exchange) -> None:
         # All chunks of this read are there.
         await asyncio.sleep(0)
         pieces.extend([piece async for piece in exchange])
@@ -192,7 +192,7 @@ def test_small_chunks_arrive_whole_and_joined() -> None:
 def test_a_client_that_does_not_read_uses_little_memory() -> None:
     sent = asyncio.Event()
 
-    async def endless(_scope: Scope, exchange: Exchange) -> None:
+    async def endless(_scope: HttpScope, exchange: Exchange) -> None:
         exchange.response_stream(200, [("content-length", str(2**30))])
         piece = bytes(2**18)
         for _ in range(2**12):
@@ -215,7 +215,7 @@ def test_a_body_is_read_no_faster_than_it_is_used() -> None:
     taken = asyncio.Event()
     go_on = asyncio.Event()
 
-    async def slow(_scope: Scope, exchange: Exchange) -> None:
+    async def slow(_scope: HttpScope, exchange: Exchange) -> None:
         size = 0
         async for piece in exchange:
             size += len(piece)
@@ -240,7 +240,7 @@ def test_a_body_is_read_no_faster_than_it_is_used() -> None:
 
 
 def test_a_100_continue_is_sent_only_when_the_body_is_read() -> None:
-    async def refuse(_scope: Scope, exchange: Exchange) -> None:
+    async def refuse(_scope: HttpScope, exchange: Exchange) -> None:
         exchange.response_str(403, [], "no")
 
     async def main(app: App) -> bytes:
@@ -263,14 +263,14 @@ def test_a_100_continue_is_sent_only_when_the_body_is_read() -> None:
 def test_a_client_may_wait_long_for_its_100_continue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "SWEEP_S", 0.05)
 
-    async def late(scope: Scope, exchange: Exchange) -> None:
+    async def late(scope: HttpScope, exchange: Exchange) -> None:
         await asyncio.sleep(0.3)
         await echo(scope, exchange)
 
     request = b"PUT /%b HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n"
 
     async def main() -> None:
-        limits = Limits(send_timeout_s=0.1)
+        limits = ServerLimits(send_timeout_s=0.1)
         async with serving(late, limits=limits) as port, connected(port) as (reader, writer):
             # Behind a request that runs, too.
             writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" + request % b"1")
@@ -294,7 +294,7 @@ def test_a_client_of_http_1_0_gets_no_100_continue() -> None:
 
 
 def test_an_early_response_reaches_a_client_that_still_sends() -> None:
-    async def refuse(_scope: Scope, exchange: Exchange) -> None:
+    async def refuse(_scope: HttpScope, exchange: Exchange) -> None:
         exchange.response_str(403, [], "no")
 
     async def main() -> bytes:
@@ -308,7 +308,7 @@ def test_an_early_response_reaches_a_client_that_still_sends() -> None:
 
 
 def test_a_body_shorter_than_announced_closes_the_connection() -> None:
-    async def short(_scope: Scope, exchange: Exchange) -> None:
+    async def short(_scope: HttpScope, exchange: Exchange) -> None:
         exchange.response_stream(200, [("content-length", "10")])
         await exchange.send_bytes(b"abc")
 
@@ -325,7 +325,7 @@ def test_a_body_shorter_than_announced_closes_the_connection() -> None:
 
 
 def test_a_chunked_response_is_completed_only_on_success() -> None:
-    async def app(scope: Scope, exchange: Exchange) -> None:
+    async def app(scope: HttpScope, exchange: Exchange) -> None:
         exchange.response_stream(200, [])
         await exchange.send_bytes(b"abc")
         if scope.raw_path == "/fails":
@@ -361,7 +361,7 @@ def test_the_request_of_a_disconnected_client_is_cancelled(request_bytes: bytes,
         began = asyncio.Event()
         ended = asyncio.get_running_loop().create_future()
 
-        async def wait(scope: Scope, exchange: Exchange) -> None:
+        async def wait(scope: HttpScope, exchange: Exchange) -> None:
             began.set()
             try:
                 if scope.method == "PUT":

@@ -9,17 +9,17 @@ from collections.abc import AsyncIterator
 import pytest
 
 from edgecache.http.exchange import BodyTimeout, Exchange
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from edgecache.http.server import server as servers
-from edgecache.http.server.limits import Limits
+from edgecache.http.server.limits import ServerLimits
 from tests.edgecache.http.support import ask, connected, echo, head, run, serving
 
 
 def test_slow_request_heads_and_bodies_are_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = Limits(head_timeout_s=0.05, send_timeout_s=0.05)
+    limits = ServerLimits(head_timeout_s=0.05, send_timeout_s=0.05)
     monkeypatch.setattr(servers, "SWEEP_S", 0.02)
 
-    async def read(_scope: Scope, exchange: Exchange) -> None:
+    async def read(_scope: HttpScope, exchange: Exchange) -> None:
         try:
             await exchange()
         except BodyTimeout:
@@ -39,11 +39,11 @@ def test_slow_request_heads_and_bodies_are_disconnected(monkeypatch: pytest.Monk
 def test_a_client_that_does_not_read_its_response_is_disconnected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    limits = Limits(take_timeout_s=0.05)
+    limits = ServerLimits(take_timeout_s=0.05)
     monkeypatch.setattr(servers, "SWEEP_S", 0.02)
     gone = asyncio.Event()
 
-    async def endless(_scope: Scope, exchange: Exchange) -> None:
+    async def endless(_scope: HttpScope, exchange: Exchange) -> None:
         exchange.response_stream(200, [("content-length", str(2**30))])
         try:
             while True:
@@ -62,7 +62,7 @@ def test_a_client_that_does_not_read_its_response_is_disconnected(
 def test_idle_connections_are_closed_when_there_are_too_many() -> None:
     async def main() -> None:
         async with (
-            serving(echo, limits=Limits(connections=2)) as port,
+            serving(echo, limits=ServerLimits(connections=2)) as port,
             connected(port) as (idle, writer),
             connected(port) as (busy, second),
         ):
@@ -94,7 +94,9 @@ def test_one_address_leaves_connections_to_others() -> None:
 
     async def main() -> None:
         async with contextlib.AsyncExitStack() as stack:
-            port = await stack.enter_async_context(serving(echo, limits=Limits(connections=8)))
+            port = await stack.enter_async_context(
+                serving(echo, limits=ServerLimits(connections=8))
+            )
             greedy = [await stack.enter_async_context(begun(port, "127.0.0.2")) for _ in range(8)]
             refused = [await each.readline() for each in greedy[4:]]
             assert {line[:12] for line in refused} == {b"HTTP/1.1 503"}
@@ -118,7 +120,7 @@ async def reset(port: int, address: str, data: bytes = b"") -> None:
 
 def test_connections_that_were_reset_immediately_keep_no_place() -> None:
     async def main() -> None:
-        async with serving(echo, limits=Limits(connections=8)) as port:
+        async with serving(echo, limits=ServerLimits(connections=8)) as port:
             for number in range(40):
                 await reset(port, f"127.0.0.{2 + number % 4}")
             # All have been accepted when one that came after them has its answer.
@@ -141,7 +143,7 @@ def test_a_request_that_was_followed_by_a_reset_is_its_clients() -> None:
     """Loopback is trusted with more than other addresses are."""
     seen: list[str] = []
 
-    async def app(scope: Scope, exchange: Exchange) -> None:
+    async def app(scope: HttpScope, exchange: Exchange) -> None:
         seen.append(scope.client_address)
         exchange.response_str(200, [], "")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.http.server.limits import Limits
-from edgecache.http.server.server import Server
+from edgecache.http.server.limits import ServerLimits
+from edgecache.http.server.server import HttpServer
 from tests.edgecache.brain.certificates import issue
 from tests.edgecache.http.support import connected, echo, run, serving
 
@@ -42,7 +42,7 @@ def test_requests_are_served_over_tls(
 def test_an_unfinished_handshake_times_out(
     contexts: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
-    limits = Limits(head_timeout_s=0.3)
+    limits = ServerLimits(head_timeout_s=0.3)
 
     async def main() -> None:
         async with (
@@ -68,4 +68,4 @@ def test_a_client_without_tls_is_disconnected(
 async def test_a_port_in_use_is_an_error(tmp_path: Path) -> None:
     async with serving(echo) as port:
         with pytest.raises(OSError, match="in use"):
-            await Server(echo, address="127.0.0.1", port=port).start()
+            await HttpServer(echo, address="127.0.0.1", port=port).start()

@@ -22,7 +22,7 @@ from edgecache.worker.store.files import FolderInUse
 from edgecache.worker.store.incoming import Incoming, WrongBytes
 from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.recovery import open_store
-from edgecache.worker.store.store import LEASE_S, Store, StoreFull
+from edgecache.worker.store.store import LEASE_S, StoreFull, WorkerStore
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ def name(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
-def put(store: Store, content: bytes, *, named: bytes | None = None) -> bool:
+def put(store: WorkerStore, content: bytes, *, named: bytes | None = None) -> bool:
     """Store some bytes as a PUT does."""
     sha256 = name(content) if named is None else named
     if store.has(sha256):
@@ -49,18 +49,18 @@ def put(store: Store, content: bytes, *, named: bytes | None = None) -> bool:
         incoming.discard()
 
 
-def on_disk(store: Store) -> dict[bytes, int]:
+def on_disk(store: WorkerStore) -> dict[bytes, int]:
     """Return the blobs on the disk."""
     return dict(store.files.walk())
 
 
-def rows(store: Store) -> dict[bytes, int]:
+def rows(store: WorkerStore) -> dict[bytes, int]:
     """Return the blobs of the inventory."""
     with store.using() as db:
         return dict(db.execute("SELECT sha256, size FROM objects").fetchall())
 
 
-def reported(store: Store) -> set[bytes]:
+def reported(store: WorkerStore) -> set[bytes]:
     """Return the blobs that a brain knows from all reported changes."""
     known: set[bytes] = set()
     with store.using() as db:
@@ -72,14 +72,14 @@ def reported(store: Store) -> set[bytes]:
     return known
 
 
-def wanted(store: Store) -> set[bytes]:
+def wanted(store: WorkerStore) -> set[bytes]:
     """Return the blobs of a full inventory."""
     with store.using() as db:
         return {sha256 for sha256, _ in inventory.page(db, after=b"", limit=1_000_000)}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path: Path) -> Iterator[WorkerStore]:
     """Return a store of 16 blocks."""
     opened = open_store(tmp_path, 16 * BLOCK)
     yield opened
@@ -247,7 +247,7 @@ def test_concurrent_writes_keep_the_budget_and_the_totals(tmp_path: Path) -> Non
     store.close()
 
 
-def test_space_is_reserved_for_running_writes(store: Store) -> None:
+def test_space_is_reserved_for_running_writes(store: WorkerStore) -> None:
     first = store.reserve(10 * BLOCK)
     with pytest.raises(StoreFull):
         store.reserve(7 * BLOCK)
@@ -257,7 +257,7 @@ def test_space_is_reserved_for_running_writes(store: Store) -> None:
     assert store.reserve(16 * BLOCK) == 16 * BLOCK
 
 
-def test_an_object_larger_than_the_store_evicts_nothing(store: Store) -> None:
+def test_an_object_larger_than_the_store_evicts_nothing(store: WorkerStore) -> None:
     put(store, b"held")
     with pytest.raises(StoreFull):
         store.reserve(16 * BLOCK + 1)
@@ -265,7 +265,7 @@ def test_an_object_larger_than_the_store_evicts_nothing(store: Store) -> None:
 
 
 def test_a_deleted_file_is_removed_when_its_lease_ends(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: WorkerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(store, b"held")
     monkeypatch.setattr("edgecache.worker.store.store.time.time", lambda: 1000.0)
@@ -277,7 +277,7 @@ def test_a_deleted_file_is_removed_when_its_lease_ends(
     assert not store.schedule_unlink(name(b"held"))
 
 
-def test_what_is_stored_again_outlives_the_removal_of_the_wrong_file(store: Store) -> None:
+def test_what_is_stored_again_outlives_the_removal_of_the_wrong_file(store: WorkerStore) -> None:
     content = b"right"
     put(store, content)
     path = Path(store.files.path(name(content)))
@@ -293,7 +293,7 @@ def test_what_is_stored_again_outlives_the_removal_of_the_wrong_file(store: Stor
     assert store.is_wanted(name(content))
 
 
-def test_deleted_objects_are_evicted_first(store: Store) -> None:
+def test_deleted_objects_are_evicted_first(store: WorkerStore) -> None:
     old = os.urandom(6 * BLOCK)
     unwanted = os.urandom(6 * BLOCK)
     put(store, old)
@@ -357,7 +357,7 @@ def test_the_ghost_queue_is_bounded(quick: Path) -> None:
     store.close()
 
 
-def test_a_failed_row_leaves_no_file(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_row_leaves_no_file(store: WorkerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **kwargs: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
@@ -371,7 +371,7 @@ def test_a_failed_row_leaves_no_file(store: Store, monkeypatch: pytest.MonkeyPat
     assert put(store, b"other")
 
 
-def test_a_running_write_does_not_block_reads(store: Store, tmp_path: Path) -> None:
+def test_a_running_write_does_not_block_reads(store: WorkerStore, tmp_path: Path) -> None:
     put(store, b"held")
     reader = InventoryReader(tmp_path)
     with store.using() as db:
@@ -382,7 +382,7 @@ def test_a_running_write_does_not_block_reads(store: Store, tmp_path: Path) -> N
     reader._db.close()
 
 
-def test_a_second_store_on_one_folder_is_refused(store: Store, tmp_path: Path) -> None:
+def test_a_second_store_on_one_folder_is_refused(store: WorkerStore, tmp_path: Path) -> None:
     with pytest.raises(FolderInUse):
         open_store(tmp_path, 16 * BLOCK)
 

@@ -11,17 +11,17 @@ import psycopg
 import pytest
 
 from platform_site.embedded.errors import AlreadyRunningError, ClusterError
-from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, Cluster
+from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
 from platform_site.embedded.supervisor.identity import processes_in
 from tests.platform_site.embedded.support import MakeCluster, postmaster_pid, start
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-Clusters = dict[str, Cluster]
+Clusters = dict[str, LocalCluster]
 
 
-def ask(cluster: Cluster, query: str) -> list[tuple[object, ...]]:
+def ask(cluster: LocalCluster, query: str) -> list[tuple[object, ...]]:
     """Ask the cluster as its superuser."""
     with psycopg.connect(cluster.superuser_url, autocommit=True) as connection:
         cursor = connection.execute(query.encode())
@@ -187,12 +187,12 @@ def test_a_killed_postmaster_with_a_busy_backend_is_started_again(
     assert len(processes_in(cluster.data.resolve(), program="postgres")) < 10
 
 
-def _keep_busy(cluster: Cluster) -> None:
+def _keep_busy(cluster: LocalCluster) -> None:
     with pytest.raises(psycopg.OperationalError):
         ask(cluster, "SELECT count(*) FROM generate_series(1, 1000000000000)")
 
 
-def _busy_backends(cluster: Cluster) -> bool:
+def _busy_backends(cluster: LocalCluster) -> bool:
     return ask(
         cluster,
         "SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE 'SELECT count(*) FROM g%'",

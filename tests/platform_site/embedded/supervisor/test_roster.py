@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.supervisor.identity import Identity, began_at, identify
+from platform_site.embedded.supervisor.identity import ProcessIdentity, began_at, identify
 from platform_site.embedded.supervisor.roster import FILE_NAME, Roster
 from tests.waiting import wait_until
 
@@ -77,7 +77,7 @@ def test_an_identity_ends_with_its_process(sleeper: subprocess.Popen[bytes]) -> 
     identity = identify(sleeper.pid)
     assert identity is not None
     assert identity.is_alive()
-    assert not Identity(sleeper.pid, "earlier").is_alive()
+    assert not ProcessIdentity(sleeper.pid, "earlier").is_alive()
 
     sleeper.kill()
 

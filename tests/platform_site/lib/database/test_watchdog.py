@@ -50,7 +50,7 @@ def frozen_backend() -> Iterator[int]:
 
 
 def test_a_connection_that_does_not_answer_is_shut_down(transactional_db: None) -> None:
-    with frozen_backend(), pytest.raises(OperationalError), watchdog.WATCHDOG.watching():
+    with frozen_backend(), pytest.raises(OperationalError), watchdog.REQUEST_DEADLINE.watching():
         connection.cursor().execute("SELECT 1")
 
 
@@ -65,7 +65,7 @@ def test_a_request_continues_on_another_connection(transactional_db: None, alice
 
 
 def test_a_shorter_statement_is_left_alone(transactional_db: None) -> None:
-    with watchdog.WATCHDOG.watching(), connection.cursor() as cursor:
+    with watchdog.REQUEST_DEADLINE.watching(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(0.3)")
         cursor.execute("SELECT 1")
         assert cursor.fetchone() == (1,)
@@ -87,7 +87,7 @@ def test_the_watchdog_survives_a_check_that_fails(
         checked.release()
         raise RuntimeError("a check that fails")
 
-    watcher = watchdog.DatabaseWatchdog()
+    watcher = watchdog.RequestDeadline()
     monkeypatch.setattr(watcher, "_check", fail)
     with watcher.watching():
         assert checked.acquire(timeout=10)

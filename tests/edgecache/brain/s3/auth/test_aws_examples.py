@@ -11,7 +11,7 @@ from edgecache.brain.s3.auth.sigv4.verification import StreamSigning, claims_of,
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request, parse
 from edgecache.http.headers import Headers
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 
 ACCESS_KEY = "AKIAIOSFODNN7EXAMPLE"
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -25,7 +25,7 @@ def request(
 ) -> S3Request:
     """Return a request as the server reads it."""
     pairs = [("host", host), *headers.items()]
-    return parse(Scope(method, path, query, "1.1", Headers(pairs), "127.0.0.1:1"), (host,), "R")
+    return parse(HttpScope(method, path, query, "1.1", Headers(pairs), "127.0.0.1:1"), (host,), "R")
 
 
 def authorization(signed_headers: str, signature: str) -> str:

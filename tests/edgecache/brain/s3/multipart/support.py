@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.values import BucketInfo, Fields
+from edgecache.brain.values import BucketInfo, WrittenFields
 from tests.edgecache.brain.brains import Brain
 
 PART = 5 * 2**20
@@ -53,7 +53,7 @@ def refused(work: Callable[[], Any]) -> tuple[int, str]:
 async def begin(brain: Brain, bucket: BucketInfo) -> str:
     """Begin an upload of ``k``; return its id."""
     return await uploads.create(
-        brain.database, bucket, "k", Fields(), algorithm="", checksum_type=""
+        brain.database, bucket, "k", WrittenFields(), algorithm="", checksum_type=""
     )
 
 

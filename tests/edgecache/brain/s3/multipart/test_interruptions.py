@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.database import Connection
+from edgecache.brain.database import DatabaseTransaction
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.multipart import complete, completion, uploads
-from edgecache.brain.values import Fields, StagedFile
+from edgecache.brain.values import StagedFile, WrittenFields
 from edgecache.http.exchange import ClientGone
 from tests.edgecache.brain.brains import Brain
 
@@ -31,7 +31,7 @@ async def test_a_part_is_kept_if_the_commit_of_its_replacement_fails(
 ) -> None:
     bucket = await brain.bucket()
     made = await uploads.create(
-        brain.database, bucket, "k", Fields(), algorithm="", checksum_type=""
+        brain.database, bucket, "k", WrittenFields(), algorithm="", checksum_type=""
     )
     upload = await uploads.find(brain.database, bucket, "k", made)
     first = await staged(brain, b"first")
@@ -39,7 +39,7 @@ async def test_a_part_is_kept_if_the_commit_of_its_replacement_fails(
     transaction = brain.database.transaction
 
     @contextlib.asynccontextmanager
-    async def breaking_off() -> AsyncIterator[Connection]:
+    async def breaking_off() -> AsyncIterator[DatabaseTransaction]:
         async with transaction() as connection:
             yield connection
             raise DatabaseUnavailable

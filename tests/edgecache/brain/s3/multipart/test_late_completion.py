@@ -13,7 +13,7 @@ from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.multipart import complete
 from edgecache.brain.values import ObjectVersion
 from edgecache.http.exchange import Exchange
-from edgecache.http.scope import Scope
+from edgecache.http.scope import HttpScope
 from tests.edgecache.http.support import ask, head, run, serving
 
 FOUND = ObjectVersion(
@@ -46,7 +46,7 @@ def answered(ending: Callable[[], ObjectVersion], monkeypatch: pytest.MonkeyPatc
             await go_on.wait()
             return ending()
 
-        async def app(_scope: Scope, exchange: Exchange) -> None:
+        async def app(_scope: HttpScope, exchange: Exchange) -> None:
             request = SimpleNamespace(
                 request_id="R", bucket="b", key="k", host="h", is_host_style=False
             )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from edgecache.brain.storage.disk.process_folders import LOCK, ProcessFolders, end_dead, make_locked
-from edgecache.brain.storage.disk.staging import Staging
+from edgecache.brain.storage.disk.staging import DataDirectory
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ async def test_folders_are_durable_before_anything_is_written(
         real(file)
 
     root = tmp_path / "brain"
-    staging: Any = Staging(root, limit_bytes=1)
+    staging: Any = DataDirectory(root, limit_bytes=1)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
         await staging.start()

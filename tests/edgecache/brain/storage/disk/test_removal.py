@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from edgecache.brain.database import Connection
+from edgecache.brain.database import DatabaseTransaction
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.storage.disk import removal
 from edgecache.brain.storage.disk.digests import manifest_of
@@ -108,7 +108,7 @@ async def test_a_file_that_is_placed_again_stays(brain: Brain) -> None:
         async def run(self, _sql: str) -> None:
             assert await store.place([placed]) == [None]
 
-    await removal.remove_files(brain.staging, cast("Connection", Locks()), [placed.path])
+    await removal.remove_files(brain.staging, cast("DatabaseTransaction", Locks()), [placed.path])
 
     assert placed.path.read_bytes() == DATA
 

@@ -11,7 +11,7 @@ import pytest
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.storage.disk import staging as files
-from edgecache.brain.storage.disk.staging import BUFFER_BYTES, Staging
+from edgecache.brain.storage.disk.staging import BUFFER_BYTES, DataDirectory
 from edgecache.brain.storage.disk.syncing import write_whole
 from edgecache.runtime.threads import FairThreads
 from tests.edgecache.brain.brains import MIB, until
@@ -22,16 +22,16 @@ SHORTLY_S = 0.2
 
 
 @pytest.fixture
-async def staging(tmp_path: Path) -> AsyncIterator[Staging]:
+async def staging(tmp_path: Path) -> AsyncIterator[DataDirectory]:
     """Return the staging area of a new data directory."""
-    one = Staging(tmp_path / "brain", limit_bytes=MIB)
+    one = DataDirectory(tmp_path / "brain", limit_bytes=MIB)
     await one.start()
     yield one
     await one.stop()
 
 
 async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_it(
-    staging: Staging, monkeypatch: pytest.MonkeyPatch
+    staging: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held, write_all = Held(), write_whole
     outcomes: list[str] = []
@@ -63,7 +63,7 @@ async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_i
 
 
 async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
-    staging: Staging,
+    staging: DataDirectory,
 ) -> None:
     receiver = staging.receive()
     await receiver.write(b"x" * BUFFER_BYTES)
@@ -87,7 +87,7 @@ async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
 
 
 async def test_a_cancellation_while_a_file_is_opened_closes_it(
-    staging: Staging, monkeypatch: pytest.MonkeyPatch
+    staging: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = staging.root / "parts" / "one"
     path.write_bytes(b"bytes")
@@ -111,7 +111,7 @@ async def test_a_cancellation_while_a_file_is_opened_closes_it(
 
 
 async def test_a_sync_that_fails_is_not_tried_again_before_its_time(
-    staging: Staging, monkeypatch: pytest.MonkeyPatch
+    staging: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
     paused, go_on, real = asyncio.Event(), asyncio.Event(), asyncio.sleep
@@ -153,7 +153,7 @@ def open_files(folder: Path) -> set[str]:
     return found
 
 
-async def test_a_part_that_cannot_be_removed_keeps_no_other_part(staging: Staging) -> None:
+async def test_a_part_that_cannot_be_removed_keeps_no_other_part(staging: DataDirectory) -> None:
     # The rows are gone, so that a caller can do nothing about it.
     staging.part_path("bad").mkdir(parents=True)
     good = staging.part_path("good")

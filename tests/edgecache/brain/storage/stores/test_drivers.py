@@ -11,7 +11,7 @@ from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.storage.stores.registry import open_store
 from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import Store
+from edgecache.brain.storage.stores.store import ByteStore
 from tests.edgecache.cluster import Cluster, Keys
 from tests.edgecache.conftest import connect
 from tests.ports import free_port
@@ -21,24 +21,24 @@ TAG = "0123456789abcdef"
 
 
 @pytest.fixture
-def store(chosen: StoreSettings) -> Store:
+def store(chosen: StoreSettings) -> ByteStore:
     """Return a store of each kind."""
     opened = open_store(chosen)
     assert opened is not None
     return opened
 
 
-async def read(store: Store, name: str, start: int, length: int) -> bytes:
+async def read(store: ByteStore, name: str, start: int, length: int) -> bytes:
     """Read a span to its end."""
     return b"".join([piece async for piece in store.read(name, Span(start, length))])
 
 
-async def names(store: Store) -> set[str]:
+async def names(store: ByteStore) -> set[str]:
     """Return every name of the tag."""
     return {row.name async for page in store.list(TAG) for row in page}
 
 
-async def test_bytes_are_read_as_they_were_written(store: Store, tmp_path: Path) -> None:
+async def test_bytes_are_read_as_they_were_written(store: ByteStore, tmp_path: Path) -> None:
     large = secrets.token_bytes(6 * MIB)
     body = tmp_path / "body"
     body.write_bytes(large)
@@ -52,7 +52,7 @@ async def test_bytes_are_read_as_they_were_written(store: Store, tmp_path: Path)
     assert await read(store, f"{TAG}/empty", 0, 0) == b""
 
 
-async def test_a_listing_has_what_is_below_the_folder(store: Store) -> None:
+async def test_a_listing_has_what_is_below_the_folder(store: ByteStore) -> None:
     for name in (f"{TAG}/1/2/a", f"{TAG}/b", "other/c"):
         await store.put(name, b"x", 1)
 
@@ -61,7 +61,7 @@ async def test_a_listing_has_what_is_below_the_folder(store: Store) -> None:
     assert abs((page[0].modified_at - datetime.now(UTC)).total_seconds()) < 60
 
 
-async def test_deleting_takes_absent_names(store: Store) -> None:
+async def test_deleting_takes_absent_names(store: ByteStore) -> None:
     await store.put(f"{TAG}/a", b"x", 1)
     await store.put(f"{TAG}/b", b"x", 1)
 
@@ -71,7 +71,7 @@ async def test_deleting_takes_absent_names(store: Store) -> None:
     assert await names(store) == {f"{TAG}/b"}
 
 
-async def test_absent_bytes_are_missing(store: Store) -> None:
+async def test_absent_bytes_are_missing(store: ByteStore) -> None:
     with pytest.raises(StoreMissing):
         await read(store, f"{TAG}/absent", 0, 5)
 

@@ -19,7 +19,7 @@ from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.storage.stores.registry import StoreError
 from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import Store
+from edgecache.brain.storage.stores.store import ByteStore
 from edgecache.brain.values import Conditions
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, read, running, until
 from tests.edgecache.brain.children import child
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 DAY_S = 24 * 3600
 
 
-def store_of(brain: Brain) -> Store:
+def store_of(brain: Brain) -> ByteStore:
     """Return the store that a brain writes to."""
     with brain.stores.open_write() as target:
         assert target.store is not None

@@ -25,7 +25,7 @@ from edgecache.brain.storage.stores.relocation import (
     RelocationResult,
 )
 from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.values import Fields
+from edgecache.brain.values import WrittenFields
 from tests import commands
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, read, running
 from tests.edgecache.brain.s3.multipart.support import add_part
@@ -61,7 +61,7 @@ async def filled(rows: Rows, root: Path, *stores: StoreSettings) -> AsyncIterato
             for n in range(30):
                 await brain.put(bucket, f"k{n}", b"%d" % (n % 20) * 1000)
         upload = await uploads.create(
-            brain.database, bucket, "k", Fields(), algorithm="", checksum_type=""
+            brain.database, bucket, "k", WrittenFields(), algorithm="", checksum_type=""
         )
         await add_part(brain, bucket, upload, 1, b"a" * 100)
         yield brain
