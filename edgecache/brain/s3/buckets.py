@@ -39,7 +39,7 @@ async def list_buckets(context: RequestContext) -> S3Response:
     prefix = request.query("prefix")
     is_here = request.query("bucket-region", REGION) == REGION
     values = [*tenant, after, prefix, limit + 1]
-    rows = await context.parts.database.all(BUCKETS, values) if is_here else []
+    rows = await context.dependencies.database.all(BUCKETS, values) if is_here else []
     page = rows[:limit]
     buckets: list[Node] = [
         ("Bucket", [("Name", row.name), ("CreationDate", iso(row.created_at))]) for row in page
@@ -67,7 +67,7 @@ async def create_bucket(context: RequestContext) -> S3Response:
     if not is_bucket_name(request.bucket):
         raise S3Error("InvalidBucketName", extra={"BucketName": request.bucket[:255]})
     try:
-        await context.parts.buckets.create(context.tenant, request.bucket, tags=wanted)
+        await context.dependencies.buckets.create(context.tenant, request.bucket, tags=wanted)
     except BucketExists:
         raise S3Error("BucketAlreadyOwnedByYou", extra={"BucketName": request.bucket}) from None
     return S3Response(headers=[("location", f"/{request.bucket}")])
@@ -113,8 +113,8 @@ async def delete_bucket(context: RequestContext) -> S3Response:
     """
     bucket = await context.writable_bucket()
     if bucket.origin_id is not None:
-        listing = await context.parts.objects.list(bucket, limit=1)
+        listing = await context.dependencies.objects.list(bucket, limit=1)
         if listing.objects:
             raise S3Error("BucketNotEmpty")
-    await context.parts.buckets.delete(context.tenant, bucket.id)
+    await context.dependencies.buckets.delete(context.tenant, bucket.id)
     return S3Response(204)

@@ -40,7 +40,7 @@ class RequestContext:
     xml: who is charged for the memory of its XML, and how much.
     """
 
-    parts: S3Dependencies
+    dependencies: S3Dependencies
     request: S3Request
     exchange: Exchange
     identity: RequestSigner | None
@@ -51,14 +51,14 @@ class RequestContext:
     def close(self) -> None:
         """Release the place among the running requests, and memory."""
         if self.xml is not None:
-            self.parts.xml_bytes.give_back(*self.xml)
+            self.dependencies.xml_bytes.give_back(*self.xml)
         if self.share_key is not None:
-            self.parts.running.give_back(self.share_key)
+            self.dependencies.running.give_back(self.share_key)
 
     def reserve_xml(self, size: int) -> None:
         """Reserve memory for a body of XML until the request ends. Raises Overloaded."""
         held = (SHARE_KEY.get()[:1], size)
-        if not self.parts.xml_bytes.try_take(*held):
+        if not self.dependencies.xml_bytes.try_take(*held):
             raise Overloaded
         self.xml = held
 
@@ -81,7 +81,7 @@ class RequestContext:
         """
         wanted = name or self.request.bucket
         self.check_owner(self.tenant)
-        bucket = await self.parts.directory.bucket(self.tenant, wanted)
+        bucket = await self.dependencies.directory.bucket(self.tenant, wanted)
         if bucket is None:
             code = "NoSuchBucket" if is_bucket_name(wanted) else "InvalidBucketName"
             raise S3Error(code, extra={"BucketName": wanted[:255]})
@@ -104,7 +104,7 @@ class RequestContext:
         """
         if self.identity is not None:
             return await self.bucket()
-        bucket = await self.parts.directory.bucket_by_public_name(self.request.bucket)
+        bucket = await self.dependencies.directory.bucket_by_public_name(self.request.bucket)
         if bucket is None or not bucket.is_public:
             raise S3Error("AccessDenied")
         self.check_owner(bucket.tenant)
@@ -115,7 +115,7 @@ class RequestContext:
         """Charge the request to the first bucket that it names. Raises Overloaded."""
         if self.share_key is None:
             share_key = use_share_of_bucket(bucket, client)
-            if not self.parts.running.try_take(share_key):
+            if not self.dependencies.running.try_take(share_key):
                 raise Overloaded
             self.share_key = share_key
 

@@ -9,7 +9,7 @@ from edgecache.brain.s3.errors import S3Error
 async def get_bucket_cors(context: RequestContext) -> S3Response:
     """Return a bucket's rules. Raises S3Error NoSuchCORSConfiguration where it has none."""
     bucket = await context.bucket()
-    found = await context.parts.buckets.cors(bucket.id)
+    found = await context.dependencies.buckets.cors(bucket.id)
     if not found:
         raise S3Error("NoSuchCORSConfiguration", extra={"BucketName": bucket.name})
     return S3Response(body=rules.rules_document(rules.loaded(found)))
@@ -22,11 +22,11 @@ async def put_bucket_cors(context: RequestContext) -> S3Response:
     """
     bucket = await context.writable_bucket()
     wanted = await rules.parse_rules(await read_xml(context))
-    await context.parts.buckets.set_cors(bucket.id, rules.stored(wanted))
+    await context.dependencies.buckets.set_cors(bucket.id, rules.stored(wanted))
     return S3Response()
 
 
 async def delete_bucket_cors(context: RequestContext) -> S3Response:
     bucket = await context.writable_bucket()
-    await context.parts.buckets.set_cors(bucket.id, [])
+    await context.dependencies.buckets.set_cors(bucket.id, [])
     return S3Response(204)

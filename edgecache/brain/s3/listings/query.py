@@ -66,7 +66,7 @@ async def list_page(context: RequestContext, query: ListingQuery, *, start_after
     bucket = await context.bucket()
     if query.max_keys == 0:
         return KeyPage((), (), None)
-    return await context.parts.objects.list(
+    return await context.dependencies.objects.list(
         bucket, query.prefix, start_after, query.delimiter, query.max_keys
     )
 

@@ -8,7 +8,7 @@ from edgecache.brain.storage import upload_rows
 async def abort_multipart_upload(context: RequestContext) -> S3Response:
     """Delete the upload. Raises S3Error NoSuchUpload, UploadMissing, UploadBusy."""
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.parts
+    request, parts = context.request, context.dependencies
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     await upload_rows.remove(parts.database, parts.staging, upload.id)
     return S3Response(204)

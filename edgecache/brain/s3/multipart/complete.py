@@ -45,10 +45,10 @@ async def _complete(
 ) -> ObjectVersion:
     """Write the object once; answer a repeated request with the existing object."""
     key, upload_id = context.request.key, context.request.query("uploadId")
-    find = partial(uploads.find, context.parts.database, bucket, key, upload_id)
+    find = partial(uploads.find, context.dependencies.database, bucket, key, upload_id)
     try:
         upload = await find()
-        async with context.parts.upload_parts.completing(bucket):
+        async with context.dependencies.upload_parts.completing(bucket):
             return await _write(context, bucket, upload, listed)
     except (S3Error, UploadMissing):
         try:
@@ -66,8 +66,10 @@ async def _write(
     context: RequestContext, bucket: BucketInfo, upload: UnfinishedUpload, listed: list[ListedPart]
 ) -> ObjectVersion:
     request = context.request
-    parts = completion.select_parts(listed, await uploads.parts(context.parts.database, upload.id))
-    completion.check_size(parts, context.parts.upload_parts.max_object_bytes(bucket))
+    parts = completion.select_parts(
+        listed, await uploads.parts(context.dependencies.database, upload.id)
+    )
+    completion.check_size(parts, context.dependencies.upload_parts.max_object_bytes(bucket))
     size = request.header("x-amz-mp-object-size")
     if size and size != str(sum(part.size for part in parts)):
         raise S3Error(
@@ -99,7 +101,7 @@ async def _join(
     wanted: Conditions,
 ) -> ObjectVersion:
     """Write the object that parts make. Raises PartMissing."""
-    objects, upload_parts = context.parts.objects, context.parts.upload_parts
+    objects, upload_parts = context.dependencies.objects, context.dependencies.upload_parts
     stored, size = [part.stored for part in parts], sum(part.size for part in parts)
     if upload_parts.is_streamed(bucket, size):
         pieces = upload_parts.read(stored)
@@ -113,7 +115,7 @@ async def _completed(
 ) -> ObjectVersion | None:
     """Return the object that these parts have become already."""
     try:
-        version = await context.parts.objects.head(bucket, context.request.key)
+        version = await context.dependencies.objects.head(bucket, context.request.key)
     except OriginMissing:
         return None
     etag = completion.multipart_etag([each.etag for each in listed])

@@ -15,7 +15,7 @@ async def create_multipart_upload(context: RequestContext) -> S3Response:
     Raises S3Error: NoSuchBucket, AccessDenied, InvalidRequest (an impossible checksum type).
     """
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.parts
+    request, parts = context.request, context.dependencies
     fields = object_headers.upload_fields(request, bucket)
     algorithm = checksums.requested_algorithm(request)
     checksum_type = _checksum_type(request, algorithm)

@@ -15,7 +15,7 @@ LIMIT: Final = 1000
 async def list_parts(context: RequestContext) -> S3Response:
     """Return a page of parts. Raises S3Error NoSuchUpload."""
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.parts
+    request, parts = context.request, context.dependencies
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     marker = request.integer("part-number-marker", 0, maximum=2**31 - 1)
     limit = request.integer("max-parts", LIMIT, maximum=LIMIT)

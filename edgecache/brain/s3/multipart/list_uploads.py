@@ -23,7 +23,7 @@ async def list_multipart_uploads(context: RequestContext) -> S3Response:
     key_marker = request.query("key-marker")
     id_marker = request.query("upload-id-marker") if key_marker else ""
     found = await uploads.page(
-        context.parts.database,
+        context.dependencies.database,
         bucket,
         prefix=query.prefix,
         delimiter=query.delimiter,

@@ -14,7 +14,7 @@ async def upload_part(context: RequestContext) -> S3Response:
     Raises TooManyParts.
     """
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.parts
+    request, parts = context.request, context.dependencies
     number = part_number(request)
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     named = checksums.declared_digests(request).name

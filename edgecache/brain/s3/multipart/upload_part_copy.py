@@ -24,7 +24,7 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
     Raises S3Error: NoSuchUpload, NoSuchKey, PreconditionFailed, InvalidArgument, EntityTooLarge.
     """
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.parts
+    request, parts = context.request, context.dependencies
     number = part_number(request)
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
 

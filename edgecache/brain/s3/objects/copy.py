@@ -88,7 +88,7 @@ async def copy_object(context: RequestContext) -> S3Response:
     wanted = conditions.write_conditions(context.request)
 
     async def copy(source: CopySource) -> ObjectVersion:
-        return await context.parts.objects.copy(
+        return await context.dependencies.objects.copy(
             (source.bucket, source.key),
             bucket,
             context.request.key,

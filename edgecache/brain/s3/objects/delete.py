@@ -18,7 +18,7 @@ async def delete_object(context: RequestContext) -> S3Response:
     """Delete one object, if it exists."""
     bucket = await context.writable_bucket()
     key = object_key(context)
-    await context.parts.objects.delete(bucket, [key])
+    await context.dependencies.objects.delete(bucket, [key])
     return S3Response(204)
 
 
@@ -77,7 +77,7 @@ async def _delete(
     if not keys:
         return {}
     try:
-        await context.parts.objects.delete(bucket, keys)
+        await context.dependencies.objects.delete(bucket, keys)
     except BrainError as error:
         return dict.fromkeys(keys, from_brain_error(error))
     return {}

@@ -29,11 +29,11 @@ async def get_object(context: RequestContext) -> S3Response | None:
     if cache_key is not None and await _try_send_from_cache(context, bucket, cache_key):
         return None
     client = "" if context.identity is not None else context.request.client
-    opened = await context.parts.objects.open(bucket, key, client=client)
+    opened = await context.dependencies.objects.open(bucket, key, client=client)
     version = opened.version if opened.version.size >= 0 else await opened.whole()
     selection, headers = select_and_describe(context, version, overrides)
     context.is_hit = opened.is_hit
-    parts = context.parts
+    parts = context.dependencies
     region = parts.locator.region_of(
         context.request.client,
         context.request.headers,
@@ -92,15 +92,15 @@ async def _try_send_from_cache(
     context: RequestContext, bucket: BucketInfo, key: ResponseKey
 ) -> bool:
     """Send the cached response, if there is one and its bytes are available locally."""
-    cached = context.parts.responses.find(key, bucket)
-    if cached is None or not context.parts.streamer.is_available_locally(
+    cached = context.dependencies.responses.find(key, bucket)
+    if cached is None or not context.dependencies.streamer.is_available_locally(
         cached.delivery, context.exchange
     ):
         return False
     context.is_hit = True
-    context.parts.meters.repeated += 1
+    context.dependencies.meters.repeated += 1
     delivery = _with_request_id(cached.delivery, context)
-    await context.parts.streamer.deliver(delivery, context.exchange, cached.fallback)
+    await context.dependencies.streamer.deliver(delivery, context.exchange, cached.fallback)
     return True
 
 

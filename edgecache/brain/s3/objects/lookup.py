@@ -26,12 +26,12 @@ async def find_object(context: RequestContext, bucket: BucketInfo, key: str) -> 
 
     Raises S3Error NoSuchKey; BrainError.
     """
-    version = await context.parts.directory.find(bucket.id, key)
+    version = await context.dependencies.directory.find(bucket.id, key)
     if version is not None:
         return version
     try:
         client = context.request.client if context.identity is None else ""
-        return await context.parts.objects.head(bucket, key, client=client)
+        return await context.dependencies.objects.head(bucket, key, client=client)
     except OriginMissing:
         raise S3Error("NoSuchKey", extra={"Key": key}) from None
 

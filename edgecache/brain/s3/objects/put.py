@@ -18,7 +18,7 @@ async def put_object(context: RequestContext) -> S3Response:
     # Other origins' drivers send files.
     buffered = await bodies.buffer(context) if bucket.origin_id is None else None
     received = buffered or await bodies.receive(context)
-    version = await context.parts.objects.put(
+    version = await context.dependencies.objects.put(
         bucket,
         context.request.key,
         received.body,

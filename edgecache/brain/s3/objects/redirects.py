@@ -40,7 +40,7 @@ def redirect_to_worker(
     grant = TicketGrant(
         bucket.tenant, bucket.id, version.sha256, selection.span.length, selection.span.start
     )
-    ticket = context.parts.tickets.sign(
+    ticket = context.dependencies.tickets.sign(
         TicketKind.READ,
         source.node_id,
         grant,

@@ -35,4 +35,4 @@ async def delete_object_tagging(context: RequestContext) -> S3Response:
 async def _change(context: RequestContext, tagging: str) -> None:
     bucket = await context.bucket()
     tags.refuse_external(bucket)
-    await context.parts.objects.tag(bucket, object_key(context), tagging)
+    await context.dependencies.objects.tag(bucket, object_key(context), tagging)
