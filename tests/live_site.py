@@ -9,7 +9,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from edgecache.api import client as brain_client
 from sqlgateway.connection import cache
-from sqlgateway.provisioning.placements import CACHE
+from sqlgateway.provisioning.placements import PLACEMENT_CACHE
 from tests.edgecache.cluster import Cluster
 
 
@@ -23,5 +23,5 @@ def over_a_brain(live_server: LiveServer, cluster: Cluster, settings: Settings) 
     brain_client._sessions.clear()
     yield str(live_server.url)
     brain_client._sessions.clear()
-    CACHE.clear()
-    cache.CACHE.clear()
+    PLACEMENT_CACHE.clear()
+    cache.CONNECTION_POOL.clear()

@@ -202,16 +202,16 @@ def _open_soon(login: Login) -> TenantConnection:
         time.sleep(PAUSE_S)
 
 
-CACHE = ConnectionCache()
-WATCHDOG.on_tick = CACHE.sweep
-LOCK_GUARD.addresses = CACHE.addresses_in_use
+CONNECTION_POOL = ConnectionCache()
+WATCHDOG.on_tick = CONNECTION_POOL.sweep
+LOCK_GUARD.addresses = CONNECTION_POOL.addresses_in_use
 # Close connections before the interpreter warns about open sockets.
-atexit.register(CACHE.clear)
+atexit.register(CONNECTION_POOL.clear)
 
 
 def _after_fork() -> None:
     # libpq's objects know their process: deleting them here does not close the parent's sockets.
-    CACHE.__init__()  # type: ignore[misc]  # emptied in place: other modules refer to this object
+    CONNECTION_POOL.__init__()  # type: ignore[misc]  # emptied in place: other modules refer to this object
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -27,7 +27,7 @@ from sqlgateway.execution.transaction_control import first_control
 from sqlgateway.idempotency.boundary import KeyedBoundary
 from sqlgateway.idempotency.records import Key
 from sqlgateway.provisioning import role_repair
-from sqlgateway.provisioning.placements import CACHE, Placement
+from sqlgateway.provisioning.placements import PLACEMENT_CACHE, Placement
 from sqlgateway.provisioning.provisioning import database_for
 from sqlgateway.records.history import recorded_request
 from sqlgateway.records.running_requests import REGISTRY, RunningRequest
@@ -132,7 +132,7 @@ def _run(session: TenantConnection, execution: Execution) -> RequestOutcome:
     try:
         outcome = execution.run()
     except BaseException:
-        cache.CACHE.discard(session)
+        cache.CONNECTION_POOL.discard(session)
         raise
     finish(session, outcome)
     return outcome
@@ -141,9 +141,9 @@ def _run(session: TenantConnection, execution: Execution) -> RequestOutcome:
 def finish(session: TenantConnection, outcome: RequestOutcome) -> None:
     """Put a connection back into the cache if its request left it clean."""
     if outcome.is_clean:
-        cache.CACHE.release(session)
+        cache.CONNECTION_POOL.release(session)
     else:
-        cache.CACHE.discard(session)
+        cache.CONNECTION_POOL.discard(session)
 
 
 def _return_control_connection() -> None:
@@ -171,7 +171,7 @@ def connect(scope: Scope, role: Role) -> TenantConnection:
                 raise
         else:
             break
-        CACHE.forget(scope.environment_pk)
+        PLACEMENT_CACHE.forget(scope.environment_pk)
         time.sleep(MOVE_POLL_S)
     _return_control_connection()
     return session
@@ -185,14 +185,16 @@ def _checkout(scope: Scope, role: Role) -> TenantConnection:
     placement = database_for(scope)
     refused = placement.login(role)
     try:
-        return _with_own_limits(cache.CACHE.checkout(refused), placement)
+        return _with_own_limits(cache.CONNECTION_POOL.checkout(refused), placement)
     except LoginRefused:
-        CACHE.forget(scope.environment_pk)
+        PLACEMENT_CACHE.forget(scope.environment_pk)
     placement = database_for(scope)
     if placement.login(role) != refused:
         # The passwords were rotated, or the database was moved.
         with suppress(LoginRefused):
-            return _with_own_limits(cache.CACHE.checkout(placement.login(role)), placement)
+            return _with_own_limits(
+                cache.CONNECTION_POOL.checkout(placement.login(role)), placement
+            )
     return _connect_repaired(placement, role)
 
 
@@ -203,10 +205,10 @@ def _connect_repaired(placement: Placement, role: Role) -> TenantConnection:
     first, and no other begins. So this is the last attempt, whatever other processes do.
     """
     with role_repair.intact(placement.login(role)) as current:
-        CACHE.put(placement.environment_pk or 0, current)
+        PLACEMENT_CACHE.put(placement.environment_pk or 0, current)
         login = current.login(role)
         try:
-            return _with_own_limits(cache.CACHE.checkout(login), current)
+            return _with_own_limits(cache.CONNECTION_POOL.checkout(login), current)
         except LoginRefused:
             # After an upgrade the server may refuse settings that it knew before, so they are read
             # again. Only here: otherwise a tenant that locks itself out in a loop could cause a

@@ -71,7 +71,7 @@ def look_up_types_beside(session: TenantConnection, oids: Iterable[int]) -> None
     except (ConnectionLost, ResultOverflow):
         return
     finally:
-        cache.CACHE.release(other)
+        cache.CONNECTION_POOL.release(other)
 
 
 def is_single(login: Login, sql_text: SqlText) -> bool:
@@ -90,7 +90,7 @@ def is_single(login: Login, sql_text: SqlText) -> bool:
     except (ConnectionLost, ResultOverflow):
         return False
     finally:
-        cache.CACHE.release(session)
+        cache.CONNECTION_POOL.release(session)
 
 
 def _checkout(login: Login) -> TenantConnection:
@@ -100,9 +100,9 @@ def _checkout(login: Login) -> TenantConnection:
     Raises LoginRefused, and the errors of ``read_again`` and of the cache.
     """
     try:
-        return cache.CACHE.checkout(login)
+        return cache.CONNECTION_POOL.checkout(login)
     except LoginRefused:
-        return cache.CACHE.checkout(read_again(login))
+        return cache.CONNECTION_POOL.checkout(read_again(login))
 
 
 def _parses_as_one(session: TenantConnection, sql_text: SqlText) -> bool:

@@ -202,7 +202,7 @@ class OpenTransactions:
         with self._lock:
             gone, self._open = list(self._open.values()), {}
         for entry in gone:
-            cache.CACHE.discard(entry.session)
+            cache.CONNECTION_POOL.discard(entry.session)
 
     def _end_soon(self, transaction_id: str) -> bool:
         """Cancel the running statement, and let the transaction be rolled back afterwards.
@@ -319,7 +319,7 @@ class OpenTransactions:
             self._drop(transaction_id, entry)
         else:
             self._forget(transaction_id)
-            cache.CACHE.release(session)
+            cache.CONNECTION_POOL.release(session)
         # In an aborted transaction, COMMIT returns the tag ROLLBACK.
         return "committed" if result.command_status == b"COMMIT" else "rolled_back"
 
@@ -332,7 +332,7 @@ class OpenTransactions:
         with self._lock:
             if self._open.pop(transaction_id, None) is None:
                 return
-        cache.CACHE.discard(entry.session)
+        cache.CONNECTION_POOL.discard(entry.session)
 
     def _reap(self) -> None:
         while True:

@@ -28,7 +28,7 @@ from platform_site.lib.errors import InternalError, PlatformError
 from platform_site.lib.permissions import Role, database_role
 from platform_site.lib.principals import Principal, Scope
 from sqlgateway import errors
-from sqlgateway.connection.cache import CACHE
+from sqlgateway.connection.cache import CONNECTION_POOL
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import gateway
@@ -215,7 +215,7 @@ def _open(session: TenantConnection, isolation: Isolation | None) -> None:
     except ConnectionLost:
         failed = True
     if failed:
-        CACHE.discard(session)
+        CONNECTION_POOL.discard(session)
         raise errors.EngineUnavailable
 
 

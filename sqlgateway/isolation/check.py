@@ -141,7 +141,7 @@ def _two_databases(cluster: Cluster) -> Iterator[tuple[Database, Database]]:
             yield own, other
         finally:
             for database in (own, other):
-                cache.CACHE.forget(database.dbname)
+                cache.CONNECTION_POOL.forget(database.dbname)
                 tenant_databases.drop(database)
 
 
@@ -168,7 +168,7 @@ def _drop_left(connection: psycopg.Connection) -> None:
 def _send(placement: Placement, step: AttackStep, text: str) -> Result:
     login = placement.login(step.role)
     if step.is_fresh:
-        cache.CACHE.forget(login.dbname)
+        cache.CONNECTION_POOL.forget(login.dbname)
     try:
         session = _checkout(login)
     except (LoginRefused, PlatformError) as exc:
@@ -176,9 +176,9 @@ def _send(placement: Placement, step: AttackStep, text: str) -> Result:
     try:
         result = _answer(session, text, step.options.get("params"))
     except (ConnectionLost, ResultOverflow) as exc:
-        cache.CACHE.discard(session)
+        cache.CONNECTION_POOL.discard(session)
         return Result(frozenset({type(exc).__name__}))
-    cache.CACHE.release(session)
+    cache.CONNECTION_POOL.release(session)
     return result
 
 
@@ -189,14 +189,14 @@ def _checkout(login: Login) -> TenantConnection:
     Raises LoginRefused, EngineUnavailable.
     """
     try:
-        return cache.CACHE.checkout(login)
+        return cache.CONNECTION_POOL.checkout(login)
     except LoginRefused:
         if login.address.takes_options:
             raise
     with administer(login.address) as connection:
         restore_role(connection, login.expected)
         end_idle_sessions(connection, login.user)
-    return cache.CACHE.checkout(login)
+    return cache.CONNECTION_POOL.checkout(login)
 
 
 def _answer(session: TenantConnection, text: str, params: list[Any] | None) -> Result:

@@ -25,7 +25,7 @@ from sqlgateway.hardening.tenant_roles import RoleSpec, restore_role
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import names, role_repair
 from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.placements import CACHE, CACHE_S
+from sqlgateway.provisioning.placements import CACHE_S, PLACEMENT_CACHE
 
 # The states in which the passwords of a database can be replaced.
 STATES: Final = (Database.State.STOCK, Database.State.ACTIVE)
@@ -62,7 +62,7 @@ def rotate(database: Database) -> None:
     except AlreadyLocked:
         sentence = "Another process moves, clones, restores or rotates this database."
         raise CommandRefused("database_busy", sentence) from None
-    CACHE.forget(row.environment_id)
+    PLACEMENT_CACHE.forget(row.environment_id)
     log.info("sql_passwords_rotated", database=row.pk)
 
 

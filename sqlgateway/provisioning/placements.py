@@ -167,4 +167,4 @@ class PlacementCache:
             self._entries.clear()
 
 
-CACHE: Final = PlacementCache()
+PLACEMENT_CACHE: Final = PlacementCache()

@@ -18,7 +18,12 @@ from sqlgateway.provisioning.capacity import emptiest
 from sqlgateway.provisioning.database_copy import clones, switching
 from sqlgateway.provisioning.limits import quotas
 from sqlgateway.provisioning.limits.request_limits import RequestLimits
-from sqlgateway.provisioning.placements import CACHE, Placement, placement_of, quota_row_of
+from sqlgateway.provisioning.placements import (
+    PLACEMENT_CACHE,
+    Placement,
+    placement_of,
+    quota_row_of,
+)
 
 STATES: Final = {
     str(Database.State.ACTIVE): "ready",
@@ -42,13 +47,13 @@ def database_for(scope: Scope) -> Placement:
     Idempotent: concurrent callers get the same database.
     Raises NotFound (the environment was deleted), EngineUnavailable (the cluster does not answer).
     """
-    cached = CACHE.get(scope.environment_pk)
+    cached = PLACEMENT_CACHE.get(scope.environment_pk)
     if cached is not None:
         return cached
     database = _find(scope) or _claim(scope) or _make(scope)
     _require_ready(database)
     placement = placement_of(database)
-    CACHE.put(scope.environment_pk, placement)
+    PLACEMENT_CACHE.put(scope.environment_pk, placement)
     return placement
 
 
@@ -57,7 +62,7 @@ def limits_of(scope: Scope) -> RequestLimits:
 
     The placement, which the request needs anyway, is cached, so that it is not read again.
     """
-    cached = CACHE.get(scope.environment_pk)
+    cached = PLACEMENT_CACHE.get(scope.environment_pk)
     if cached is not None:
         return cached.limits
     database = _find(scope)
@@ -67,7 +72,7 @@ def limits_of(scope: Scope) -> RequestLimits:
         return RequestLimits.of(own)
     # placement_of would contact a cluster without flags.
     if database.state == Database.State.ACTIVE and database.cluster.flags:
-        CACHE.put(scope.environment_pk, placement_of(database))
+        PLACEMENT_CACHE.put(scope.environment_pk, placement_of(database))
     return RequestLimits.of(quota_row_of(database))
 
 
@@ -82,7 +87,7 @@ def on_environment_deleted(environment_pk: int) -> None:
         environment_id=environment_pk
     )
     rows.filter(state__in=ALIVE).update(state=Database.State.SUSPENDED)
-    CACHE.forget(environment_pk)
+    PLACEMENT_CACHE.forget(environment_pk)
     for database in rows.select_related("cluster"):
         _cut_off_after_commit(database)
 
@@ -92,7 +97,7 @@ def on_environment_dropped(environment_pk: int) -> None:
 
     Raises EngineUnavailable, also while the database is being copied; the task then tries again.
     """
-    CACHE.forget(environment_pk)
+    PLACEMENT_CACHE.forget(environment_pk)
     retirement.drop_of_environment(environment_pk)
     database = (
         Database.unscoped.select_related("cluster")  # unscoped: housekeeping, by key
@@ -114,7 +119,7 @@ def _drop(database: Database) -> None:
     # The state first, so that the row shows the intention after a crash.
     database.state = Database.State.DROPPED
     database.save(update_fields=["state"])
-    cache.CACHE.forget(database.dbname)
+    cache.CONNECTION_POOL.forget(database.dbname)
     tenant_databases.drop(database)
     database.delete()
 
@@ -242,7 +247,7 @@ def _create(database: Database) -> None:
 def _cut_off_after_commit(database: Database) -> None:
     # Not a partial: Django logs the name of a function that fails, and a partial has none.
     def cut_off() -> None:
-        cache.CACHE.forget(database.dbname)
+        cache.CONNECTION_POOL.forget(database.dbname)
         tenant_databases.set_login(database, allowed=False)
 
     transaction.on_commit(cut_off, robust=True)

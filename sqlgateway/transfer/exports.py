@@ -234,4 +234,4 @@ def _finish(session: TenantConnection, outcome: RequestOutcome | None) -> None:
     # The client disconnected, or has read for too long.
     with suppress(psycopg.Error):
         session.connection.cancel_safe(timeout=CANCEL_S)
-    cache.CACHE.discard(session)
+    cache.CONNECTION_POOL.discard(session)

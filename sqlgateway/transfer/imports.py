@@ -119,7 +119,7 @@ def run(
             notices = [sqlstates.notice(notice, session.login) for notice in session.notices]
         finally:
             # The connection's settings differ from those that other requests need.
-            cache.CACHE.discard(session)
+            cache.CONNECTION_POOL.discard(session)
         record.row_count = _row_count(result)
     elapsed_ms = round((time.monotonic() - started) * 1000, 1)
     return RowImportResult(_row_count(result), upload.size_bytes, elapsed_ms, notices)

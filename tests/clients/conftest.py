@@ -17,7 +17,7 @@ from accounts.models import User
 from edgecache.api import client as brain_client
 from environments import environments
 from environments.models import Organization
-from sqlgateway.provisioning.placements import CACHE
+from sqlgateway.provisioning.placements import PLACEMENT_CACHE
 from tests import cast
 from tests.clients.front import Front, fronting
 from tests.edgecache.cluster import Cluster
@@ -52,7 +52,7 @@ def platform(
         modify_settings(ALLOWED_HOSTS={"append": "127.0.0.1"}),
     ):
         patch.setattr(settings, "CACHE", brain)
-        CACHE.clear()
+        PLACEMENT_CACHE.clear()
         home = environments.create_organization("Alice's")
         alice = cast.member(home, "alice@example.com", password=cast.PASSWORD)
         others = set(threading.enumerate())

@@ -7,7 +7,7 @@ import pytest
 from sqlgateway.connection import cache
 from sqlgateway.models import Database, RetiredDatabase
 from sqlgateway.provisioning import clusters, tenant_databases
-from sqlgateway.provisioning.placements import CACHE
+from sqlgateway.provisioning.placements import PLACEMENT_CACHE
 from sqlgateway.records.history import RECORDER
 from tests import cast
 from tests.cast import Caller
@@ -18,12 +18,12 @@ from tests.sqlgateway.kept import KEPT
 @pytest.fixture(autouse=True)
 def _no_leftovers() -> Iterator[None]:
     """Start without kept connections or placements of another test."""
-    CACHE.clear()
+    PLACEMENT_CACHE.clear()
     # Tests write the history themselves; what others left would fill its queue.
     RECORDER.__init__()  # type: ignore[misc]  # emptied in place: others hold this object
     yield
-    CACHE.clear()
-    cache.CACHE.clear()
+    PLACEMENT_CACHE.clear()
+    cache.CONNECTION_POOL.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,7 +41,7 @@ def databases(db: None) -> Iterator[None]:
 
 
 def _take_back() -> None:
-    cache.CACHE.clear()
+    cache.CONNECTION_POOL.clear()
     # A test may have led the cluster's address astray.
     clusters.default()
     for retired in RetiredDatabase.unscoped.select_related("cluster"):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.conf import settings
 
 from platform_site.lib.principals import Scope
-from sqlgateway.provisioning.placements import CACHE
+from sqlgateway.provisioning.placements import PLACEMENT_CACHE
 
 
 class AdmissionLimits(NamedTuple):
@@ -29,7 +29,7 @@ def limits_of(scope: Scope) -> AdmissionLimits:
     An organization's own limit replaces all three: the same number for the organization and for
     each environment, and no other limit beside other organizations.
     """
-    own = CACHE.statements(scope.environment_pk)
+    own = PLACEMENT_CACHE.statements(scope.environment_pk)
     if own is not None:
         return AdmissionLimits(own, own, None)
     shared = settings.SQL

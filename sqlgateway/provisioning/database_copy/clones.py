@@ -18,7 +18,7 @@ from sqlgateway.provisioning import capacity, clusters, retirement, stock, tenan
 from sqlgateway.provisioning.database_copy import CopyFailed
 from sqlgateway.provisioning.database_copy.verified_copy import copy_database
 from sqlgateway.provisioning.limits import quotas
-from sqlgateway.provisioning.placements import CACHE
+from sqlgateway.provisioning.placements import PLACEMENT_CACHE
 
 MAX_ATTEMPTS: Final = 5
 SAID_CHARS: Final = 300
@@ -168,7 +168,7 @@ def _fill(row: Database) -> None:
         )
         if changed:
             _record(row)
-    CACHE.forget(row.environment_id)
+    PLACEMENT_CACHE.forget(row.environment_id)
 
 
 def _place_elsewhere(row: Database, *, major: int) -> None:

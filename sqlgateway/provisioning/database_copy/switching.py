@@ -23,7 +23,7 @@ from sqlgateway.models import Database, InteractiveTransaction
 from sqlgateway.provisioning import retirement, tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer
 from sqlgateway.provisioning.limits import quotas
-from sqlgateway.provisioning.placements import CACHE
+from sqlgateway.provisioning.placements import PLACEMENT_CACHE
 
 NOT_MOVING: Final = {"moving_to": None, "moving_dbname": "", "moving_since": None}
 
@@ -50,7 +50,7 @@ def stop(database: Database) -> float:
     rows = _same_row(database).filter(state=Database.State.ACTIVE)
     if not rows.update(state=Database.State.MOVING):
         raise _overtaken()
-    CACHE.forget(database.environment_id)
+    PLACEMENT_CACHE.forget(database.environment_id)
     tenant_databases.end_sessions(database)
     _settle_commits(database)
     # The guard is not copied; the next measurement imposes it on the new database.
@@ -86,7 +86,7 @@ def switch(database: Database, arrival: Database, tag: AuditTag, *, stopped_at: 
         retirement.retire(database, roles=list(database.roles.values()) if has_moved else [])
         _record(database, tag, stopped_ms)
     database.refresh_from_db()
-    CACHE.forget(database.environment_id)
+    PLACEMENT_CACHE.forget(database.environment_id)
     log.info("sql_database_switched", database=database.pk, stopped_ms=stopped_ms)
     return stopped_ms
 

@@ -42,7 +42,7 @@ class World:
     def _send(self, step: AttackStep) -> Result:
         someone = (self.charlie if step.of_other else self.alice).be(step.role)
         if step.is_fresh:
-            cache.CACHE.clear()
+            cache.CONNECTION_POOL.clear()
         return _result(someone.sql(filled(step.sql, self.names), **step.options))
 
 
@@ -86,7 +86,7 @@ def test_an_attack_has_its_outcome_and_no_other_effect(world: World, subject: st
 
     assert wrong == [], "\n".join(wrong)
     ROLE_CHECK.run()
-    cache.CACHE.clear()
+    cache.CONNECTION_POOL.clear()
     assert world.state() == world.before
 
 

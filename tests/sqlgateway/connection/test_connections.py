@@ -84,7 +84,7 @@ def test_a_connection_lost_in_the_middle_leaves_the_outcome_unknown(alice: Calle
 
 
 def _run_and_break(alice: Caller, key: cache.Key) -> Answer:
-    (session,) = cache.CACHE._idle[key]
+    (session,) = cache.CONNECTION_POOL._idle[key]
     # As a network that is gone: the server's end says nothing more.
     threading.Timer(0.2, lambda: session._wire._server.shutdown(2)).start()
     try:
@@ -95,12 +95,12 @@ def _run_and_break(alice: Caller, key: cache.Key) -> Answer:
 
 def test_idle_connections_are_closed_after_a_while(alice: Caller) -> None:
     alice.value("SELECT 1")
-    cache.CACHE.sweep()
+    cache.CONNECTION_POOL.sweep()
     assert _sessions(alice) == 1
 
     with override_settings(SQL=replace(settings.SQL, idle_s=0)):
         time.sleep(0.01)
-        cache.CACHE.sweep()
+        cache.CONNECTION_POOL.sweep()
     time.sleep(0.1)
 
     assert _sessions(alice) == 0

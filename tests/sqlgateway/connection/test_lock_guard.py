@@ -39,6 +39,6 @@ def test_a_transaction_with_many_locks_goes_on_while_enough_are_left(alice: Call
         LOCK_GUARD.check()
         session.run(b"COMMIT")
     finally:
-        cache.CACHE.discard(session)
+        cache.CONNECTION_POOL.discard(session)
 
     assert alice.value(MADE) == 1000

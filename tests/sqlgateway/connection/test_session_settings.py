@@ -79,7 +79,7 @@ def _kept(someone: Caller) -> dict[str, str]:
 
 def test_no_setting_that_the_server_knows_lasts_for_a_role(alice: Caller) -> None:
     assert alice.sql(LOAD).status == 200
-    cache.CACHE.clear()
+    cache.CONNECTION_POOL.clear()
     before = alice.sql(f"{LOAD}; DO $$ BEGIN END $$; {SETTINGS}").rows
     ours = set(_kept(alice))
 
@@ -93,7 +93,7 @@ def test_no_setting_that_the_server_knows_lasts_for_a_role(alice: Caller) -> Non
     }
     assert refused <= UNKEPT
     assert len(set(_kept(alice)) - ours) > 130
-    cache.CACHE.clear()
+    cache.CONNECTION_POOL.clear()
     for text in (LOAD, f"{LOAD}; RESET ALL"):
         after = alice.sql(f"{text}; DO $$ BEGIN END $$; {SETTINGS}").rows
         changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
@@ -111,7 +111,7 @@ def test_options_fit_into_the_start_up_packet(alice: Caller) -> None:
 
 def test_a_setting_that_an_upgraded_server_dropped_fails_one_request_only(alice: Caller) -> None:
     alice.value("SELECT 1")
-    cache.CACHE.clear()
+    cache.CONNECTION_POOL.clear()
     CLUSTER_SETTINGS.of(clusters.address_of(clusters.default()))["dropped_setting"] = "1"
 
     assert alice.sql("SELECT 1").code == "sql_unavailable"

@@ -74,7 +74,7 @@ def test_the_longest_of_the_first_rows_is_measured() -> None:
 
 def _kept(someone: Caller) -> TenantConnection:
     login = database_for(someone.scope).login("admin")
-    (session,) = cache.CACHE._idle[login.key]
+    (session,) = cache.CONNECTION_POOL._idle[login.key]
     return session
 
 
@@ -158,7 +158,7 @@ def test_those_that_have_ended_are_not_kept_behind_one_that_runs(alice: Caller) 
     alice.value("SELECT 1")
     watchdog, session = (
         StatementWatchdog(),
-        cache.CACHE.checkout(database_for(alice.scope).login("admin")),
+        cache.CONNECTION_POOL.checkout(database_for(alice.scope).login("admin")),
     )
     running = watchdog.watch(session, time.monotonic() + 60)
 
@@ -167,4 +167,4 @@ def test_those_that_have_ended_are_not_kept_behind_one_that_runs(alice: Caller) 
 
     assert len(watchdog._heap) <= MAX_FINISHED + 2
     watchdog.finish(running)
-    cache.CACHE.release(session)
+    cache.CONNECTION_POOL.release(session)

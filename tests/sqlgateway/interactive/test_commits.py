@@ -127,7 +127,7 @@ def test_a_transaction_lives_longer_than_a_request(admin: Caller) -> None:
     short = replace(settings.SQL, timeout_ms=100, grace_ms=100)
     with override_settings(SQL=short):
         # With the limits of a request, as short as these.
-        cache.CACHE.clear()
+        cache.CONNECTION_POOL.clear()
         ours = begin(admin)
         assert ours.run("INSERT INTO items VALUES (1)").status == 200
         # The server's own timer cannot be moved on.

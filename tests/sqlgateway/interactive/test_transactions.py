@@ -48,14 +48,14 @@ def admin(signed_in_as: SignIn) -> Caller:
 
 
 def test_passwords_that_are_rotated_meanwhile_end_no_transaction(admin: Caller) -> None:
-    before = {**placements.CACHE._entries}
+    before = {**placements.PLACEMENT_CACHE._entries}
     ours = begin(admin)
     assert ours.run("INSERT INTO items VALUES (1, 'one')").status == 200
 
     password_rotation.rotate(Database.unscoped.get())
     # A process that has read the old passwords.
-    cache.CACHE.clear()
-    placements.CACHE._entries.update(before)
+    cache.CONNECTION_POOL.clear()
+    placements.PLACEMENT_CACHE._entries.update(before)
     theirs = begin(admin)
 
     assert theirs.run("SELECT count(*) FROM items").body["rows"] == [{"count": 0}]

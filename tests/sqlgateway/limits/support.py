@@ -9,7 +9,7 @@ def limit(organization_id: int, **limits: int | str) -> None:
     """Set limits as an operator does, as every process has read them within half a minute."""
     options = [f"--{name.replace('_', '-')}={value}" for name, value in limits.items()]
     facts("setquota", str(organization_id), *options)
-    placements.CACHE.clear()
+    placements.PLACEMENT_CACHE.clear()
 
 
 def the_organization() -> int:

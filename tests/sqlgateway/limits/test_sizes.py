@@ -201,7 +201,7 @@ def test_the_limits_of_a_database_that_is_being_moved_are_known_and_its_placemen
 
     assert provisioning.limits_of(alice.scope).max_rows == 3
 
-    assert placements.CACHE.get(alice.scope.environment_pk) is None
+    assert placements.PLACEMENT_CACHE.get(alice.scope.environment_pk) is None
     Database.scoped.within(alice.scope).update(state=Database.State.ACTIVE)
 
 

@@ -28,4 +28,4 @@ def pooler() -> Iterator[PgBouncer]:
 def _behind(pooler: PgBouncer) -> Iterator[None]:
     with override_settings(SQL=replace(settings.SQL, cluster_url=pooler.url)):
         yield
-        cache.CACHE.clear()
+        cache.CONNECTION_POOL.clear()

@@ -26,7 +26,7 @@ from sqlgateway.isolation import check
 from sqlgateway.models import Cluster
 from sqlgateway.provisioning import clusters, password_rotation, provisioning
 from sqlgateway.provisioning.database_copy import clones
-from sqlgateway.provisioning.placements import CACHE
+from sqlgateway.provisioning.placements import PLACEMENT_CACHE
 from tests.cast import Caller as SignedIn
 from tests.commands import refused
 from tests.load import load
@@ -74,7 +74,7 @@ def test_what_a_role_keeps_or_a_request_sets_changes_no_later_request(alice: Cal
         text = f"ALTER ROLE CURRENT_USER SET {name} = {value}; SET {name} = {value}"
         assert alice.sql(text).status == 200
         assert alice.sql(query).rows == before, name
-        cache.CACHE.clear()
+        cache.CONNECTION_POOL.clear()
         assert alice.sql(query).rows == before, name
 
 
@@ -103,7 +103,7 @@ def test_a_cut_result_of_a_write_is_written_whatever_the_pooler_says_of_the_sess
         assert answer.body["truncated"] is True
         assert alice.value("SELECT count(*) FROM t") == number * 20_000
         ROLE_CHECK.run()
-        cache.CACHE.clear()
+        cache.CONNECTION_POOL.clear()
 
 
 def test_a_role_that_locks_itself_out_is_let_in_again(alice: Caller) -> None:
@@ -125,9 +125,9 @@ def test_passwords_rotate_behind_a_pooler(alice: Caller, is_known: bool) -> None
     before = provisioning.database_for(alice.scope)
     for _ in range(3):
         password_rotation.rotate(alice.database)
-        cache.CACHE.clear()
+        cache.CONNECTION_POOL.clear()
         if not is_known:
-            CACHE.put(alice.scope.environment_pk, before)
+            PLACEMENT_CACHE.put(alice.scope.environment_pk, before)
         for role in ROLES:
             assert alice.be(role).value("SELECT 1") == 1
         # Nor with new connections of the pooler's own.
@@ -135,7 +135,7 @@ def test_passwords_rotate_behind_a_pooler(alice: Caller, is_known: bool) -> None
         assert alice.value("SELECT 1") == 1
     password_rotation.end_old_sessions(now=timezone.now())
     with pytest.raises(LoginRefused):
-        cache.CACHE.checkout(before.login("operator"))
+        cache.CONNECTION_POOL.checkout(before.login("operator"))
 
 
 def test_no_request_fails_behind_a_pooler_while_passwords_rotate(committed: Caller) -> None:
@@ -148,7 +148,7 @@ def test_no_request_fails_behind_a_pooler_while_passwords_rotate(committed: Call
         while not over.is_set():
             # The other roles' sessions may be at work.
             _end_sessions(committed, role)
-            CACHE.put(committed.scope.environment_pk, before)
+            PLACEMENT_CACHE.put(committed.scope.environment_pk, before)
             answers.append(_in_thread(committed.be(role), "SELECT 1"))
         return answers
 
@@ -299,4 +299,4 @@ def _end_sessions(someone: Caller, *only: Role) -> None:
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = ANY(%s)",
         [roles],
     )
-    cache.CACHE.clear()
+    cache.CONNECTION_POOL.clear()

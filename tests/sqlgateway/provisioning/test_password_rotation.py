@@ -23,7 +23,7 @@ from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.models import Database
 from sqlgateway.provisioning import password_rotation, provisioning, stock
-from sqlgateway.provisioning.placements import CACHE, Placement
+from sqlgateway.provisioning.placements import PLACEMENT_CACHE, Placement
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of
 from tests.sqlgateway.transfer.test_imports import send
 from tests.sqlgateway.transfer.test_streams import stream
@@ -58,8 +58,8 @@ def placement(someone: Caller) -> Placement:
 
 def go_back(someone: Caller, before: Placement) -> None:
     """Be a web process without connections that does not know of a rotation."""
-    cache.CACHE.clear()
-    CACHE.put(someone.scope.environment_pk, before)
+    cache.CONNECTION_POOL.clear()
+    PLACEMENT_CACHE.put(someone.scope.environment_pk, before)
 
 
 def in_thread(someone: Caller, text: str) -> Answer:
@@ -144,11 +144,11 @@ def test_the_type_of_a_stream_is_found_though_its_session_has_the_old_password(
     """Types are looked up on a second connection, which has to log in."""
     alice.sql("CREATE TYPE mood AS ENUM ('calm')")
     before = placement(alice)
-    cache.CACHE.clear()
-    session = cache.CACHE.checkout(before.login("admin"))
-    cache.CACHE.release(session)
+    cache.CONNECTION_POOL.clear()
+    session = cache.CONNECTION_POOL.checkout(before.login("admin"))
+    cache.CONNECTION_POOL.release(session)
     password_rotation.rotate(alice.database)
-    CACHE.put(alice.scope.environment_pk, before)
+    PLACEMENT_CACHE.put(alice.scope.environment_pk, before)
 
     records = stream(alice, "SELECT 'calm'::mood AS felt").records
 
@@ -232,7 +232,7 @@ def test_a_rotation_that_was_killed_in_between_is_repaired(
     if is_checked:
         ROLE_CHECK.run()
         assert lets_in(row)
-    cache.CACHE.clear()
+    cache.CONNECTION_POOL.clear()
 
     for role in ROLES:
         assert alice.be(role).value("SELECT 1") == 1
@@ -272,14 +272,14 @@ def test_a_tenant_that_holds_its_role_cannot_stop_a_rotation(committed: Caller) 
 def test_connections_of_old_passwords_are_closed_and_those_at_work_go_on(alice: Caller) -> None:
     alice.value("SELECT 1")
     login = placement(alice).login("admin")
-    at_work, idle = cache.CACHE.checkout(login), cache.CACHE.checkout(login)
-    cache.CACHE.release(idle)
+    at_work, idle = cache.CONNECTION_POOL.checkout(login), cache.CONNECTION_POOL.checkout(login)
+    cache.CONNECTION_POOL.release(idle)
 
     password_rotation.rotate(alice.database)
 
     assert alice.value("SELECT pg_backend_pid()") != idle.pid
     at_work.run(b"SELECT 1")
-    cache.CACHE.discard(at_work)
+    cache.CONNECTION_POOL.discard(at_work)
 
 
 def test_sessions_that_a_thief_has_opened_end(

@@ -21,7 +21,7 @@ from platform_site.lib.principals import Scope
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, provisioning, stock, tenant_databases
-from sqlgateway.provisioning.placements import CACHE
+from sqlgateway.provisioning.placements import PLACEMENT_CACHE
 from tests.sqlgateway import support
 from tests.sqlgateway.support import Caller, as_provisioner
 
@@ -40,7 +40,7 @@ def _is_there(database: Database) -> bool:
 
 def test_the_same_scope_gets_the_same_database(alice: Caller) -> None:
     first = provisioning.database_for(alice.scope)
-    CACHE.clear()
+    PLACEMENT_CACHE.clear()
 
     assert provisioning.database_for(alice.scope) == first
     assert Database.unscoped.count() == 1

@@ -257,7 +257,7 @@ def test_a_column_in_binary_form_is_refused_before_the_first_byte(
             found.start(result, session)
         assert found.take(at_least_bytes=0) == b""
     finally:
-        cache.CACHE.discard(session)
+        cache.CONNECTION_POOL.discard(session)
 
 
 def test_what_copy_cannot_run_is_run_as_rows(alice: Caller) -> None:

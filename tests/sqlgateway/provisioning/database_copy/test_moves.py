@@ -155,7 +155,7 @@ def test_an_environment_moves_back_to_where_it_was_restored(
     RetiredDatabase.unscoped.update(drop_after=timezone.now())
     assert retirement.drop_due(now=timezone.now()) == 2
     # Roles that are in use stay and log in, and none is left where it went.
-    cache.CACHE.clear()
+    cache.CONNECTION_POOL.clear()
     assert alice.value("SELECT id FROM t") == 1
     assert _roles_at(target, alice.database) == 0
     _move(alice, target.name)

@@ -12,7 +12,7 @@ from accounts.models.audit import AuditEvent
 from environments import environments
 from environments.errors import QuotaExceeded
 from sqlgateway import tasks
-from sqlgateway.connection.cache import CACHE
+from sqlgateway.connection.cache import CONNECTION_POOL
 from sqlgateway.execution import gateway
 from sqlgateway.execution.admission.slots import ADMISSION
 from sqlgateway.hardening import quota_guard
@@ -203,7 +203,7 @@ def test_an_open_transaction_does_not_keep_its_tables_from_being_guarded(alice: 
         assert alice.sql("INSERT INTO t VALUES (1)").code == "quota_exceeded"
         assert alice.value("SELECT count(*) FROM t") == 0
     finally:
-        CACHE.discard(writer)
+        CONNECTION_POOL.discard(writer)
     quotas.release(alice.database)
 
 
@@ -244,7 +244,7 @@ def test_an_organization_runs_as_many_statements_at_once_as_its_quota_says(
 ) -> None:
     organization_id = str(alice.scope.organization_id)
     facts("setquota", organization_id, "--statements", "1")
-    placements.CACHE.clear()
+    placements.PLACEMENT_CACHE.clear()
     limits = replace(
         settings.SQL, queue_wait_ms=1, running_per_environment=2, running_beside_others=2
     )
@@ -257,7 +257,7 @@ def test_an_organization_runs_as_many_statements_at_once_as_its_quota_says(
         # More than others of its size may, whoever is served beside it.
         for wanted, others in (("3", 1), ("default", 2)):
             facts("setquota", organization_id, "--statements", wanted)
-            placements.CACHE.clear()
+            placements.PLACEMENT_CACHE.clear()
             alice.sql("SELECT 1")
             with (
                 override_settings(SQL=replace(limits, running_beside_others=others)),
@@ -275,12 +275,12 @@ def test_a_statement_runs_no_longer_than_its_organizations_quota_says(
     # Connections that are kept were opened before the limit.
     assert [caller.sql(slow).status for caller in (alice, charlie)] == [200, 200]
     assert facts("setquota", organization_id, "--timeout-ms", "50")["timeout_ms"] == 50
-    placements.CACHE.clear()
+    placements.PLACEMENT_CACHE.clear()
 
     assert alice.sql(slow).code == "query_timeout"
     assert charlie.sql(slow).status == 200
     facts("setquota", organization_id, "--timeout-ms", "default")
-    placements.CACHE.clear()
+    placements.PLACEMENT_CACHE.clear()
     assert alice.sql(slow).status == 200
 
 
