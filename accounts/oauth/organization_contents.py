@@ -4,7 +4,7 @@ from typing import Final
 
 from accounts.oauth.models import Domain, Identity
 from accounts.organization.contents import rows_of
-from platform_site.lib.archives import Archive
+from platform_site.lib.archives import ZipWriter
 
 IDENTITY: Final = (
     "user_id",
@@ -20,7 +20,7 @@ IDENTITY: Final = (
 DOMAIN: Final = ("domain", "role", "verified_at", "created_at")
 
 
-def write(organization_id: int, archive: Archive) -> None:
+def write(organization_id: int, archive: ZipWriter) -> None:
     """Add the identities and the domains (settings.ORGANIZATION_CONTENTS)."""
     archive.records("identities.ndjson", rows_of(organization_id, Identity, IDENTITY))
     archive.records("domains.ndjson", rows_of(organization_id, Domain, DOMAIN))

@@ -7,7 +7,7 @@ import sys
 
 from django.apps import apps
 
-from platform_site.backup.tables import VOID, left_out
+from platform_site.backup.tables import VOID, omitted_tables
 
 # Fields of what works for a while, or by being known.
 SHORT_LIVED = {"expires_at", "digest", "secret_hash", "lease_until", "token"}
@@ -43,12 +43,12 @@ import json
 import django
 
 django.setup()
-from platform_site.backup.tables import left_out
+from platform_site.backup.tables import omitted_tables
 
-print(json.dumps(left_out()))
+print(json.dumps(omitted_tables()))
 """
     here = os.environ | {"DJANGO_SETTINGS_MODULE": "platform_site.settings", "ZFEATURES": "none"}
     done = subprocess.run(
         [sys.executable, "-c", program], env=here, check=True, capture_output=True, text=True
     )
-    assert json.loads(done.stdout) == left_out()
+    assert json.loads(done.stdout) == omitted_tables()

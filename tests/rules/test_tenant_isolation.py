@@ -11,7 +11,9 @@ from django.apps import apps
 from django.db import connection
 from psycopg import sql
 
-from accounts.models import AuditEvent, Session, Throttle, User
+from accounts.models import Session, User
+from accounts.models.audit import AuditEvent
+from accounts.models.throttles import Throttle
 from edgecache.api import nodes
 from edgecache.api.buckets import access_keys, buckets, hosts, origins
 from edgecache.billing.models import Account, Payout, PayoutMethod, Quarantine, TopUp
