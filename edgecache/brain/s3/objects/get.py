@@ -83,7 +83,7 @@ def _cache_key(
         and not request.has("partNumber")
         and not conditions.has_any(request)
         and "range" not in request.headers
-        and not redirects.is_possible(request, bucket)
+        and not redirects.may_redirect(request, bucket)
     )
     return ResponseKey(bucket.id, key, checksums.are_wanted(request)) if is_plain else None
 

@@ -31,7 +31,7 @@ def redirect_to_worker(
 ) -> S3Response | None:
     """Return a 307 with a ticket for these bytes; None where the brain sends them itself."""
     request = context.request
-    if not sources or version.size == 0 or not is_possible(request, bucket):
+    if not sources or version.size == 0 or not may_redirect(request, bucket):
         return None
     if context.exchange.added:
         # A browser follows it only to a server with CORS headers, which workers do not send.
@@ -51,7 +51,7 @@ def redirect_to_worker(
     return S3Response(307, [("location", location), ("cache-control", "no-store")])
 
 
-def is_possible(request: S3Request, bucket: BucketInfo) -> bool:
+def may_redirect(request: S3Request, bucket: BucketInfo) -> bool:
     """True if the request asks for redirects, or its bucket allows them for plain clients."""
     if bucket.verifies_reads:
         return False
