@@ -7,7 +7,7 @@ import sys
 import django
 from django.core.management import execute_from_command_line
 
-from platform_site.env import is_production
+from common.settings.env import is_production
 
 
 def main() -> None:

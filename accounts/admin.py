@@ -19,11 +19,11 @@ from accounts.models.invitations import Invitation
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.oauth.models import Domain, Identity
 from accounts.webhooks.audit_tags import OutboxTag
-from platform_site.lib.admin.actions import ActionsAdmin, ConfirmedAction, StaffAction
-from platform_site.lib.admin.columns import organization
-from platform_site.lib.admin.filters import BY_ORGANIZATION, by_values
-from platform_site.lib.admin.pages import ReadOnlyAdmin
-from platform_site.lib.errors import Conflict
+from common.admin.actions import ActionsAdmin, ConfirmedAction, StaffAction
+from common.admin.columns import organization
+from common.admin.filters import BY_ORGANIZATION, by_values
+from common.admin.pages import ReadOnlyAdmin
+from common.errors import Conflict
 
 END_REASONS = (
     "logout",

@@ -12,8 +12,8 @@ from accounts.errors import InvalidCredentials
 from accounts.models import User
 from accounts.signin import credentials, metrics, signin
 from accounts.signin.signin import request_source
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.principals import PlatformRequest
+from common.errors import PlatformError
+from common.principals import PlatformRequest
 
 
 class StaffBackend(BaseBackend):

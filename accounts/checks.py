@@ -6,7 +6,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core import checks
 
-from platform_site.env import Env
+from common.settings.env import Env
 
 # Settings that must be given: a value generated at start would differ in every process. Those of
 # runtime.env are development's.

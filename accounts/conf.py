@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Final
 
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import Integer, Secret, Secrets, load
+from common.settings.env import Env, SettingError
+from common.settings.table import Integer, Secret, Secrets, load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The errors of accounts."""
 
-from platform_site.lib.errors import (
+from common.errors import (
     Conflict,
     Gone,
     InvalidRequest,

@@ -7,8 +7,8 @@ from typing import Final
 
 from django.conf import settings
 
-from platform_site.lib import base32
-from platform_site.lib.crypto import keyed_digest
+from common import base32
+from common.crypto import keyed_digest
 
 TOKEN_BYTES: Final = 32
 # Longer than every token that is issued.

@@ -12,11 +12,11 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
 from accounts.sessions.authentication import bearer_token
-from platform_site.lib import problems
-from platform_site.lib.errors import PlatformError, TokenInvalid
-from platform_site.lib.pages import API
-from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web import client_presence
+from common import problems
+from common.errors import PlatformError, TokenInvalid
+from common.pages import API
+from common.principals import PlatformRequest, Principal
+from common.web import client_presence
 
 Authenticator = Callable[[PlatformRequest, str], Principal | None]
 

@@ -10,9 +10,9 @@ from accounts.errors import (
     SwitchedTooOften,
     TooManyAttempts,
 )
+from common.errors import TokenExpired, TokenInvalid
+from common.openapi.operations import Operation, Operations
 from environments.errors import EnvironmentNotFound
-from platform_site.lib.errors import TokenExpired, TokenInvalid
-from platform_site.lib.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
     "POST /v1/auth/login": Operation(

@@ -14,9 +14,9 @@ from django.core.exceptions import ValidationError
 
 from accounts.errors import HashingBusy, InvalidCredentials
 from accounts.models import User
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.fair_limiter import FairLimiter
-from platform_site.lib.web.compute_slots import current_key, waiting
+from common.errors import InvalidRequest
+from common.fair_limiter import FairLimiter
+from common.web.compute_slots import current_key, waiting
 
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 256

@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.db import connection
 
 from accounts.models.throttles import Throttle
-from platform_site.lib.errors import TooManyRequests
+from common.errors import TooManyRequests
 
 MAX_WAIT_S: Final = 900
 # A counter that was unused for this long starts again at zero.

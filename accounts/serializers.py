@@ -6,11 +6,11 @@ from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from accounts.passwords import MAX_CHARS
+from common.api.views import StrictSerializer
+from common.emails import AddressField
+from common.names import NameField
+from common.principals import Principal
 from environments.serializers import EnvironmentRefSerializer
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.emails import AddressField
-from platform_site.lib.names import NameField
-from platform_site.lib.principals import Principal
 
 
 class PasswordField(serializers.CharField):

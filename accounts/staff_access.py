@@ -14,10 +14,10 @@ from accounts.models import User
 from accounts.organization.audit_tags import OrganizationTag
 from accounts.sessions import sessions
 from accounts.webhooks import events
-from platform_site.lib.admin.actions import ConfirmedAction
-from platform_site.lib.audit import AuditTag
-from platform_site.lib.emails import folded
-from platform_site.lib.errors import Conflict
+from common.admin.actions import ConfirmedAction
+from common.audit import AuditTag
+from common.emails import folded
+from common.errors import Conflict
 
 BY = "platform staff"
 

@@ -7,7 +7,7 @@ from accounts.signin.views import SignInViewSet
 from accounts.signup_links.views import SignupLinkViewSet
 from accounts.terminal.views import TerminalSignInViewSet
 from accounts.views import CallerViewSet
-from platform_site.lib.viewsets import Router
+from common.api.viewsets import Router
 
 router = Router()
 # Tried in this order: the most frequent paths first.

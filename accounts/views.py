@@ -6,8 +6,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.serializers import PermissionsSerializer, WhoamiSerializer
-from platform_site.lib.permissions import MEMBER, effective
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.viewsets import PlatformViewSet
+from common.permissions import MEMBER, effective
 
 
 class CallerViewSet(PlatformViewSet):

@@ -19,7 +19,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
 
-from platform_site.conf import control_database
+from common.conf import control_database
 
 settings.configure(
     SECRET_KEY="x" * 50,

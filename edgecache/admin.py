@@ -2,8 +2,8 @@
 
 from django.contrib import admin
 
+from common.admin.pages import ReadOnlyAdmin
 from edgecache.models import CacheSample
-from platform_site.lib.admin.pages import ReadOnlyAdmin
 
 
 @admin.register(CacheSample)

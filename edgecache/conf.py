@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 
+from common.settings.env import Env
+from common.settings.table import Flag, Integer, Text, load
 from edgecache.brain.conf import BrainSettings, api_url
-from platform_site.env import Env
-from platform_site.settings_table import Flag, Integer, Text, load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import models
 
-from edgecache.unlabelled import ModelWithoutLabel
+from common.models import ModelWithoutLabel
 
 
 class CacheSample(models.Model):

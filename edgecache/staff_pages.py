@@ -20,13 +20,13 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
 from django.views.decorators.http import require_GET, require_http_methods
 
+from common.admin import actions
+from common.admin.actions import ConfirmedAction, StaffAction
+from common.admin.columns import link_to_organization
+from common.errors import PlatformError
 from edgecache.api import nodes, staff_overview
 from edgecache.api.staff_overview import OverviewQuery, RowPage
 from environments.models import Environment, Organization
-from platform_site.lib.admin import actions
-from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
-from platform_site.lib.admin.columns import link_to_organization
-from platform_site.lib.errors import PlatformError
 
 Cell = Callable[[dict[str, Any]], Any]
 DECISIONS: Final = {

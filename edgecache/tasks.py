@@ -10,12 +10,12 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
+from common.principals import Scope
 from edgecache import node_states
 from edgecache.api import client, metrics_history
 from edgecache.api.buckets import access_keys, buckets, hosts
 from edgecache.api.errors import CacheUnavailable
 from environments.models import Environment
-from platform_site.lib.principals import Scope
 
 log = structlog.get_logger(__name__)
 

@@ -8,9 +8,9 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
+from common.admin.filters import BY_ORGANIZATION
+from common.admin.pages import ReadOnlyAdmin
 from environments.models import Environment, Organization
-from platform_site.lib.admin.filters import BY_ORGANIZATION
-from platform_site.lib.admin.pages import ReadOnlyAdmin
 
 
 @admin.register(Organization)

@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Lower
 from django.utils.module_loading import import_string
 
+from common.errors import InvalidRequest
 from environments.errors import (
     EnvironmentBuiltIn,
     EnvironmentNotFound,
@@ -18,7 +19,6 @@ from environments.errors import (
     QuotaExceeded,
 )
 from environments.models import BUILT_IN, Environment, Organization
-from platform_site.lib.errors import InvalidRequest
 
 SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 SLUG_RULE: Final = "1 to 63 lower-case letters, digits and dashes, no dash at either end."

@@ -1,6 +1,6 @@
 """The errors of environments."""
 
-from platform_site.lib.errors import Conflict, Forbidden, NotFound
+from common.errors import Conflict, Forbidden, NotFound
 
 
 class EnvironmentNotFound(NotFound):

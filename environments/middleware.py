@@ -5,7 +5,7 @@ from typing import cast
 
 from django.http import HttpRequest, HttpResponse
 
-from platform_site.lib.principals import PlatformRequest
+from common.principals import PlatformRequest
 
 
 class ScopeMiddleware:

@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Lower
 
-from platform_site.lib.scoping import TenantModel
+from common.scoping import TenantModel
 
 BUILT_IN: Final = ("live", "sandbox")
 MFA_METHODS: Final = ("totp", "sms", "email", "webauthn", "backup_codes")

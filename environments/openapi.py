@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from common.openapi.operations import Operation, Operations
 from environments.errors import (
     EnvironmentBuiltIn,
     EnvironmentNotFound,
@@ -9,7 +10,6 @@ from environments.errors import (
     EnvironmentTaken,
     QuotaExceeded,
 )
-from platform_site.lib.openapi.operations import Operation, Operations
 
 ORGANIZATION: Final[dict[str, Any]] = {
     "id": 2,

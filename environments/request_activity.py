@@ -10,9 +10,9 @@ import orjson
 import structlog
 from django.db import Error, connection
 
+from common.metrics import publishing
+from common.metrics.organization_tally import ORGANIZATIONS, Answers, Key
 from environments.models import RequestHour
-from platform_site.lib.metrics import publishing
-from platform_site.lib.metrics.organization_tally import ORGANIZATIONS, Answers, Key
 
 RETENTION: Final = timedelta(days=8)
 HOURS: Final = 24

@@ -8,10 +8,10 @@ from django.utils.module_loading import import_string
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
+from common.api.views import StrictSerializer
+from common.names import NameField
 from environments.environments import SLUG, SLUG_RULE
 from environments.models import Environment, Organization, RequestHour
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.names import NameField
 
 DATABASE_STATES: Final = ("none", "ready", "moving", "copying", "failed")
 

@@ -3,8 +3,8 @@
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
+from common.jobs import defer_once
 from environments import environments
-from platform_site.lib.jobs import defer_once
 
 
 @app.periodic(cron="17 * * * *")

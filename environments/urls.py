@@ -1,7 +1,7 @@
 """Paths of the environments."""
 
+from common.api.viewsets import Router
 from environments.views import EnvironmentViewSet, OrganizationViewSet
-from platform_site.lib.viewsets import Router
 
 router = Router()
 router.register("v1/environments", EnvironmentViewSet)

@@ -13,6 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction
+from common.errors import InvalidRequest
+from common.permissions import MEMBER, needs
+from common.principals import Scope
 from environments import environments, request_activity
 from environments.audit_tags import EnvironmentTag
 from environments.errors import EnvironmentNotFound
@@ -27,10 +31,6 @@ from environments.serializers import (
     OrganizationUpdateSerializer,
     RequestActivitySerializer,
 )
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.permissions import MEMBER, needs
-from platform_site.lib.principals import Scope
-from platform_site.lib.viewsets import ListAction, PlatformViewSet, RetrieveAction
 
 # If the cache is not installed.
 NO_CONTENTS: Final = {"buckets": 0, "objects": 0, "object_bytes": 0, "access_keys": 0}

@@ -5,7 +5,7 @@ from django.contrib.auth.models import Group
 from procrastinate.contrib.django.models import ProcrastinateEvent, ProcrastinateJob
 from unfold.admin import TabularInline
 
-from platform_site.lib.admin.pages import ReadOnlyAdmin
+from common.admin.pages import ReadOnlyAdmin
 
 admin.site.unregister(Group)
 admin.site.unregister(ProcrastinateJob)

@@ -17,19 +17,19 @@ from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
 from accounts.oauth.providers import conf as provider_conf
 from accounts.organization import conf as organization_conf
+from common import conf
+from common.audit import AuditTag
+from common.errors import PlatformError, every_error
+from common.permissions import ACTIONS, ROLES, TABLE, Action
+from common.settings.table import SettingRow, rows
 from edgecache import conf as cache_conf
 from edgecache import recompute
 from edgecache.billing import conf as billing_conf
 from edgecache.brain import conf as brain_conf
 from edgecache.worker import options as worker
 from environments import conf as environments_conf
-from platform_site import conf
 from platform_site.argument_pages import arguments_table, commands, synopsis
 from platform_site.backup import conf as backup_conf
-from platform_site.lib.audit import AuditTag
-from platform_site.lib.errors import PlatformError, every_error
-from platform_site.lib.permissions import ACTIONS, ROLES, TABLE, Action
-from platform_site.settings_table import SettingRow, rows
 from recovery import conf as recovery_conf
 from sqlgateway import conf as sql_conf
 from twofactor import conf as twofactor_conf

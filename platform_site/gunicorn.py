@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from common.web.connection_counts import CLOSED, ConnectionCounts
 from edgecache.runtime.resource_limits import files_allowed
 from platform_site import settings
-from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 from platform_site.web_server.takeover import take_over
 from sqlgateway.execution.admission import shared_counts
 
@@ -86,8 +86,8 @@ def pre_fork(server: Any, worker: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Start the worker's threads, which no fork copies; the last worker ends the old server."""
-    from platform_site.lib import tracing  # noqa: PLC0415 - after the fork
-    from platform_site.lib.metrics import publishing  # noqa: PLC0415 - needs Django
+    from common import tracing  # noqa: PLC0415 - after the fork
+    from common.metrics import publishing  # noqa: PLC0415 - needs Django
     from platform_site.staff.http_activity import keep_writing  # noqa: PLC0415 - as above
 
     publishing.keep_publishing()
@@ -108,8 +108,8 @@ def pre_exec(server: Any) -> None:
 
 def worker_exit(server: Any, worker: Any) -> None:
     """Write the remaining metrics and send the remaining traces."""
-    from platform_site.lib import tracing  # noqa: PLC0415 - after the fork
-    from platform_site.lib.metrics import publishing  # noqa: PLC0415 - as above
+    from common import tracing  # noqa: PLC0415 - after the fork
+    from common.metrics import publishing  # noqa: PLC0415 - as above
 
     publishing.publish()
     tracing.stop()
@@ -119,7 +119,7 @@ def child_exit(server: Any, worker: Any) -> None:
     """Delete the gauges and the connection count of an ended worker; keep its counters."""
     from prometheus_client import multiprocess  # noqa: PLC0415 - see _metrics_dir
 
-    from platform_site.lib.metrics.exposition import forget_ended  # noqa: PLC0415 - see _metrics_dir
+    from common.metrics.exposition import forget_ended  # noqa: PLC0415 - see _metrics_dir
 
     _counts.set(worker.slot, CLOSED)
     _sql_counts.clear(worker.sql_row)

@@ -17,16 +17,16 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from accounts.delivery.metrics import Deliveries
 from accounts.webhooks.metrics import WEBHOOKS
+from common import problems
+from common.errors import NotFound, PlatformError
+from common.metrics import publishing
+from common.metrics.connections import DATABASE
+from common.metrics.exposition import exposition as all_metrics
+from common.metrics.figures import Figures, GaugeGroup
+from common.metrics.tasks import TASKS
+from common.web.addresses import is_from_this_machine
 from platform_site.backup.manifest import pending_migrations
 from platform_site.backup.records import BACKUPS
-from platform_site.lib import problems
-from platform_site.lib.errors import NotFound, PlatformError
-from platform_site.lib.metrics import publishing
-from platform_site.lib.metrics.connections import DATABASE
-from platform_site.lib.metrics.exposition import exposition as all_metrics
-from platform_site.lib.metrics.figures import Figures, GaugeGroup
-from platform_site.lib.metrics.tasks import TASKS
-from platform_site.lib.web.addresses import is_from_this_machine
 
 log = structlog.get_logger(__name__)
 

@@ -9,11 +9,11 @@ from django.utils.encoding import escape_uri_path
 from django.views.decorators.http import require_safe
 
 from accounts.delivery import inbox as kept
+from common import problems
+from common.errors import NotFound
+from common.web.addresses import is_from_this_machine
 from platform_site.console import views as console
 from platform_site.console.views import render_page
-from platform_site.lib import problems
-from platform_site.lib.errors import NotFound
-from platform_site.lib.web.addresses import is_from_this_machine
 
 CONSOLE: Final = "/console/"
 # Not the API: a client of it must not depend on redirects, and a redirected POST loses its body.

@@ -12,16 +12,16 @@ from accounts.audit.conf import AuditSettings
 from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
 from accounts.organization import conf as organization_conf
+from common import conf
+from common.logs import logging_config
+from common.openapi.document import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
+from common.settings import env as environment
+from common.settings.table import load
 from edgecache import conf as cache_conf
 from edgecache.billing import conf as billing_conf
 from edgecache.brain import conf as brain_conf
 from environments.conf import EnvironmentSettings
-from platform_site import conf
-from platform_site import env as environment
 from platform_site.backup import conf as backup_conf
-from platform_site.lib.logs import logging_config
-from platform_site.lib.openapi.document import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
-from platform_site.settings_table import load
 from recovery.conf import RecoverySettings
 from sqlgateway.conf import SqlSettings
 from twofactor import conf as twofactor_conf
@@ -125,13 +125,13 @@ INSTALLED_APPS: Final = [
     *(CACHE_APPS if HAS_CACHE else []),
 ]
 MIDDLEWARE: Final = [
-    "platform_site.lib.web.requests.RequestMiddleware",
+    "common.middleware.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "platform_site.lib.pages.PagesSessions",
+    "common.pages.PagesSessions",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "platform_site.lib.pages.PagesUsers",
-    "platform_site.lib.pages.PagesMessages",
+    "common.pages.PagesUsers",
+    "common.pages.PagesMessages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "platform_site.console.middleware.ConsoleMiddleware",
     "accounts.middleware.PrincipalMiddleware",
@@ -276,7 +276,7 @@ DEFAULT_FROM_EMAIL: Final = MAIL.sender
 SMS: Final = delivery_conf.sms_backend(ENV, DATA_DIR, is_production=IS_PRODUCTION)
 SMS_BACKEND: Final = SMS.path
 SMS_OPTIONS: Final = SMS.options
-PROCRASTINATE_ON_APP_READY: Final = "platform_site.lib.task_worker.prepare"
+PROCRASTINATE_ON_APP_READY: Final = "common.task_worker.prepare"
 PROCRASTINATE_IMPORT_PATHS: Final = [
     "accounts.audit.tasks",
     "accounts.delivery.tasks",
@@ -305,12 +305,12 @@ X_FRAME_OPTIONS: Final = "DENY"
 
 # --- API --------------------------------------------------------------------------------------
 REST_FRAMEWORK: Final = {
-    "EXCEPTION_HANDLER": "platform_site.lib.problems.handle",
-    "DEFAULT_PARSER_CLASSES": ["platform_site.lib.web.bodies.StrictJsonParser"],
-    "DEFAULT_RENDERER_CLASSES": ["platform_site.lib.web.bodies.OrjsonRenderer"],
-    "DEFAULT_AUTHENTICATION_CLASSES": ["platform_site.lib.authentication.PrincipalAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["platform_site.lib.permissions.HasAccess"],
-    "DEFAULT_SCHEMA_CLASS": "platform_site.lib.openapi.schema.Schema",
+    "EXCEPTION_HANDLER": "common.problems.handle",
+    "DEFAULT_PARSER_CLASSES": ["common.api.bodies.StrictJsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["common.api.bodies.OrjsonRenderer"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["common.api.authentication.PrincipalAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["common.permissions.HasAccess"],
+    "DEFAULT_SCHEMA_CLASS": "common.openapi.schema.Schema",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
 }

@@ -14,8 +14,8 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from accounts.tokens import development
+from common.key_fingerprints import SENTENCE
 from platform_site.doctor import key_ages
-from platform_site.lib.key_fingerprints import SENTENCE
 
 log = structlog.get_logger(__name__)
 

@@ -3,8 +3,8 @@
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
+from common import jobs
 from platform_site.doctor import key_ages
-from platform_site.lib import jobs
 from platform_site.staff import activity
 
 

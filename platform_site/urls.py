@@ -10,9 +10,9 @@ import accounts.organization.urls
 import accounts.urls
 import accounts.webhooks.urls
 import sqlgateway.urls
+from common import problems
 from platform_site import health
 from platform_site.api_reference import views as api_reference
-from platform_site.lib import problems
 from platform_site.public_pages import inbox, landing, not_found
 
 urlpatterns = [

@@ -2,8 +2,8 @@
 
 from django.contrib import admin
 
-from platform_site.lib.admin.filters import BY_ORGANIZATION, by_values
-from platform_site.lib.admin.pages import ReadOnlyAdmin
+from common.admin.filters import BY_ORGANIZATION, by_values
+from common.admin.pages import ReadOnlyAdmin
 from recovery.models import Recovery
 
 END_REASONS = ("completed", "cancelled", "address_released")

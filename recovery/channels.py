@@ -10,8 +10,8 @@ from accounts.delivery import notices, outbox
 from accounts.delivery.links import console_link
 from accounts.delivery.templates import Notice, Scalar
 from accounts.models import User
-from platform_site.lib.crypto import decrypt
-from platform_site.lib.emails import folded
+from common.crypto import decrypt
+from common.emails import folded
 from recovery.models import Recovery
 from recovery.tokens.channel_tokens import LIVES
 from twofactor import sent_codes

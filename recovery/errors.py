@@ -1,6 +1,6 @@
 """The errors of recovery."""
 
-from platform_site.lib.errors import (
+from common.errors import (
     Conflict,
     Forbidden,
     Gone,
@@ -8,7 +8,7 @@ from platform_site.lib.errors import (
     NotAuthenticated,
     TooManyRequests,
 )
-from platform_site.lib.openapi import shapes
+from common.openapi import shapes
 
 
 class MalformedRecoveryToken(InvalidRequest):

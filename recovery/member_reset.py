@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from accounts.audit import audit
 from accounts.models import User
-from platform_site.lib.errors import NotFound
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.errors import NotFound
+from common.principals import PlatformRequest, Principal
 from recovery import channels
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import OwnFactors

@@ -7,9 +7,9 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.models import User
+from common.ids import uuid7
+from common.scoping import TenantModel
 from environments.models import Organization
-from platform_site.lib.ids import uuid7
-from platform_site.lib.scoping import TenantModel
 from twofactor.models import ChallengeModel
 
 TRIES: Final = 5

@@ -3,8 +3,8 @@
 from typing import Final
 
 from accounts.errors import EmailTaken, HashingBusy, InvalidCredentials, TooManyAttempts
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 from recovery.errors import (
     MalformedRecoveryToken,
     NoIndependentFactor,

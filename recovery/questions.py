@@ -16,10 +16,10 @@ from accounts import passwords, rate_limits
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
-from platform_site.lib.crypto import keyed_digest
-from platform_site.lib.emails import folded
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.crypto import keyed_digest
+from common.emails import folded
+from common.errors import InvalidRequest
+from common.principals import PlatformRequest, Principal
 from recovery import recovery_rows, tasks
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import QuestionsDisabled, RecoveryGone, RecoveryTooOften

@@ -7,8 +7,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.serializers import PasswordField
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.emails import AddressField
+from common.api.views import StrictSerializer
+from common.emails import AddressField
 from recovery.models import Method, Purpose
 from recovery.questions import ASKED
 from recovery.tokens import channel_tokens

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from accounts import staff_access
 from accounts.models import User
-from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
+from common.admin.actions import ConfirmedAction, StaffAction
 from recovery import channels
 from recovery.audit_tags import RecoveryTag
 from recovery.steps import access_end

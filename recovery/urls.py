@@ -1,6 +1,6 @@
 """Paths of recovery."""
 
-from platform_site.lib.viewsets import Router
+from common.api.viewsets import Router
 from recovery.views import MemberFactorsViewSet, RecoveryViewSet, SecurityQuestionViewSet
 
 router = Router()

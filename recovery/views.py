@@ -10,10 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.serializers import EnrolmentRequiredSerializer
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.permissions import PUBLIC, USER, needs
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.views import NO_STORE
+from common.api.viewsets import PlatformViewSet
+from common.errors import InvalidRequest
+from common.permissions import PUBLIC, USER, needs
 from recovery import member_reset, questions, recovery_rows
 from recovery.models import Purpose
 from recovery.serializers import (

@@ -11,10 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.decorators import action
 
-from platform_site.lib.admin import forms
-from platform_site.lib.admin.actions import ActionsAdmin, StaffAction
-from platform_site.lib.admin.filters import BY_ORGANIZATION
-from platform_site.lib.admin.pages import ReadOnlyAdmin
+from common.admin import forms
+from common.admin.actions import ActionsAdmin, StaffAction
+from common.admin.filters import BY_ORGANIZATION
+from common.admin.pages import ReadOnlyAdmin
 from sqlgateway import staff_actions, staff_limits
 from sqlgateway.models import Cluster, Database, OrganizationLimits
 from sqlgateway.provisioning.limits.organization_limits import LIMITS, OwnLimit, own_of

@@ -1,6 +1,6 @@
 """Audit tags of the SQL gateway."""
 
-from platform_site.lib.audit import AuditTag
+from common.audit import AuditTag
 
 
 class SqlTag(AuditTag):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
-from platform_site.settings_table import POSTGRESQL_SCHEMES, Integer, Url
+from common.settings.table import POSTGRESQL_SCHEMES, Integer, Url
 from sqlgateway.placement_conf import MIB, PlacementSettings
 from sqlgateway.transaction_conf import TransactionSettings
 

@@ -54,8 +54,8 @@ The four with the code ``sql_error`` carry PostgreSQL's own message; sqlstates.p
 
 from typing import Any, Final
 
-from platform_site.lib import errors
-from platform_site.lib.openapi import shapes
+from common import errors
+from common.openapi import shapes
 
 OUTCOME: Final[shapes.Shape] = {
     "type": "string",

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from prometheus_client import Counter, Gauge
 
-from platform_site.lib.metrics.publishing import BatchHistogram, ObservationBatch
+from common.metrics.publishing import BatchHistogram, ObservationBatch
 
 REQUESTS: Final = Counter(
     "zonal_sql_requests_total",

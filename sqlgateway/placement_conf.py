@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from platform_site.settings_table import Integer
+from common.settings.table import Integer
 
 MIB: Final = 2**20
 

@@ -7,8 +7,8 @@ from typing import Final
 from django.db import transaction
 
 from accounts.audit import audit
-from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
-from platform_site.lib.errors import Conflict
+from common.admin.actions import ConfirmedAction, StaffAction
+from common.errors import Conflict
 from sqlgateway import tasks
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Cluster, Database

@@ -12,8 +12,8 @@ from django.template.defaultfilters import filesizeformat
 from unfold.contrib.filters.admin import DropdownFilter
 
 from accounts.audit import audit
-from platform_site.lib.admin.actions import ConfirmedAction
-from platform_site.lib.admin.forms import StaffForm, Values
+from common.admin.actions import ConfirmedAction
+from common.admin.forms import StaffForm, Values
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import OrganizationLimits
 from sqlgateway.provisioning.limits import organization_limits

@@ -6,8 +6,8 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from accounts.audit import audit
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.jobs import defer_once, long_job_lock
+from common.commands import CommandRefused
+from common.jobs import defer_once, long_job_lock
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.interactive import retention as transaction_retention

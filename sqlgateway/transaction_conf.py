@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from platform_site.settings_table import Integer, Text
+from common.settings.table import Integer, Text
 
 
 # Without slots: a class inherits from several tables only if at most one has them.

@@ -1,6 +1,6 @@
 """Paths of the SQL gateway."""
 
-from platform_site.lib.viewsets import Router
+from common.api.viewsets import Router
 from sqlgateway.api.activity import ActivityViewSet
 from sqlgateway.api.history import SqlHistoryViewSet
 from sqlgateway.api.imports import ImportViewSet

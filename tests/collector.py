@@ -10,7 +10,7 @@ from threading import Thread
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from platform_site.lib import tracing
+from common import tracing
 from tests.waiting import wait_until
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from accounts.models.deliveries import Delivery
-from platform_site.lib.crypto import decrypt
+from common.crypto import decrypt
 
 
 def messages(kind: str = "", template: str = "") -> list[dict[str, Any]]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.webhooks.metrics import WEBHOOKS
+from common.metrics.connections import DATABASE
+from common.metrics.tasks import TASKS
 from edgecache.billing.metrics import LEDGER
 from platform_site.backup.records import BACKUPS
-from platform_site.lib.metrics.connections import DATABASE
-from platform_site.lib.metrics.tasks import TASKS
 from tests.cast import Caller
 
 Labels = frozenset[tuple[str, str]]

@@ -2,9 +2,9 @@
 
 from django.contrib import admin
 
+from common.admin.filters import BY_ORGANIZATION, by_values
+from common.admin.pages import ReadOnlyAdmin
 from environments.models import MFA_METHODS
-from platform_site.lib.admin.filters import BY_ORGANIZATION, by_values
-from platform_site.lib.admin.pages import ReadOnlyAdmin
 from twofactor.models import Factor, Passkey, TrustedDevice
 
 

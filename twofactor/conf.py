@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from phonenumbers import SUPPORTED_REGIONS
 
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import Integer, Text, Words, load
+from common.settings.env import Env, SettingError
+from common.settings.table import Integer, Text, Words, load
 
 _PORTS: Final = {"https": 443, "http": 80}
 

@@ -1,6 +1,6 @@
 """The errors of the second factor."""
 
-from platform_site.lib.errors import (
+from common.errors import (
     Conflict,
     Forbidden,
     Gone,
@@ -10,7 +10,7 @@ from platform_site.lib.errors import (
     TooManyRequests,
     Unavailable,
 )
-from platform_site.lib.openapi import shapes
+from common.openapi import shapes
 
 
 class MalformedCode(InvalidRequest):

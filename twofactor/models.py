@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Final
 from django.db import models
 
 from accounts.models import Session, User
+from common.ids import uuid7
+from common.scoping import TenantModel
 from environments.models import Environment, Organization
-from platform_site.lib.ids import uuid7
-from platform_site.lib.scoping import TenantModel
 
 CHALLENGE_TRIES: Final = 5
 

@@ -4,9 +4,9 @@ from typing import Final
 
 from accounts.errors import HashingBusy, InvalidCredentials, SessionRevoked, TooManyAttempts
 from accounts.oauth.errors import LastLoginMethod
-from platform_site.lib.errors import Forbidden, TokenExpired, TokenInvalid
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.errors import Forbidden, TokenExpired, TokenInvalid
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 from twofactor.errors import (
     ChallengeGone,
     ChannelUnavailable,

@@ -13,10 +13,10 @@ from django.db import transaction
 from accounts import rate_limits
 from accounts.models import User
 from accounts.profile import mailbox
-from platform_site.lib.crypto import decrypt
-from platform_site.lib.ids import capability_id
-from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web.addresses import client_address, subscriber_network
+from common.crypto import decrypt
+from common.ids import capability_id
+from common.principals import PlatformRequest, Principal
+from common.web.addresses import client_address, subscriber_network
 from twofactor.errors import SendingTooOften
 from twofactor.factors import enrolments, throttle
 from twofactor.factors.contract import ChallengeAnswer, FactorType

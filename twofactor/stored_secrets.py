@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from platform_site.lib.crypto import decrypt, encrypt, keyed_digest
+from common.crypto import decrypt, encrypt, keyed_digest
 
 
 def digest(purpose: str, *parts: object) -> str:

@@ -1,6 +1,6 @@
 """Paths of the second factor."""
 
-from platform_site.lib.viewsets import Router
+from common.api.viewsets import Router
 from twofactor.backup_codes.views import BackupCodeViewSet
 from twofactor.challenges.views import ChallengeViewSet, ReauthenticationViewSet
 from twofactor.email.views import EmailViewSet

@@ -18,10 +18,10 @@ from accounts.api_keys import secret
 from accounts.delivery import notices
 from accounts.errors import ApiKeyNotFound, ApiKeysMadeTooOften, SessionRevoked, TooManyApiKeys
 from accounts.models import ApiKey, Session, User
+from common.errors import FieldError, InvalidRequest
+from common.permissions import Role, scopes_of
+from common.principals import Principal
 from environments.models import Organization
-from platform_site.lib.errors import FieldError, InvalidRequest
-from platform_site.lib.permissions import Role, scopes_of
-from platform_site.lib.principals import Principal
 
 DEFAULT_DAYS: Final = 90
 MAX_DAYS: Final = 365

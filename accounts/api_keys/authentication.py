@@ -11,9 +11,9 @@ from django.utils import timezone
 from accounts.api_keys import secret
 from accounts.errors import ApiKeyExpired, ApiKeyInvalid
 from accounts.models import ApiKey
-from platform_site.lib.database.prepared import PreparedQuery
-from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web.addresses import client_address
+from common.database.prepared import PreparedQuery
+from common.principals import PlatformRequest, Principal
+from common.web.addresses import client_address
 
 # Literal SQL, as for an access token (accounts/sessions/authentication.py). Revoking a key, or
 # removing its creator or environment, takes effect on the next request.

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from accounts.errors import ApiKeyNotFound, ApiKeysMadeTooOften, SessionRevoked, TooManyApiKeys
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 
 _KEY: Final[dict[str, Any]] = {
     "id": "01a2048d-6b6c-7296-8654-b75268988c34",

@@ -7,9 +7,9 @@ from rest_framework import serializers
 
 from accounts.api_keys.api_keys import DEFAULT_DAYS, MAX_DAYS
 from accounts.models import ApiKey
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.names import NameField
-from platform_site.lib.permissions import ROLES, SCOPES
+from common.api.views import StrictSerializer
+from common.names import NameField
+from common.permissions import ROLES, SCOPES
 
 STATES = ["active", "expired", "revoked"]
 

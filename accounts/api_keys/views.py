@@ -19,9 +19,9 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import ApiKeyNotFound
 from accounts.models import ApiKey
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction, RetrieveAction
+from common.api.views import NO_STORE
+from common.api.viewsets import ListAction, RetrieveAction
+from common.permissions import needs
 
 
 @extend_schema_view(

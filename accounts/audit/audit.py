@@ -8,9 +8,9 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
 from accounts.models.audit import AuditEvent
-from platform_site.lib.audit import AuditTag
-from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address
+from common.audit import AuditTag
+from common.principals import PlatformRequest
+from common.web.addresses import client_address
 
 log = structlog.get_logger(__name__)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from platform_site.settings_table import Integer
+from common.settings.table import Integer
 
 # A database trigger refuses to delete younger events.
 MIN_RETENTION_DAYS: Final = 30

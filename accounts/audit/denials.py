@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from accounts import rate_limits
 from accounts.audit import audit
-from platform_site.lib.audit import TrailTag
-from platform_site.lib.principals import PlatformRequest
+from common.audit import TrailTag
+from common.principals import PlatformRequest
 
 # A client that is refused in a loop must not fill the table.
 PER_HOUR: Final = 60

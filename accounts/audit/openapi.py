@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
     "GET /v1/audit": Operation(

@@ -3,8 +3,8 @@
 from rest_framework import serializers
 
 from accounts.models.audit import AuditEvent
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.audit import sentences
+from common.api.views import StrictSerializer
+from common.audit import sentences
 
 
 class AuditEventSerializer(serializers.Serializer[AuditEvent]):

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from accounts.models.audit import AuditEvent
-from platform_site.lib.audit import TrailTag
+from common.audit import TrailTag
 
 COLUMNS: Final = (
     "id",

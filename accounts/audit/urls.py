@@ -1,7 +1,7 @@
 """Paths of the audit trail."""
 
 from accounts.audit.views import AuditEventViewSet
-from platform_site.lib.viewsets import Router
+from common.api.viewsets import Router
 
 router = Router()
 router.register("v1/audit", AuditEventViewSet)

@@ -6,8 +6,8 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from accounts.audit import trail
 from accounts.audit.serializers import AuditEventSerializer, AuditFilterSerializer
 from accounts.models.audit import AuditEvent
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction
+from common.api.viewsets import ListAction
+from common.permissions import needs
 
 
 @extend_schema_view(

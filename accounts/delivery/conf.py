@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import Choice, Integer, Secret, Text, Url, load
+from common.settings.env import Env, SettingError
+from common.settings.table import Choice, Integer, Secret, Text, Url, load
 
 TIMEOUT_S: Final = 10
 SMS_BACKENDS: Final = {

@@ -14,7 +14,7 @@ from typing import Final
 
 from django.conf import settings
 
-from platform_site.lib.ids import uuid7
+from common.ids import uuid7
 
 MAX_MESSAGES: Final = 50
 

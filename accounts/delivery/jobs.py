@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from accounts.models.deliveries import Delivery
-from platform_site.lib.jobs import job
+from common.jobs import job
 
 DELIVER: Final = "accounts.delivery.deliver"
 # A message that is worthless after this time, such as a code, is sent before all others: ten

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from accounts.delivery import templates
 from accounts.delivery.failures import Failure, PermanentFailure, TemporaryFailure, retry_after_s
-from platform_site.lib.emails import is_mailed_as_written
+from common.emails import is_mailed_as_written
 
 # SMTP: reply codes from here on are permanent (RFC 5321 §4.2.1).
 PERMANENT: Final = 500

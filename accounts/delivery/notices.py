@@ -10,10 +10,10 @@ from django.utils import timezone
 from accounts import rate_limits
 from accounts.delivery import outbox, templates
 from accounts.delivery.links import console_link
-from accounts.delivery.masking import mask_email
 from accounts.models import User
 from accounts.models.deliveries import Delivery
-from platform_site.lib.emails import folded
+from common.emails import folded
+from common.masking import mask_email
 
 DAY: Final = timedelta(days=1)
 

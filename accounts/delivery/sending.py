@@ -22,7 +22,7 @@ from django.utils.module_loading import import_string
 from accounts.delivery import jobs, mail
 from accounts.delivery.failures import Failure, PermanentFailure, TemporaryFailure
 from accounts.models.deliveries import Delivery
-from platform_site.lib.crypto import decrypt
+from common.crypto import decrypt
 
 log = structlog.get_logger(__name__)
 

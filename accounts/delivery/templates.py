@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from platform_site.lib.names import BIDI_CONTROLS, BIDI_ISOLATES, BREAKING
+from common.names import BIDI_CONTROLS, BIDI_ISOLATES, BREAKING
 
 Scalar = str | int | bool | None
 

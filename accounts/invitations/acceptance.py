@@ -17,9 +17,9 @@ from accounts.organization.audit_tags import OrganizationTag
 from accounts.reclaim import address_release
 from accounts.signin import signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from common.principals import PlatformRequest
+from common.web.addresses import client_address, subscriber_network
 from environments import environments
-from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, subscriber_network
 
 WINDOW: Final = timedelta(hours=1)
 

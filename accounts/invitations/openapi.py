@@ -11,9 +11,9 @@ from accounts.errors import (
     TooManyAttempts,
     TooManyInvitations,
 )
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 from environments.errors import EnvironmentNotFound
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
     "GET /v1/invitations": Operation(

@@ -7,8 +7,8 @@ from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.members.serializers import LabelsField, RolesField
 from accounts.models.invitations import Invitation
 from accounts.serializers import PasswordField
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.emails import AddressField
+from common.api.views import StrictSerializer
+from common.emails import AddressField
 
 STATES = ["pending", "expired", "accepted", "revoked"]
 

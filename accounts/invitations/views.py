@@ -26,9 +26,9 @@ from accounts.models.invitations import Invitation
 from accounts.organization.audit_tags import OrganizationTag
 from accounts.serializers import SIGN_IN_RESULT
 from accounts.signin import signup
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import PUBLIC, needs
-from platform_site.lib.viewsets import ListAction
+from common.api.views import NO_STORE
+from common.api.viewsets import ListAction
+from common.permissions import PUBLIC, needs
 
 
 @extend_schema_view(

@@ -16,9 +16,9 @@ from accounts.errors import EmailTaken
 from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
+from common.commands import CommandRefused
+from common.emails import is_address
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.emails import is_address
 
 # The administrator's name in mails to members.
 NAME: Final = "an operator of the platform"

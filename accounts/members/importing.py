@@ -22,9 +22,9 @@ from accounts.members import labels as words
 from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import signup
+from common.emails import is_address
+from common.permissions import ROLES
 from environments.models import Organization
-from platform_site.lib.emails import is_address
-from platform_site.lib.permissions import ROLES
 
 REQUIRED: Final = ("email", "roles")
 COLUMNS: Final = (*REQUIRED, "labels")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from platform_site.lib.names import RULE, is_one_line
+from common.names import RULE, is_one_line
 
 MAX_LABELS: Final = 50
 MAX_LABEL_CHARS: Final = 100

@@ -18,9 +18,9 @@ from accounts.models import User
 from accounts.organization.admins import able_admins
 from accounts.sessions import sessions
 from accounts.webhooks import events
+from common.errors import InvalidRequest
+from common.permissions import ROLES
 from environments.models import Organization
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.permissions import ROLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from rest_framework import serializers
 from accounts.members.created import KINDS
 from accounts.members.labels import MAX_LABEL_CHARS, MAX_LABELS
 from accounts.models import User
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.names import NameField
-from platform_site.lib.permissions import ROLES
+from common.api.views import StrictSerializer
+from common.names import NameField
+from common.permissions import ROLES
 
 
 class RolesField(serializers.ListField):

@@ -25,8 +25,8 @@ from accounts.members.serializers import (
 )
 from accounts.models import User
 from accounts.organization.audit_tags import OrganizationTag
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction, RetrieveAction
+from common.api.viewsets import ListAction, RetrieveAction
+from common.permissions import needs
 
 
 @extend_schema_view(

@@ -4,7 +4,7 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 import django.db.models.functions.text
 import django.db.models.manager
-import platform_site.lib.ids
+import common.ids
 from django.conf import settings
 from django.db import migrations, models
 
@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('password', models.CharField(max_length=128, verbose_name='password')),
                 ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('email', models.EmailField(max_length=254)),
                 ('email_verified_at', models.DateTimeField(blank=True, null=True)),
                 ('roles', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=20), default=list, size=None)),
@@ -55,7 +55,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='AuditEvent',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('at', models.DateTimeField(auto_now_add=True, db_index=True)),
                 ('tag', models.CharField(max_length=100)),
                 ('outcome', models.CharField(default='success', max_length=20)),
@@ -75,8 +75,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Session',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('login_id', models.UUIDField(db_index=True, default=platform_site.lib.ids.uuid7, editable=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('login_id', models.UUIDField(db_index=True, default=common.ids.uuid7, editable=False)),
                 ('generation', models.PositiveIntegerField(default=1)),
                 ('previous_generation', models.PositiveIntegerField(default=0)),
                 ('is_confirmed', models.BooleanField(default=False)),

@@ -3,7 +3,7 @@
 import django.contrib.postgres.fields
 import django.db.models.deletion
 import django.db.models.manager
-import platform_site.lib.ids
+import common.ids
 from django.conf import settings
 from django.db import migrations, models
 
@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ProviderVisit',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('provider', models.CharField(choices=[('google', 'Google'), ('github', 'GitHub'), ('discord', 'Discord'), ('apple', 'Apple')], max_length=20)),
                 ('state', models.CharField(max_length=64, unique=True)),
                 ('ticket', models.CharField(blank=True, db_index=True, max_length=64)),
@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Domain',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('domain', models.CharField(max_length=253)),
                 ('role', models.CharField(max_length=20)),
                 ('token', models.CharField(max_length=64)),
@@ -79,7 +79,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Identity',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('provider', models.CharField(choices=[('google', 'Google'), ('github', 'GitHub'), ('discord', 'Discord'), ('apple', 'Apple')], max_length=20)),
                 ('subject', models.CharField(max_length=255)),
                 ('email', models.CharField(blank=True, max_length=254)),

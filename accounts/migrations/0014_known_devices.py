@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import django.db.models.manager
-import platform_site.lib.ids
+import common.ids
 from django.conf import settings
 from django.db import migrations, models
 
@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='KnownDevice',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('digest', models.CharField(max_length=64)),
                 ('last_seen_at', models.DateTimeField(db_index=True)),
                 ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='environments.organization')),

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 
-from platform_site.lib.ids import uuid7
+from common.ids import uuid7
 
 
 class AuditEvent(models.Model):

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from django.db import models
 
+from common.ids import uuid7
+from common.scoping import TenantModel
 from environments.models import Organization
-from platform_site.lib.ids import uuid7
-from platform_site.lib.scoping import TenantModel
 
 
 class Delivery(TenantModel):

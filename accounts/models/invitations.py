@@ -8,9 +8,9 @@ from django.db import models
 from django.db.models.functions import Upper
 
 from accounts.models.users import User
+from common.ids import uuid7
+from common.scoping import TenantModel
 from environments.models import Organization
-from platform_site.lib.ids import uuid7
-from platform_site.lib.scoping import TenantModel
 
 
 class Invitation(TenantModel):

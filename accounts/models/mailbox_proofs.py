@@ -6,8 +6,8 @@ from typing import Final
 from django.db import models
 
 from accounts.models.users import User
+from common.scoping import TenantModel
 from environments.models import Organization
-from platform_site.lib.scoping import TenantModel
 
 PROOF_TRIES: Final = 5
 

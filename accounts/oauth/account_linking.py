@@ -10,8 +10,8 @@ from accounts.oauth.errors import CodeGone, LinkForeign
 from accounts.oauth.flow import grants
 from accounts.oauth.models import GrantKind, Identity, OAuthGrant
 from accounts.oauth.providers.profile import Profile
-from platform_site.lib.errors import NotAuthenticated
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.errors import NotAuthenticated
+from common.principals import PlatformRequest, Principal
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,10 @@ from accounts.oauth.organization_matching import OrganizationMatch
 from accounts.oauth.providers.profile import Profile
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
+from common.audit import AuditTag
+from common.principals import PlatformRequest
+from common.web.addresses import client_address, subscriber_network
 from environments import environments
-from platform_site.lib.audit import AuditTag
-from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, subscriber_network
 
 SIGN_UP_WINDOW: Final = timedelta(hours=1)
 

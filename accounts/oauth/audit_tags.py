@@ -1,6 +1,6 @@
 """Audit tags of external sign-in."""
 
-from platform_site.lib.audit import AuditTag
+from common.audit import AuditTag
 
 
 class OAuthTag(AuditTag):

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from accounts.oauth.providers import conf as provider_conf
 from accounts.oauth.providers.conf import ProviderSettings
-from platform_site.env import Env, SettingError
-from platform_site.lib.web.hostnames import is_secure_url
-from platform_site.settings_table import Integer, Url, Words, load
+from common.settings.env import Env, SettingError
+from common.settings.table import Integer, Url, Words, load
+from common.web.hostnames import is_secure_url
 
 
 def _base_url(url: str) -> str:

@@ -1,6 +1,6 @@
 """Errors of external sign-in; their codes are also sent back with the browser as ``error``."""
 
-from platform_site.lib.errors import (
+from common.errors import (
     Conflict,
     EngineError,
     Forbidden,
@@ -10,7 +10,7 @@ from platform_site.lib.errors import (
     NotFound,
     Unavailable,
 )
-from platform_site.lib.openapi import shapes
+from common.openapi import shapes
 
 
 class ProviderNotConfigured(NotFound):

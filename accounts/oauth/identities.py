@@ -17,9 +17,9 @@ from accounts.oauth.memberships import derived_roles
 from accounts.oauth.models import Identity
 from accounts.oauth.providers.profile import Profile, ProviderTokens
 from accounts.oauth.providers.storage import OAuthStorage
-from platform_site.lib.crypto import encrypt
-from platform_site.lib.errors import NotFound
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.crypto import encrypt
+from common.errors import NotFound
+from common.principals import PlatformRequest, Principal
 
 
 def find(profile: Profile) -> Identity | None:

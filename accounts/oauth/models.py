@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from platform_site.lib.ids import uuid7
-from platform_site.lib.scoping import TenantModel
+from common.ids import uuid7
+from common.scoping import TenantModel
 
 
 class Provider(models.TextChoices):

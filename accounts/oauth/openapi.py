@@ -19,16 +19,16 @@ from accounts.oauth.errors import (
     RedirectNotAllowed,
     StateInvalid,
 )
-from environments.errors import EnvironmentNotFound
-from platform_site.lib.errors import (
+from common.errors import (
     MethodNotAllowed,
     NotAuthenticated,
     PayloadTooLarge,
     TokenExpired,
     TokenInvalid,
 )
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
+from environments.errors import EnvironmentNotFound
 
 OPERATIONS: Final[Operations] = {
     "GET /v1/auth/identities": Operation(

@@ -4,7 +4,7 @@ from typing import Final
 
 from accounts.oauth.models import Domain, Identity
 from accounts.organization.contents import rows_of
-from platform_site.lib.archives import ZipWriter
+from common.archives import ZipWriter
 
 IDENTITY: Final = (
     "user_id",

@@ -6,8 +6,8 @@ from rest_framework.response import Response
 
 from accounts.oauth import provider_use
 from accounts.oauth.serializers import ProviderUseSerializer
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.viewsets import PlatformViewSet
+from common.permissions import needs
 
 
 class ProviderUseViewSet(PlatformViewSet):

@@ -5,14 +5,14 @@ from typing import Any, Final
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_serializer
 from rest_framework import serializers
 
-from accounts.oauth.flow.pkce import CHALLENGE
 from accounts.oauth.models import Identity
 from accounts.serializers import (
     EnrolmentRequiredSerializer,
     LoginAnswerSerializer,
     SecondFactorRequiredSerializer,
 )
-from platform_site.lib.api import StrictSerializer
+from common.api.views import StrictSerializer
+from common.pkce import CHALLENGE
 
 SECRET_CHARS = 200
 

@@ -3,7 +3,7 @@
 from accounts.oauth.domains.views import DomainViewSet
 from accounts.oauth.provider_views import ProviderUseViewSet
 from accounts.oauth.views import IdentityViewSet, OAuthViewSet
-from platform_site.lib.viewsets import Router
+from common.api.viewsets import Router
 
 router = Router()
 router.register("v1/auth/oauth", OAuthViewSet)

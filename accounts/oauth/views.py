@@ -33,10 +33,10 @@ from accounts.oauth.serializers import (
     StartSerializer,
     TicketSerializer,
 )
-from platform_site.lib.api import NO_STORE, StrictSerializer
-from platform_site.lib.errors import MethodNotAllowed
-from platform_site.lib.permissions import PUBLIC, USER
-from platform_site.lib.viewsets import ListAction, PlatformViewSet
+from common.api.views import NO_STORE, StrictSerializer
+from common.api.viewsets import ListAction, PlatformViewSet
+from common.errors import MethodNotAllowed
+from common.permissions import PUBLIC, USER
 
 # The URLs of a redirect contain codes and states, which a Referer would reveal to other pages.
 REDIRECT_HEADERS = NO_STORE | {"Referrer-Policy": "no-referrer"}

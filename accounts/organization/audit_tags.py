@@ -1,6 +1,6 @@
 """Audit tags of organizations, their members and invitations."""
 
-from platform_site.lib.audit import AuditTag
+from common.audit import AuditTag
 
 
 class OrganizationTag(AuditTag):

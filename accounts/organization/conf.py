@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
 
-from platform_site.env import Env
-from platform_site.settings_table import Integer, Text, load
+from common.settings.env import Env
+from common.settings.table import Integer, Text, load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from accounts.audit import trail
 from accounts.models import ApiKey, User
 from accounts.models.invitations import Invitation
 from accounts.models.webhooks import WebhookEndpoint
+from common.archives import ZipWriter
 from environments.models import Environment, Organization
-from platform_site.lib.archives import ZipWriter
 
 ORGANIZATION: Final = (
     "id",

@@ -31,10 +31,10 @@ from accounts.organization.errors import (
     RequestedTooOften,
 )
 from accounts.sessions import sessions
+from common.errors import FieldError
+from common.locks import AlreadyLocked, exclusive
 from environments import environments
 from environments.models import Environment, Organization
-from platform_site.lib.errors import FieldError
-from platform_site.lib.locks import AlreadyLocked, exclusive
 
 DAY: Final = timedelta(days=1)
 REQUESTS_PER_DAY: Final = 5

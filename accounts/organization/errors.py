@@ -1,13 +1,6 @@
 """Errors of requests about a whole organization."""
 
-from platform_site.lib.errors import (
-    Conflict,
-    Gone,
-    InvalidRequest,
-    NotFound,
-    TooManyRequests,
-    Unavailable,
-)
+from common.errors import Conflict, Gone, InvalidRequest, NotFound, TooManyRequests, Unavailable
 
 
 class NameMismatch(InvalidRequest):

@@ -17,9 +17,9 @@ from accounts.organization import deletion, exports, tasks
 from accounts.organization.audit_tags import OrganizationTag
 from accounts.organization.errors import ExportNotFound
 from accounts.organization.serializers import ExportSerializer
-from platform_site.lib.api import RENDERER
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction, RetrieveAction
+from common.api.views import RENDERER
+from common.api.viewsets import ListAction, RetrieveAction
+from common.permissions import needs
 
 CONTENT_TYPE = "application/zip"
 

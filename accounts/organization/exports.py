@@ -25,11 +25,11 @@ from accounts.organization.errors import (
     ExportUnderWay,
     TooManyExports,
 )
+from common import archives
+from common.archives import ArchiveRefused
+from common.errors import PlatformError
+from common.jobs import LONG_JOBS
 from environments.models import Organization
-from platform_site.lib import archives
-from platform_site.lib.archives import ArchiveRefused
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.jobs import LONG_JOBS
 
 State = OrganizationExport.State
 OPEN: Final = (State.QUEUED, State.RUNNING)

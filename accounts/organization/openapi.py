@@ -15,8 +15,8 @@ from accounts.organization.errors import (
     RequestedTooOften,
     TooManyExports,
 )
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 
 _DUE: Final[dict[str, Any]] = {
     "id": 2,

@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from accounts.models.exports import OrganizationExport
-from platform_site.lib.api import StrictSerializer
+from common.api.views import StrictSerializer
 
 
 class DeletionSerializer(StrictSerializer):

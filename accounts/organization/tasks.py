@@ -8,7 +8,7 @@ from procrastinate.contrib.django import app
 from accounts.invitations import invitations
 from accounts.models.exports import OrganizationExport
 from accounts.organization import deletion, exports
-from platform_site.lib.jobs import defer_once, long_job_lock
+from common.jobs import defer_once, long_job_lock
 
 
 @app.periodic(cron="41 * * * *")

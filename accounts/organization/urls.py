@@ -4,7 +4,7 @@ from accounts.invitations.views import InvitationViewSet
 from accounts.members.views import MemberViewSet
 from accounts.organization.export_views import OrganizationExportViewSet
 from accounts.organization.views import OrganizationDeletionViewSet
-from platform_site.lib.viewsets import Router
+from common.api.viewsets import Router
 
 router = Router()
 router.register("v1/members", MemberViewSet)

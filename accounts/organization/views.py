@@ -11,9 +11,9 @@ from accounts.audit import audit
 from accounts.organization import deletion
 from accounts.organization.audit_tags import OrganizationTag
 from accounts.organization.serializers import DeletionSerializer
+from common.api.viewsets import PlatformViewSet
+from common.permissions import needs
 from environments.serializers import OrganizationSerializer
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import PlatformViewSet
 
 
 class OrganizationDeletionViewSet(PlatformViewSet):

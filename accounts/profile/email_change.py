@@ -10,14 +10,14 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.delivery.links import console_link
-from accounts.delivery.masking import mask_email
 from accounts.errors import EmailChangeGone
 from accounts.models import MailboxProof, User
 from accounts.profile import mailbox, proofs
 from accounts.profile.mailbox import State
 from accounts.profile.proofs import AddressChange
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.principals import PlatformRequest
+from common.errors import InvalidRequest
+from common.masking import mask_email
+from common.principals import PlatformRequest
 
 
 def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime) -> State:

@@ -29,7 +29,7 @@ from accounts.profile import proofs
 from accounts.profile.proofs import AddressChange
 from accounts.reclaim import address_release
 from accounts.signin import credentials
-from platform_site.lib.principals import PlatformRequest
+from common.principals import PlatformRequest
 
 COOL_DOWN: Final = timedelta(seconds=60)
 

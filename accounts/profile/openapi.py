@@ -14,7 +14,7 @@ from accounts.errors import (
     SessionRevoked,
     TooManyAttempts,
 )
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
     "GET /v1/auth/email": Operation(

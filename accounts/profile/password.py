@@ -15,8 +15,8 @@ from accounts.profile import proofs
 from accounts.sessions import sessions
 from accounts.signin import credentials
 from accounts.signin.signin import request_source
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.errors import InvalidRequest
+from common.principals import PlatformRequest, Principal
 
 
 def has_one(principal: Principal) -> bool:

@@ -9,8 +9,8 @@ from accounts import mailed_secrets
 from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.profile.mailbox import State
 from accounts.serializers import PasswordField
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.emails import AddressField
+from common.api.views import StrictSerializer
+from common.emails import AddressField
 
 MAX_CODE_CHARS: Final = 40
 

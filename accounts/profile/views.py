@@ -18,8 +18,8 @@ from accounts.profile.serializers import (
 )
 from accounts.sessions.serializers import SessionsEndedSerializer
 from accounts.signin import signup
-from platform_site.lib.permissions import PUBLIC, USER
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.viewsets import PlatformViewSet
+from common.permissions import PUBLIC, USER
 
 
 class ProfileViewSet(PlatformViewSet):

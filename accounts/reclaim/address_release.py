@@ -27,10 +27,10 @@ from accounts.organization.admins import able_admins
 from accounts.signin import credentials, signup
 from accounts.signin.signin import SignInAttempt
 from accounts.webhooks import events
+from common.emails import folded
+from common.principals import PlatformRequest
 from environments import environments
 from environments.models import Organization
-from platform_site.lib.emails import folded
-from platform_site.lib.principals import PlatformRequest
 
 KEEP: Final = timedelta(days=30)
 

@@ -11,9 +11,9 @@ from accounts import grace_period
 from accounts.errors import SessionRevoked
 from accounts.models import Session
 from accounts.tokens import tokens
-from platform_site.lib.database.prepared import PreparedQuery
-from platform_site.lib.errors import NotAuthenticated, TokenInvalid
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.database.prepared import PreparedQuery
+from common.errors import NotAuthenticated, TokenInvalid
+from common.principals import PlatformRequest, Principal
 
 AAL2: Final = 2
 # In `amr`: a trusted device replaces the second factor at sign-in only.

@@ -5,8 +5,8 @@ from typing import Final
 from accounts.errors import (
     SessionNotFound,
 )
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
     "GET /v1/auth/sessions": Operation(

@@ -12,7 +12,7 @@ from accounts.audit_tags import AccountTag
 from accounts.errors import SessionNotFound
 from accounts.models import Session
 from accounts.sessions import sessions
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.principals import PlatformRequest, Principal
 
 
 def live_sessions(principal: Principal, *, now: datetime) -> QuerySet[Session]:

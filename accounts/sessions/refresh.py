@@ -20,8 +20,8 @@ from accounts.sessions.refresh_rotation import ReuseDetected
 from accounts.signin import known_devices
 from accounts.signin.signin import SessionTokens, request_source
 from accounts.tokens import tokens
+from common.principals import PlatformRequest
 from environments import environments
-from platform_site.lib.principals import PlatformRequest
 
 HOUR: Final = timedelta(hours=1)
 # Of one sign-in.

@@ -21,8 +21,8 @@ from accounts.models import Session, User
 from accounts.sessions import sessions
 from accounts.sessions.sessions import RequestSource
 from accounts.tokens.tokens import SessionPointer
+from common.errors import InvalidRequest
 from environments.models import Environment
-from platform_site.lib.errors import InvalidRequest
 
 SWITCHED: Final = "switched"
 

@@ -20,9 +20,9 @@ from accounts.serializers import (
 from accounts.sessions import own_sessions, refresh, sessions
 from accounts.sessions.serializers import SessionsEndedSerializer, SessionSerializer
 from accounts.tokens import tokens
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import PUBLIC, USER
-from platform_site.lib.viewsets import ListAction, PlatformViewSet
+from common.api.views import NO_STORE
+from common.api.viewsets import ListAction, PlatformViewSet
+from common.permissions import PUBLIC, USER
 
 
 class RefreshTokenViewSet(PlatformViewSet):

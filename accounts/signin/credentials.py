@@ -11,8 +11,8 @@ from accounts.errors import InvalidCredentials, TooManyAttempts
 from accounts.models import User
 from accounts.sessions.sessions import RequestSource
 from accounts.signin import known_devices
-from platform_site.lib.emails import folded
-from platform_site.lib.web.addresses import subscriber_network
+from common.emails import folded
+from common.web.addresses import subscriber_network
 
 WINDOW: Final = timedelta(minutes=15)
 # Attempts at the admin's login and at the API's login are counted separately.

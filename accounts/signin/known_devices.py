@@ -24,8 +24,8 @@ from accounts.delivery.links import console_link
 from accounts.models import KnownDevice, Session, User
 from accounts.sessions.sessions import RequestSource
 from accounts.webhooks import events
-from platform_site.lib.ids import uuid7
-from platform_site.lib.principals import PlatformRequest
+from common.ids import uuid7
+from common.principals import PlatformRequest
 
 NOBODY: Final = UUID(int=0)
 KEEP: Final = timedelta(days=180)

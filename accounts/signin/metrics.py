@@ -6,7 +6,7 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from platform_site.lib.errors import PlatformError
+from common.errors import PlatformError
 
 SIGN_INS: Final = Counter(
     "zonal_sign_ins_total",

@@ -23,10 +23,10 @@ from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.sessions.sessions import Assurance, RequestSource
 from accounts.signin import credentials, known_devices, metrics
 from accounts.tokens import tokens
+from common.principals import PlatformRequest
+from common.web.addresses import client_address
 from environments import environments
 from environments.models import Environment
-from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address
 
 
 class SignInMethod(StrEnum):

@@ -16,10 +16,10 @@ from accounts.signin import signin
 from accounts.signin.credentials import find
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from accounts.webhooks import events
+from common.principals import PlatformRequest
+from common.web.addresses import client_address, subscriber_network
 from environments import environments
 from environments.models import Organization
-from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, subscriber_network
 
 WINDOW: Final = timedelta(hours=1)
 TAKEN: Final = "If it is your address, sign in, or request a sign-up link by mail."

@@ -20,9 +20,9 @@ from accounts.serializers import (
 )
 from accounts.signin import credentials, metrics, signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import PUBLIC
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.views import NO_STORE
+from common.api.viewsets import PlatformViewSet
+from common.permissions import PUBLIC
 
 
 class SignInViewSet(PlatformViewSet):

@@ -21,9 +21,9 @@ from accounts.models import SignupLink, User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from common.principals import PlatformRequest
+from common.web.addresses import client_address, subscriber_network
 from environments import environments
-from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, subscriber_network
 
 LIFE: Final = timedelta(hours=24)
 LIFE_HOURS: Final = 24

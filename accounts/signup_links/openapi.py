@@ -9,7 +9,7 @@ from accounts.errors import (
     SignupLinkGone,
     TooManyAttempts,
 )
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
     "POST /v1/auth/signup/link": Operation(

@@ -6,9 +6,9 @@ from rest_framework import serializers
 
 from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.serializers import PasswordField
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.emails import AddressField
-from platform_site.lib.names import NameField
+from common.api.views import StrictSerializer
+from common.emails import AddressField
+from common.names import NameField
 
 
 class SignupLinkRequestSerializer(StrictSerializer):

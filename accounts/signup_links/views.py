@@ -14,9 +14,9 @@ from accounts.signup_links.serializers import (
     SignupLinkRequestSerializer,
     SignupLinkSerializer,
 )
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import PUBLIC
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.views import NO_STORE
+from common.api.viewsets import PlatformViewSet
+from common.permissions import PUBLIC
 
 
 class SignupLinkViewSet(PlatformViewSet):

@@ -3,9 +3,9 @@
 from typing import Final
 
 from accounts.errors import InvalidCredentials, TerminalSignInGone, TooManyAttempts
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 from environments.errors import EnvironmentNotFound
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
 
 _ID: Final = "Qh1wDXrM2TqCk1zQ8YV0e1yqH3bQ2m4m5v0cJr5Xw1E"
 _PATH: Final = {"request_id": shapes.BASE64URL}

@@ -12,7 +12,7 @@ from accounts.serializers import (
     LoginAnswerSerializer,
     SecondFactorRequiredSerializer,
 )
-from platform_site.lib.api import StrictSerializer
+from common.api.views import StrictSerializer
 
 LOWEST_PORT: Final = 1024
 HIGHEST_PORT: Final = 65535

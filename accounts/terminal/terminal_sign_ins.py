@@ -25,16 +25,15 @@ from accounts.audit_tags import AccountTag
 from accounts.delivery.links import console_link
 from accounts.errors import TerminalSignInGone, TooManyAttempts
 from accounts.models import Session, TerminalSignIn, User
-from accounts.oauth.flow import pkce
-from accounts.oauth.flow.secrets import digest, new_secret
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from common import base32, pkce
+from common.one_time_secrets import digest, new_secret
+from common.principals import PlatformRequest, Principal
+from common.web.addresses import subscriber_network
 from environments import environments
 from environments.errors import EnvironmentNotFound
-from platform_site.lib import base32
-from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web.addresses import subscriber_network
 
 REQUEST_LIFETIME: Final = timedelta(minutes=10)
 # Long enough to copy the code to another machine.

@@ -17,10 +17,10 @@ from accounts.terminal.serializers import (
     TerminalStartedSerializer,
     TerminalStartSerializer,
 )
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import PUBLIC, USER
-from platform_site.lib.viewsets import PlatformViewSet
-from platform_site.lib.web.addresses import client_address
+from common.api.views import NO_STORE
+from common.api.viewsets import PlatformViewSet
+from common.permissions import PUBLIC, USER
+from common.web.addresses import client_address
 
 
 class TerminalSignInViewSet(PlatformViewSet):

@@ -12,11 +12,11 @@ import orjson
 from django.conf import settings
 
 from accounts.errors import DevTokenRefused
-from platform_site.env import is_production
-from platform_site.lib.crypto import keyed_digest
-from platform_site.lib.database.prepared import PreparedQuery
-from platform_site.lib.errors import TokenInvalid
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.crypto import keyed_digest
+from common.database.prepared import PreparedQuery
+from common.errors import TokenInvalid
+from common.principals import PlatformRequest, Principal
+from common.settings.env import is_production
 
 MARK: Final = "_dev_"
 # Prepared, like the query of an access token (accounts/sessions/authentication.py).

@@ -27,7 +27,7 @@ from rest_framework_simplejwt.exceptions import (
 )
 from rest_framework_simplejwt.tokens import Token
 
-from platform_site.lib.errors import TokenExpired, TokenInvalid
+from common.errors import TokenExpired, TokenInvalid
 
 ALGORITHM: Final = "HS256"
 # Longer than every token that is issued; longer ones are refused without a signature check.

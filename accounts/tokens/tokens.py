@@ -15,9 +15,9 @@ from django.conf import settings
 
 from accounts.models import Session
 from accounts.tokens.signing import SignedToken, header_of, is_retired
+from common.crypto import keyed_digest
+from common.errors import TokenInvalid
 from environments.models import Environment
-from platform_site.lib.crypto import keyed_digest
-from platform_site.lib.errors import TokenInvalid
 
 # Verified access tokens that a process caches; a token is used hundreds of times.
 VERIFIED_TOKENS: Final = 4096

@@ -22,8 +22,8 @@ from accounts.errors import WebhookDeliveryNotFound, WebhookIsOff
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import events, jobs
 from accounts.webhooks.audit_tags import OutboxTag
-from accounts.webhooks.egress import WebhookAnswer
-from platform_site.lib.crypto import decrypt
+from common.crypto import decrypt
+from common.egress import WebhookAnswer
 
 log = structlog.get_logger(__name__)
 

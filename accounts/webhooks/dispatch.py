@@ -11,9 +11,10 @@ from typing import Final
 from django.conf import settings
 from django.utils import timezone
 
-from accounts.webhooks import delivery_queue, egress, jobs, signing
+from accounts.webhooks import delivery_queue, jobs, signing
 from accounts.webhooks.delivery_queue import ClaimedDelivery
-from accounts.webhooks.egress import WebhookAnswer
+from common import egress
+from common.egress import WebhookAnswer
 
 # Concurrent requests in one process; delivery_queue.SHARE is the limit of an organization.
 MAX_REQUESTS: Final = 32

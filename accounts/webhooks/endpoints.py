@@ -10,11 +10,12 @@ from django.conf import settings
 from accounts import rate_limits
 from accounts.errors import TooManyWebhooks, WebhookIsOff, WebhookSentTooOften
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
-from accounts.webhooks import delivery_queue, egress, events, signing
+from accounts.webhooks import delivery_queue, events, signing
+from common import egress
+from common.crypto import encrypt
+from common.errors import InvalidRequest
+from common.principals import Principal
 from environments.models import Organization
-from platform_site.lib.crypto import encrypt
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.principals import Principal
 
 # The previous secret also signs for this long after a rotation, unless it is ended immediately.
 OVERLAP: Final = timedelta(hours=24)

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import jobs
-from platform_site.lib.crypto import encrypt
+from common.crypto import encrypt
 
 log = structlog.get_logger(__name__)
 

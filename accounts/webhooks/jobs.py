@@ -8,7 +8,7 @@ from typing import Final
 from django.db import transaction
 from procrastinate.exceptions import AlreadyEnqueued
 
-from platform_site.lib.jobs import job
+from common.jobs import job
 
 DISPATCH: Final = "accounts.webhooks.dispatch"
 

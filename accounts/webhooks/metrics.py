@@ -8,7 +8,7 @@ from django.db import connection
 from prometheus_client.core import GaugeMetricFamily
 
 from accounts.models.webhooks import WebhookDelivery
-from platform_site.lib.metrics.figures import GaugeGroup, gauge
+from common.metrics.figures import GaugeGroup, gauge
 
 # Maximum rows to count.
 MAX_COUNTED: Final = 10_000

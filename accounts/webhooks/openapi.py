@@ -9,8 +9,8 @@ from accounts.errors import (
     WebhookNotFound,
     WebhookSentTooOften,
 )
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 
 _WEBHOOK: Final[dict[str, Any]] = {
     "id": "01a2048d-6b6c-7296-8654-b75268988c34",

@@ -6,10 +6,10 @@ from rest_framework import serializers
 
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks.delivery_queue import message_id_of
-from accounts.webhooks.egress import URL_CHARS
 from accounts.webhooks.events import EVENTS
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.names import NameField
+from common.api.views import StrictSerializer
+from common.egress import URL_CHARS
+from common.names import NameField
 
 
 class EventsField(serializers.ListField):

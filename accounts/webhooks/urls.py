@@ -1,7 +1,7 @@
 """Paths of webhooks."""
 
 from accounts.webhooks.views import WebhookDeliveryViewSet, WebhookEndpointViewSet
-from platform_site.lib.viewsets import Router
+from common.api.viewsets import Router
 
 router = Router()
 router.register("v1/webhooks", WebhookEndpointViewSet)

@@ -27,9 +27,9 @@ from accounts.webhooks.serializers import (
     WebhookSerializer,
     WebhookUpdateSerializer,
 )
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction, RetrieveAction
+from common.api.views import NO_STORE
+from common.api.viewsets import ListAction, RetrieveAction
+from common.permissions import needs
 
 
 @extend_schema_view(

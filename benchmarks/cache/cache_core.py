@@ -28,6 +28,7 @@ django.setup()
 from django.conf import settings  # noqa: E402 - after django.setup()
 
 from benchmarks.cache.cache_index import MIB, resident  # noqa: E402 - after django.setup()
+from common.ids import uuid7  # noqa: E402 - after django.setup()
 from edgecache.brain.database import BrainDatabase  # noqa: E402 - after django.setup()
 from edgecache.brain.delivery.delivery import EnvironmentKey  # noqa: E402 - after django.setup()
 from edgecache.brain.directory.buckets import Buckets  # noqa: E402 - after django.setup()
@@ -43,7 +44,6 @@ from edgecache.brain.storage.stores.managed import (  # noqa: E402 - after djang
 )
 from edgecache.brain.storage.stores.registry import Stores  # noqa: E402 - after django.setup()
 from edgecache.brain.values import BucketInfo, WrittenFields  # noqa: E402 - after django.setup()
-from platform_site.lib.ids import uuid7  # noqa: E402 - after django.setup()
 
 TENANT: Final = EnvironmentKey(1, 1)
 BODY_BYTES: Final = 100 * MIB

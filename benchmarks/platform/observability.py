@@ -107,8 +107,8 @@ def _switchable() -> Any:
     """Return the platform's application; signals switch metrics and traces of its process."""
     from prometheus_client import Counter, Gauge, Histogram  # noqa: PLC0415 - of the server alone
 
-    from platform_site.lib import tracing  # noqa: PLC0415 - as above
-    from platform_site.lib.metrics.publishing import ObservationBatch  # noqa: PLC0415 - as above
+    from common import tracing  # noqa: PLC0415 - as above
+    from common.metrics.publishing import ObservationBatch  # noqa: PLC0415 - as above
     from platform_site.wsgi import application  # noqa: PLC0415 - as above
 
     watched = [(Counter, "inc"), (Gauge, "set"), (Histogram, "observe"), (ObservationBatch, "add")]

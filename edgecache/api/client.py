@@ -16,17 +16,11 @@ from django.conf import settings
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
+from common import tracing
+from common.errors import ChangedSinceRead, FieldError, InvalidRequest, NotFound, PlatformError
+from common.principals import Principal, Scope
 from edgecache.api import errors
 from edgecache.api.circuit_breaker import CircuitBreaker
-from platform_site.lib import tracing
-from platform_site.lib.errors import (
-    ChangedSinceRead,
-    FieldError,
-    InvalidRequest,
-    NotFound,
-    PlatformError,
-)
-from platform_site.lib.principals import Principal, Scope
 
 log = structlog.get_logger(__name__)
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from accounts.audit import audit
+from common.principals import Scope
 from edgecache.api import nodes
 from edgecache.api.audit_tags import CacheTag
 from environments import environments
-from platform_site.lib.principals import Scope
 
 DECISION_TAGS: Final = {
     "approve": CacheTag.CLI_NODE_APPROVE,

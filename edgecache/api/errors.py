@@ -1,7 +1,7 @@
 """What the cache's side of the platform refuses."""
 
-from platform_site.lib.errors import Conflict, EngineError, NotFound, Unavailable
-from platform_site.lib.openapi import shapes
+from common.errors import Conflict, EngineError, NotFound, Unavailable
+from common.openapi import shapes
 
 
 class CacheUnavailable(Unavailable):

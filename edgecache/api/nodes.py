@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from common.principals import Principal
 from edgecache.api import client
 from edgecache.api.errors import NodeNotFound
-from platform_site.lib.principals import Principal
 
 # Its endpoint and its load are for its operator only.
 PUBLIC: Final = (

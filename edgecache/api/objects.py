@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from common.principals import Scope
 from edgecache.api import client
 from edgecache.api.client import tenant
-from platform_site.lib.principals import Scope
 
 NOTHING_PURGED: Final = {"objects_purged": 0, "bytes_freed": 0, "nodes_affected": 0}
 

@@ -2,16 +2,16 @@
 
 from typing import Any, Final
 
+from common.errors import PlatformError
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
+from common.openapi.tags import Tag
 from edgecache.api.errors import (
     CacheLimitReached,
     CacheUnavailable,
     NodeEndpointTaken,
     NodeNotFound,
 )
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
-from platform_site.lib.openapi.tags import Tag
 
 METRICS: Final[dict[str, Any]] = {
     "total_hits": 90,

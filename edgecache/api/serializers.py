@@ -7,6 +7,8 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
+from common.api.views import StrictSerializer
+from common.names import NameField
 from edgecache.protocol.names import (
     BUCKET,
     BUCKET_RULE,
@@ -15,8 +17,6 @@ from edgecache.protocol.names import (
     LABEL_CHARS,
     OBJECT_NAME_CHARS,
 )
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.names import NameField
 
 NAME: Final = re.compile(rf"\A{LABEL.pattern}\Z")
 MAX_KEYS: Final = 1000

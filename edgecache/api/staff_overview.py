@@ -6,9 +6,9 @@ from typing import Any, Final
 from django.http import HttpRequest
 
 from accounts.audit import audit
+from common.errors import Conflict, InvalidRequest
 from edgecache.api import client, nodes
 from edgecache.api.audit_tags import CacheTag
-from platform_site.lib.errors import Conflict, InvalidRequest
 
 # The decisions possible for a node, by its status.
 DECISIONS: Final = {

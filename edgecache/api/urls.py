@@ -1,9 +1,9 @@
 """Paths of the cache."""
 
+from common.api.viewsets import Router
 from edgecache.api.bucket_objects.views import ObjectViewSet
 from edgecache.api.buckets.views import AccessKeyViewSet, BucketViewSet, OriginViewSet
 from edgecache.api.views import CacheViewSet, NodeViewSet
-from platform_site.lib.viewsets import Router
 
 router = Router()
 router.register("v1/cache/nodes", NodeViewSet)

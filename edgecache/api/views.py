@@ -9,6 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from common.api.views import NO_STORE
+from common.api.viewsets import PlatformViewSet
+from common.permissions import MEMBER, needs
 from edgecache.api import client, cluster_status, metrics_history, nodes, objects
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.serializers import (
@@ -26,9 +29,6 @@ from edgecache.api.serializers import (
     RegistrationSerializer,
     nothing_of,
 )
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import MEMBER, needs
-from platform_site.lib.viewsets import PlatformViewSet
 
 
 class SwitchedOff(Exception):

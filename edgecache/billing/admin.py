@@ -9,6 +9,11 @@ from django.http import HttpRequest, HttpResponse
 from unfold.admin import TabularInline
 from unfold.decorators import action
 
+from common.admin import forms
+from common.admin.actions import ActionsAdmin
+from common.admin.columns import organization
+from common.admin.filters import by_values
+from common.admin.pages import ReadOnlyAdmin
 from edgecache.billing.models import (
     Account,
     Entry,
@@ -25,11 +30,6 @@ from edgecache.billing.money import credits_text
 from edgecache.billing.quarantine.admin import QuarantineAdmin
 from edgecache.billing.staff.actions import LINE_ACTIONS, PAYOUT_ACTIONS
 from edgecache.billing.staff.forms import GRANT_CREDITS, SET_RATE
-from platform_site.lib.admin import forms
-from platform_site.lib.admin.actions import ActionsAdmin
-from platform_site.lib.admin.columns import organization
-from platform_site.lib.admin.filters import by_values
-from platform_site.lib.admin.pages import ReadOnlyAdmin
 
 # Registered where it is.
 __all__ = ["QuarantineAdmin"]

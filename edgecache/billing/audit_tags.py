@@ -1,6 +1,6 @@
 """What billing writes into the audit trail."""
 
-from platform_site.lib.audit import AuditTag
+from common.audit import AuditTag
 
 
 class BillingTag(AuditTag):

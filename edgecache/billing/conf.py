@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Final
 
+from common.settings.env import Env, SettingError
+from common.settings.table import Flag, Integer, Secret, Text, load
 from edgecache.billing.money import PPM
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import Flag, Integer, Secret, Text, load
 
 # Money is counted in hundredths; of these Stripe takes whole units, or thousandths.
 NOT_IN_CENTS: Final = frozenset(

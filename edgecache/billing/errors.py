@@ -1,12 +1,6 @@
 """What billing refuses."""
 
-from platform_site.lib.errors import (
-    Conflict,
-    InvalidRequest,
-    NotFound,
-    TooManyRequests,
-    Unavailable,
-)
+from common.errors import Conflict, InvalidRequest, NotFound, TooManyRequests, Unavailable
 
 
 class RateRefused(Conflict):

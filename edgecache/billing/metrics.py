@@ -6,8 +6,8 @@ from typing import Final
 from django.db import connection
 from prometheus_client.core import GaugeMetricFamily
 
+from common.metrics.figures import GaugeGroup, gauge
 from edgecache.billing.models import Payout
-from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 # Rows that are counted at most.
 MAX_COUNTED: Final = 10_000

@@ -7,12 +7,12 @@ from typing import Any
 from django.db.models import F
 from django.utils import timezone
 
+from common.archives import ZipWriter
 from edgecache.billing.api import csv_statement
 from edgecache.billing.models import Entry, Payout, TopUp
 from edgecache.billing.usage import reports
 from edgecache.billing.usage.reports import Row
 from environments.models import Organization
-from platform_site.lib.archives import ZipWriter
 
 ByDay = Callable[[int, date, date], list[Row]]
 

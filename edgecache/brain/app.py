@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from common.ids import uuid7
 from edgecache.brain.audits.audits import Audits
 from edgecache.brain.audits.node_checks import NodeChecker
 from edgecache.brain.cdn.app import CdnApi
@@ -59,7 +60,6 @@ from edgecache.http.server.server import HttpServer
 from edgecache.runtime.resource_limits import connections_allowed
 from edgecache.runtime.shares import Shares
 from edgecache.runtime.turns import LoopTurns
-from platform_site.lib.ids import uuid7
 
 
 class Wiring:

@@ -12,15 +12,15 @@ import uvloop
 from cryptography.fernet import InvalidToken
 from django.conf import settings
 
+from common import tracing
+from common.crypto import decrypt
+from common.key_fingerprints import SENTENCE, differing, latest
+from common.machine.errors import StartError
+from common.settings.env import Env
 from edgecache.brain.app import assemble
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.process.parent import Parent
 from edgecache.brain.siblings.process_context import ProcessContext
-from platform_site.embedded.errors import StartError
-from platform_site.env import Env
-from platform_site.lib import tracing
-from platform_site.lib.crypto import decrypt
-from platform_site.lib.key_fingerprints import SENTENCE, differing, latest
 
 CONNECT_S: Final = 2
 RETRY_S: Final = 1.0

@@ -7,15 +7,8 @@ from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from edgecache.brain.audits.settings import AuditSettings
-from edgecache.brain.metering.creditable_reads import CreditLimits
-from edgecache.brain.siblings.settings import ProcessSettings
-from edgecache.brain.storage.stores.settings import NextStoreSettings, StoreSettings, read_stores
-from edgecache.brain.storage.upload_parts_limit import UploadSettings
-from edgecache.http.addresses import parse_address
-from edgecache.protocol.names import LABEL
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import (
+from common.settings.env import Env, SettingError
+from common.settings.table import (
     POSTGRESQL_SCHEMES,
     Integer,
     Secret,
@@ -25,6 +18,13 @@ from platform_site.settings_table import (
     Words,
     load,
 )
+from edgecache.brain.audits.settings import AuditSettings
+from edgecache.brain.metering.creditable_reads import CreditLimits
+from edgecache.brain.siblings.settings import ProcessSettings
+from edgecache.brain.storage.stores.settings import NextStoreSettings, StoreSettings, read_stores
+from edgecache.brain.storage.upload_parts_limit import UploadSettings
+from edgecache.http.addresses import parse_address
+from edgecache.protocol.names import LABEL
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

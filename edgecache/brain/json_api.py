@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 import orjson
 import structlog
 
+from common import tracing
 from edgecache.brain.errors import BrainError, Invalid, Unavailable
 from edgecache.brain.json_errors import (
     BodyTooLarge,
@@ -26,7 +27,6 @@ from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.headers import Headers
 from edgecache.http.scope import HttpScope
 from edgecache.protocol.fields import MalformedMessage
-from platform_site.lib import tracing
 
 log = structlog.get_logger(__name__)
 

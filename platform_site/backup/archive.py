@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
+from common.commands import CommandRefused, Unreachable
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.storage.stores.registry import open_store
 from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.storage.stores.store import ByteStore, ListedFile
 from platform_site.backup.sealing import Digest
-from platform_site.lib.commands import CommandRefused, Unreachable
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """Audit tags of backups."""
 
-from platform_site.lib.audit import AuditTag
+from common.audit import AuditTag
 
 
 class OperationTag(AuditTag):

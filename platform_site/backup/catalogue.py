@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from common.commands import CommandRefused
 from edgecache.brain.errors import StoreMissing
 from platform_site.backup import manifest
 from platform_site.backup.archive import BackupArchive
@@ -15,7 +16,6 @@ from platform_site.backup.manifest import BackupManifest, ManifestAltered, Other
 from platform_site.backup.object_upload import read_names
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import Say
-from platform_site.lib.commands import CommandRefused
 
 MANIFEST: Final = "manifest.json"
 # The format of ids from making.py, so that no id from an administrator or the store is a path.

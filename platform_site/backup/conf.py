@@ -5,6 +5,8 @@ from typing import Annotated
 
 from pyrage import RecipientError, x25519
 
+from common.settings.env import Env, SettingError
+from common.settings.table import Secret, Text, Words, load
 from edgecache.brain.storage.stores.settings import (
     DATA_FOLDER,
     EXAMPLES,
@@ -13,8 +15,6 @@ from edgecache.brain.storage.stores.settings import (
     store_endpoint,
     store_url,
 )
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import Secret, Text, Words, load
 
 
 def _store(text: str) -> str:

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.db import connections
 from psycopg.conninfo import make_conninfo
 
+from common.commands import CommandRefused
 from platform_site.backup import tables
-from platform_site.lib.commands import CommandRefused
 from sqlgateway.provisioning.database_copy import CopyFailed, programs
 
 DUMP: Final = ("--format=custom", "--compress=1", "--no-password", "--lock-wait-timeout=20s")

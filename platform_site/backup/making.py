@@ -12,13 +12,13 @@ from typing import Any, Final
 import psycopg
 from django.conf import settings
 
+from common.commands import CommandRefused, Unreachable
+from common.key_fingerprints import fingerprint
 from platform_site.backup import catalogue, control, manifest, object_upload, sealing
 from platform_site.backup.archive import BackupArchive
 from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import EnvironmentPlan, Plan, Say, Work, retry_while_unavailable
-from platform_site.lib.commands import CommandRefused, Unreachable
-from platform_site.lib.key_fingerprints import fingerprint
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
 from sqlgateway.provisioning.database_copy import restores

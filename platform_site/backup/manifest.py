@@ -13,10 +13,10 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
+from common.commands import CommandRefused
+from common.crypto import keyed_digest
+from common.key_fingerprints import fingerprint
 from platform_site.backup.sealing import Digest
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.crypto import keyed_digest
-from platform_site.lib.key_fingerprints import fingerprint
 
 FORMAT: Final = 1
 # A manifest has about 120 bytes for each environment.

@@ -8,6 +8,7 @@ from typing import Final
 
 from django.conf import settings
 
+from common.commands import CommandRefused
 from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.errors import StoreMissing
 from edgecache.brain.storage.stores import archived_bytes
@@ -18,7 +19,6 @@ from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.object_upload import MAX_CONCURRENT_OBJECTS, batches, brain_alias
 from platform_site.backup.sealing import DecryptionFailed, Digest, Identity
 from platform_site.backup.work import Say
-from platform_site.lib.commands import CommandRefused
 
 SAY_EVERY_S: Final = 5.0
 

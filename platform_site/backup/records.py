@@ -7,8 +7,8 @@ from django.db.models import QuerySet
 from prometheus_client.core import GaugeMetricFamily
 
 from accounts.models.audit import AuditEvent
+from common.metrics.figures import GaugeGroup, gauge
 from platform_site.backup.audit_tags import OperationTag
-from platform_site.lib.metrics.figures import GaugeGroup, gauge
 
 
 def last_backup() -> AuditEvent | None:

@@ -8,14 +8,14 @@ from typing import Any, Final
 import psycopg
 from django.conf import settings
 
+from common.commands import CommandRefused
+from common.key_fingerprints import fingerprint
 from edgecache.brain.errors import StoreMissing
 from platform_site.backup import catalogue, control, manifest, sealing, tables
 from platform_site.backup.archive import BackupArchive
 from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.sealing import DecryptionFailed, Identity
 from platform_site.backup.work import EnvironmentPlan, Say, environments_of
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.key_fingerprints import fingerprint
 from sqlgateway.provisioning.clusters import ClusterAddress, administer
 
 # Exists while a restore is unfinished, and contains the backup's id.

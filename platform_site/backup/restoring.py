@@ -18,6 +18,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.audit import audit
+from common.commands import CommandRefused
 from platform_site.backup import (
     control,
     manifest,
@@ -31,7 +32,6 @@ from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.restore_checks import SCHEMA, RestorePlan
 from platform_site.backup.sealing import Identity
 from platform_site.backup.work import EnvironmentPlan, Say, retry_while_unavailable
-from platform_site.lib.commands import CommandRefused
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, names, tenant_databases
 from sqlgateway.provisioning.database_copy import reason_for_tenant, restores

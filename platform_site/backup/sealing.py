@@ -14,7 +14,7 @@ import pyrage
 from django.conf import settings
 from pyrage import x25519
 
-from platform_site.lib.commands import CommandRefused
+from common.commands import CommandRefused
 
 Identity = x25519.Identity
 

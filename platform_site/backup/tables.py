@@ -6,8 +6,8 @@ from typing import Final
 from django.apps import apps
 from django.conf import settings
 
+from common.commands import CommandRefused
 from edgecache.brain.router import LABEL as BRAIN
-from platform_site.lib.commands import CommandRefused
 
 # Credentials and queued messages: a restore would make them valid again although they were used,
 # ended or revoked since. These rows are in no backup.

@@ -17,12 +17,12 @@ from typing import Final, TypeVar
 import psycopg
 from django.conf import settings
 
+from common.commands import CommandRefused
+from common.machine.files import read_text, write_private
+from common.machine.folders import make_private
 from edgecache.brain.storage.stores.archived_bytes import Bytes
 from platform_site.backup import control
 from platform_site.backup.sealing import Digest
-from platform_site.embedded.files import read_text, write_private
-from platform_site.embedded.folders import make_private
-from platform_site.lib.commands import CommandRefused
 from sqlgateway.errors import EngineUnavailable
 
 # An older backup in progress is started again, because its snapshot is outdated.

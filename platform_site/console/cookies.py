@@ -9,7 +9,7 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
-from platform_site.lib.web import cookies as lib_cookies
+from common.web import cookies as lib_cookies
 
 # The cookie's name by the response field of its token.
 NAMES: Final = {

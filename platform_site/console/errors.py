@@ -1,6 +1,6 @@
 """Errors of the console."""
 
-from platform_site.lib.errors import Forbidden
+from common.errors import Forbidden
 
 
 class CsrfFailed(Forbidden):

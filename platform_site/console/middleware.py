@@ -5,9 +5,9 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
+from common import problems
 from platform_site.console import tokens
 from platform_site.console.errors import CsrfFailed
-from platform_site.lib import problems
 
 # The header X-Zonal-Console in WSGI's spelling.
 HEADER: Final = "HTTP_X_ZONAL_CONSOLE"

@@ -5,8 +5,8 @@ from typing import Final
 
 from django.conf import settings
 
+from common.errors import PlatformError
 from platform_site.doctor.findings import Finding, Level
-from platform_site.lib.errors import PlatformError
 
 SUBJECT: Final = "cache"
 

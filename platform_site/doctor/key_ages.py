@@ -10,8 +10,8 @@ from django.db.models import Min
 
 from accounts.audit import audit
 from accounts.models.audit import AuditEvent
-from platform_site.lib.audit import TrailTag
-from platform_site.lib.key_fingerprints import differing, fingerprint, latest
+from common.audit import TrailTag
+from common.key_fingerprints import differing, fingerprint, latest
 
 # Two processes with different keys that start on an empty database: the second one is refused.
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('zonal keys', 0))"

@@ -7,9 +7,9 @@ from typing import Final
 from django.conf import settings
 
 from accounts.tokens import key_rotation
+from common.key_fingerprints import SENTENCE
 from platform_site.doctor import key_ages
 from platform_site.doctor.findings import Finding, Level
-from platform_site.lib.key_fingerprints import SENTENCE
 
 SUBJECT: Final = "keys"
 OLD: Final = timedelta(days=365)

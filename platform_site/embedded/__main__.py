@@ -5,9 +5,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+from common.machine.errors import StartError
+from common.machine.terminal import warn
 from platform_site.embedded import up
-from platform_site.embedded.errors import StartError
-from platform_site.embedded.terminal import warn
 from platform_site.embedded.throwaway import CANNOT_RUN, run_beside_clusters
 
 EXEC_HELP = """\

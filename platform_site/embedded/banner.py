@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from platform_site.embedded.terminal import say, say_bold
+from common.machine.terminal import say, say_bold
 
 # Safe to repeat: the table stays, and another row is added.
 FILL: Final = (

@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Mapping
 
+from common.machine.errors import StartError
+from common.machine.ports import check_port, port_from
 from platform_site.embedded.cache.recipe import cache_recipe
-from platform_site.embedded.errors import StartError
-from platform_site.embedded.ports import check_port, port_from
 
 
 def check(environ: Mapping[str, str]) -> None:

@@ -14,19 +14,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from platform_site.embedded.errors import AlreadyRunningError, StartError
-from platform_site.embedded.files import Lock
-from platform_site.embedded.folders import (
-    SYSTEM_ROOT,
-    Folders,
-    data_dir_from,
-    make_runtime_dir,
-)
-from platform_site.embedded.owners import is_root
-from platform_site.embedded.ports import free_port
-from platform_site.embedded.postgres.binaries import find_binaries
+from common.machine.errors import AlreadyRunningError, StartError
+from common.machine.files import Lock
+from common.machine.folders import SYSTEM_ROOT, Folders, data_dir_from, make_runtime_dir
+from common.machine.owners import is_root
+from common.machine.ports import free_port
+from common.machine.postgres_programs import find_binaries
+from common.settings.runtime_env import first_secrets
 from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
-from platform_site.embedded.runtime_env import first_secrets
 from platform_site.embedded.supervisor.launch import Launch, spawn_in_foreground
 from platform_site.embedded.supervisor.orphans import end_servers
 

@@ -14,30 +14,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from platform_site.embedded.banner import CacheAddress, PlatformAddress, show_banner
-from platform_site.embedded.cache.recipe import cache_recipe
-from platform_site.embedded.errors import StartError
-from platform_site.embedded.files import Lock
-from platform_site.embedded.folders import Folders, data_dir_from, make_folders
-from platform_site.embedded.ports import PortReservations, check_port, port_from
-from platform_site.embedded.postgres.binaries import find_binaries
-from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
-from platform_site.embedded.production import is_production
-from platform_site.embedded.recipe import PROJECT, Recipe, platform_recipe
-from platform_site.embedded.runtime_env import (
+from common.machine.errors import StartError
+from common.machine.files import Lock
+from common.machine.folders import Folders, data_dir_from, make_folders
+from common.machine.ports import PortReservations, check_port, port_from
+from common.machine.postgres_programs import find_binaries
+from common.machine.terminal import say, warn
+from common.settings.production import is_production
+from common.settings.runtime_env import (
     complete_secrets,
     hidden_secrets,
     is_given,
     load_runtime_env,
     save_runtime_env,
 )
+from platform_site.embedded.banner import CacheAddress, PlatformAddress, show_banner
+from platform_site.embedded.cache.recipe import cache_recipe
+from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
+from platform_site.embedded.recipe import PROJECT, Recipe, platform_recipe
 from platform_site.embedded.supervisor.launch import Launch
 from platform_site.embedded.supervisor.orphans import STOP_STEPS
 from platform_site.embedded.supervisor.probes import call_probe, http_probe
 from platform_site.embedded.supervisor.process import DEFAULT_STOP, Process, RestartPolicy
 from platform_site.embedded.supervisor.server import ServerProcess
 from platform_site.embedded.supervisor.supervisor import DEFAULT_RESTART_POLICY, Supervisor
-from platform_site.embedded.terminal import say, warn
 
 HELP: Final = """\
 Run the whole platform until Ctrl-C: two embedded PostgreSQL clusters, the migrations, the web

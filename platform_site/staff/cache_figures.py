@@ -8,8 +8,8 @@ from typing import Any, Final, LiteralString, NamedTuple
 
 from django.db import connection
 
+from common.errors import PlatformError
 from edgecache.api import staff_overview
-from platform_site.lib.errors import PlatformError
 from platform_site.staff.figures import MAX_COUNTED
 
 DAY: Final = timedelta(days=1)

@@ -13,9 +13,9 @@ from typing import Final, LiteralString
 import structlog
 from django.db import Error, connection
 
+from common.metrics import publishing
+from common.metrics.http_tally import BOUNDS_MS, TALLY
 from environments import request_activity
-from platform_site.lib.metrics import publishing
-from platform_site.lib.metrics.http_tally import BOUNDS_MS, TALLY
 from platform_site.models import HttpSample
 
 WRITE_EVERY_S: Final = 15.0

@@ -12,9 +12,9 @@ from unfold.forms import AuthenticationForm
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import User
-from platform_site.lib.admin.actions import CODE_FIELD
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.principals import PlatformRequest
+from common.admin.actions import CODE_FIELD
+from common.errors import PlatformError
+from common.principals import PlatformRequest
 from twofactor import registry
 from twofactor.challenges.step_up import MAX_AGE_S
 from twofactor.factors import holdings, throttle

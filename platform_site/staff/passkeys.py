@@ -15,9 +15,9 @@ from django.views.decorators.http import require_POST
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import User
-from platform_site.lib import problems
-from platform_site.lib.errors import InvalidRequest, NotAuthenticated, PlatformError
-from platform_site.lib.principals import PlatformRequest
+from common import problems
+from common.errors import InvalidRequest, NotAuthenticated, PlatformError
+from common.principals import PlatformRequest
 from platform_site.staff.login import BACKEND, note_proven, note_proven_again
 from twofactor.errors import PasskeyRejected
 from twofactor.factors import holdings

@@ -4,8 +4,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
-from platform_site.lib.fair_limiter import FairLimiter
-from platform_site.lib.web.addresses import address_behind, subscriber_network
+from common.fair_limiter import FairLimiter
+from common.web.addresses import address_behind, subscriber_network
 from platform_site.web_server.connection import RECEIVE_BYTES, Connection
 from platform_site.web_server.framing import forwarded_for
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
-from platform_site.lib.web.pace import RECEIVE_S, SLOWEST_BYTES_PER_S, MinimumRate, PacedSocket
+from common.web.pace import RECEIVE_S, SLOWEST_BYTES_PER_S, MinimumRate, PacedSocket
 from platform_site.web_server.framing import Progress, progress
 
 RECEIVE_BYTES: Final = 64 * 1024

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from gunicorn.http import wsgi  # type: ignore[import-untyped]  # it has no types
 
-from platform_site.lib.web.pace import SLOWEST_TAKEN_BYTES_PER_S, MinimumRate
+from common.web.pace import SLOWEST_TAKEN_BYTES_PER_S, MinimumRate
 
 # Longer pieces of a body are not copied behind the head.
 JOIN_LIMIT_BYTES: Final = 256 * 1024

@@ -10,7 +10,7 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from platform_site.lib import systemd
+from common.machine import systemd
 
 # Set by gunicorn for a server that was started by another one, until that one has ended.
 FORMER: Final = "GUNICORN_PID"

@@ -1,6 +1,6 @@
 """gunicorn's threaded worker with five changes.
 
-Requests run in compute slots (platform_site/lib/web/compute_slots.py) instead of an executor; a
+Requests run in compute slots (common/web/compute_slots.py) instead of an executor; a
 connection goes to the process with the fewest; the loop receives a request before a thread
 processes it, so that slow clients hold no threads; the loop does not block on clients that have to
 close their connection; and each address has a share of the resources (client_shares.py).
@@ -22,10 +22,10 @@ from gunicorn.http import wsgi  # type: ignore[import-untyped]  # it has no type
 from gunicorn.http.body import LengthReader  # type: ignore[import-untyped]  # it has no types
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
-from platform_site.lib.web import client_presence
-from platform_site.lib.web.compute_slots import MAX_HOLD_S, ComputeSlots
-from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
-from platform_site.lib.web.pace import PACES_KEY
+from common.web import client_presence
+from common.web.compute_slots import MAX_HOLD_S, ComputeSlots
+from common.web.connection_counts import CLOSED, ConnectionCounts
+from common.web.pace import PACES_KEY
 from platform_site.web_server.client_shares import ClientShares
 from platform_site.web_server.connection import RECEIVE_BYTES, ClientSocket, Connection
 from platform_site.web_server.framing import Progress

@@ -3,7 +3,7 @@
 import django.contrib.postgres.fields
 import django.db.models.deletion
 import django.db.models.manager
-import platform_site.lib.ids
+import common.ids
 from django.conf import settings
 from django.db import migrations, models
 
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Recovery',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('digest', models.CharField(max_length=64, unique=True)),
                 ('method', models.CharField(choices=[('email', 'Email'), ('sms', 'Sms'), ('security_questions', 'Security Questions')], max_length=20)),
                 ('purpose', models.CharField(choices=[('password', 'Password'), ('second_factor', 'Second Factor')], max_length=20)),
@@ -85,7 +85,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SecurityAnswer',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('question', models.CharField(max_length=40)),
                 ('encoded', models.CharField(max_length=200)),
                 ('created_at', models.DateTimeField()),

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from platform_site.lib.principals import PlatformRequest
+from common.principals import PlatformRequest
 from recovery import recovery_rows
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Purpose, Recovery, RecoveryChallenge

@@ -12,8 +12,8 @@ from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
 from accounts.reclaim import address_release
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.principals import PlatformRequest
+from common.errors import InvalidRequest
+from common.principals import PlatformRequest
 from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone

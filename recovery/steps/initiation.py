@@ -14,10 +14,10 @@ from django.db import transaction
 from accounts import rate_limits
 from accounts.errors import TooManyAttempts
 from accounts.signin.signin import request_source
-from platform_site.lib.emails import folded
-from platform_site.lib.ids import capability_id
-from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, subscriber_network
+from common.emails import folded
+from common.ids import capability_id
+from common.principals import PlatformRequest
+from common.web.addresses import client_address, subscriber_network
 from recovery import questions, recovery_rows, tasks
 from recovery.errors import RecoveryTooOften
 from recovery.models import Method, Recovery

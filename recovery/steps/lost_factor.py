@@ -17,8 +17,8 @@ from accounts.delivery.links import console_link
 from accounts.models import User
 from accounts.signin import credentials
 from accounts.signin.signin import environment_for, request_source
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.principals import PlatformRequest
+from common.errors import InvalidRequest
+from common.principals import PlatformRequest
 from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import RecoveryGone, RecoveryNotDue

@@ -6,7 +6,7 @@ from typing import Any, Final
 from django.db import transaction
 
 from accounts.audit import audit
-from platform_site.lib.principals import PlatformRequest
+from common.principals import PlatformRequest
 from recovery import recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import RecoveryTokenRejected

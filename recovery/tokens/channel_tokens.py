@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from platform_site.lib import base32
+from common import base32
 from recovery.errors import MalformedRecoveryToken
 from recovery.models import Recovery
 from twofactor.stored_secrets import digest, one_time_code

@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from accounts.tokens.signing import SignedToken
-from platform_site.lib.errors import TokenExpired, TokenInvalid
+from common.errors import TokenExpired, TokenInvalid
 from recovery.errors import RecoveryGone
 from recovery.models import Recovery
 

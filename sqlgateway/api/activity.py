@@ -11,8 +11,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.viewsets import PlatformViewSet
+from common.permissions import needs
 from sqlgateway.api.history import readable_by
 from sqlgateway.execution.requests import Caller
 from sqlgateway.records import retention

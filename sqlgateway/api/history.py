@@ -7,9 +7,9 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction
+from common.api.views import StrictSerializer
+from common.api.viewsets import ListAction
+from common.permissions import needs
 from sqlgateway.execution.requests import Caller
 from sqlgateway.models import SqlRecord
 

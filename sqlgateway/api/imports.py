@@ -9,9 +9,9 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from platform_site.lib.api import NEGOTIATOR, NO_STORE
-from platform_site.lib.errors import InvalidRequest, UnsupportedMedia
-from platform_site.lib.permissions import needs
+from common.api.views import NEGOTIATOR, NO_STORE
+from common.errors import InvalidRequest, UnsupportedMedia
+from common.permissions import needs
 from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.negotiation import refuse_repetition
 from sqlgateway.api.serializers import ImportQuerySerializer, ImportSerializer

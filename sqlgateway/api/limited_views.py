@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from platform_site.lib.principals import Principal
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.viewsets import PlatformViewSet
+from common.principals import Principal
 from sqlgateway.provisioning import provisioning
 from sqlgateway.provisioning.limits.request_limits import NO_LIMITS
 

@@ -8,8 +8,8 @@ from django.http import StreamingHttpResponse
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from platform_site.lib.api import NEGOTIATOR, NO_STORE, RENDERER
-from platform_site.lib.errors import InvalidRequest, NotAcceptable
+from common.api.views import NEGOTIATOR, NO_STORE, RENDERER
+from common.errors import InvalidRequest, NotAcceptable
 from sqlgateway.errors import IdempotencyNotSupported
 from sqlgateway.formats import arrow_batches
 from sqlgateway.provisioning.limits.request_limits import RequestLimits

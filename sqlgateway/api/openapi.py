@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from common.errors import NotFound, PayloadTooLarge, UnsupportedMedia
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 from environments.errors import EnvironmentNotFound, QuotaExceeded
-from platform_site.lib.errors import NotFound, PayloadTooLarge, UnsupportedMedia
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
 from sqlgateway.errors import (
     CloneFailed,
     CopyNotSupported,

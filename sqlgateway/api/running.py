@@ -6,8 +6,8 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction, PlatformViewSet
+from common.api.viewsets import ListAction, PlatformViewSet
+from common.permissions import needs
 from sqlgateway.execution.requests import Caller
 from sqlgateway.models import RunningSql
 from sqlgateway.records import running_requests

@@ -8,11 +8,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from platform_site.lib import etags
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction, RetrieveAction
+from common import etags
+from common.api.views import StrictSerializer
+from common.api.viewsets import ListAction, RetrieveAction
+from common.errors import InvalidRequest
+from common.permissions import needs
 from sqlgateway.errors import SavedQueryNotFound
 from sqlgateway.models import SavedQuery
 from sqlgateway.records import saved_queries

@@ -7,11 +7,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from common.api.views import NO_STORE
+from common.api.viewsets import PlatformViewSet
+from common.permissions import database_role, needs
+from common.principals import Scope
 from environments import environments
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import database_role, needs
-from platform_site.lib.principals import Scope
-from platform_site.lib.viewsets import PlatformViewSet
 from sqlgateway.api.schema_serializers import (
     ExtensionInstallSerializer,
     ExtensionListSerializer,

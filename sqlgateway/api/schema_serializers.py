@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from platform_site.lib.api import StrictSerializer
+from common.api.views import StrictSerializer
 from sqlgateway.schema.extensions import ALLOWED
 
 Shape = serializers.Serializer[Any]

@@ -7,7 +7,7 @@ from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from platform_site.lib.api import StrictSerializer
+from common.api.views import StrictSerializer
 from sqlgateway.execution.requests import ISOLATIONS
 
 FORMATS: Final = ("json", "ndjson", "csv", "arrow")

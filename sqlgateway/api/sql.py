@@ -9,12 +9,12 @@ from rest_framework import status
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from platform_site.lib import problems
-from platform_site.lib.api import JSON_ACCEPTED, NO_STORE, RENDERER
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.permissions import authorize, needs
-from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web.bodies import StrictJsonParser
+from common import problems
+from common.api.bodies import StrictJsonParser
+from common.api.views import JSON_ACCEPTED, NO_STORE, RENDERER
+from common.errors import InvalidRequest
+from common.permissions import authorize, needs
+from common.principals import PlatformRequest, Principal
 from sqlgateway.api import negotiation
 from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.negotiation import AnswerFormat

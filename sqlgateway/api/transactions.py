@@ -10,8 +10,8 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from platform_site.lib.api import NO_STORE, StrictSerializer
-from platform_site.lib.permissions import needs
+from common.api.views import NO_STORE, StrictSerializer
+from common.permissions import needs
 from sqlgateway.api import negotiation
 from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.serializers import ParamsField, SqlAnswerSerializer, StatementField

@@ -8,10 +8,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from common.api.views import NO_STORE
+from common.api.viewsets import PlatformViewSet
+from common.permissions import needs
 from environments.models import Environment
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import PlatformViewSet
 from sqlgateway.models import Database
 from sqlgateway.provisioning.limits.quotas import quota_of
 from sqlgateway.provisioning.limits.request_limits import RequestLimits

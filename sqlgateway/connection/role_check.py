@@ -17,7 +17,7 @@ import psycopg
 import structlog
 from django.db import connection as control_connection
 
-from platform_site.lib.errors import PlatformError
+from common.errors import PlatformError
 from sqlgateway.hardening.tenant_roles import changes_of
 from sqlgateway.provisioning import role_repair
 from sqlgateway.provisioning.clusters import ClusterAddress, administer

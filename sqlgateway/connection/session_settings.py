@@ -15,7 +15,7 @@ import structlog
 from django.conf import settings
 from psycopg import sql
 
-from platform_site.lib.permissions import Role
+from common.permissions import Role
 from sqlgateway.hardening.cluster import TRUSTED
 from sqlgateway.provisioning.clusters import ClusterAddress, administer
 

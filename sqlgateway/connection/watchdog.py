@@ -20,7 +20,7 @@ import psycopg
 import structlog
 from django.conf import settings
 
-from platform_site.lib.web import client_presence
+from common.web import client_presence
 from sqlgateway.connection.administrator import Administrator
 from sqlgateway.connection.tenant_connection import TenantConnection
 

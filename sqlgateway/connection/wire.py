@@ -16,8 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from platform_site.lib.web.client_presence import GONE
-from platform_site.lib.web.compute_slots import SHORT_WAIT_MS, waiting
+from common.web.client_presence import GONE
+from common.web.compute_slots import SHORT_WAIT_MS, waiting
 from sqlgateway.connection.protocol import READY, is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024

@@ -7,8 +7,8 @@ from typing import Final
 
 from psycopg import pq
 
-from platform_site.lib import tracing
-from platform_site.lib.errors import PlatformError
+from common import tracing
+from common.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.connection.tenant_connection import TenantConnection

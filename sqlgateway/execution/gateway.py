@@ -9,8 +9,8 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from platform_site.lib.permissions import Role
-from platform_site.lib.principals import Scope
+from common.permissions import Role
+from common.principals import Scope
 from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.session_settings import CLUSTER_SETTINGS

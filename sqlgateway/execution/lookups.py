@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 from psycopg import pq
 
-from platform_site.lib.errors import PlatformError
+from common.errors import PlatformError
 from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow

@@ -15,7 +15,7 @@ from typing import Final
 
 from django.conf import settings
 
-from platform_site.lib.fair_limiter import FairLimiter
+from common.fair_limiter import FairLimiter
 from sqlgateway.errors import SqlBusy
 
 # Every request may buffer this much, in libpq or in its answer, without a share.

@@ -8,7 +8,7 @@ from django.conf import settings
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
-from platform_site.lib.errors import PlatformError
+from common.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection.administrator import ADMINISTRATOR
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from platform_site.lib.errors import InvalidRequest
+from common.errors import InvalidRequest
 
 # The protocol counts parameters in 16 bits.
 MAX_PARAMS: Final = 65_535

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from platform_site.lib.permissions import Role, database_role
-from platform_site.lib.principals import Principal, Scope
+from common.permissions import Role, database_role
+from common.principals import Principal, Scope
 from sqlgateway.execution.parameter_values import Param
 from sqlgateway.formats.results import RowFormat
 

@@ -8,8 +8,8 @@ import structlog
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
+from common.errors import PlatformError
 from environments.errors import QuotaExceeded
-from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection.message_stream import Notice
 from sqlgateway.hardening import quota_guard

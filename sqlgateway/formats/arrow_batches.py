@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from platform_site.lib.errors import InvalidRequest
+from common.errors import InvalidRequest
 from sqlgateway.errors import ResultNotText
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.formats.encoders import Values

@@ -7,7 +7,7 @@ import psycopg
 from django.conf import settings
 from psycopg import sql
 
-from platform_site.lib.permissions import Role
+from common.permissions import Role
 
 # Inside the database. Schema public belongs to pg_database_owner, which is not a tenant's role. The
 # schema zonal is created now, because an admin that creates it would own its contents.

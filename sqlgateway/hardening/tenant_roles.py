@@ -9,7 +9,7 @@ import psycopg
 from django.conf import settings
 from psycopg import sql
 
-from platform_site.lib.permissions import Role
+from common.permissions import Role
 from sqlgateway.hardening.scram import scram_of
 
 ATTRIBUTES: Final = sql.SQL(

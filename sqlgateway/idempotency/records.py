@@ -13,8 +13,8 @@ from typing import Any, Final, Self
 
 import orjson
 
-from platform_site.lib import crypto
-from platform_site.lib.errors import InvalidRequest
+from common import crypto
+from common.errors import InvalidRequest
 from sqlgateway.execution.parameter_values import canonical
 from sqlgateway.execution.requests import Caller
 

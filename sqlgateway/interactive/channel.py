@@ -33,9 +33,9 @@ from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.db import connections
 
-from platform_site.lib import crypto
-from platform_site.lib.web import client_presence
-from platform_site.lib.web.compute_slots import waiting
+from common import crypto
+from common.web import client_presence
+from common.web.compute_slots import waiting
 
 Message = Mapping[str, Any]
 

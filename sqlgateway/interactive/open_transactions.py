@@ -11,7 +11,7 @@ import structlog
 from django.conf import settings
 from psycopg import pq
 
-from platform_site.lib.errors import PlatformError
+from common.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection import cache
 from sqlgateway.connection.message_stream import ConnectionLost

@@ -11,7 +11,7 @@ from typing import Any, Final
 import structlog
 from django.conf import settings
 
-from platform_site.lib.errors import FieldError, InternalError, PlatformError
+from common.errors import FieldError, InternalError, PlatformError
 from sqlgateway.api.sql import parsed
 from sqlgateway.errors import QueryCancelled
 from sqlgateway.execution.parameter_values import canonical

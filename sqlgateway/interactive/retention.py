@@ -8,7 +8,7 @@ from typing import Final
 
 from django.db.models import Q
 
-from platform_site.lib.principals import Scope
+from common.principals import Scope
 from sqlgateway.models import InteractiveTransaction
 
 State = InteractiveTransaction.State

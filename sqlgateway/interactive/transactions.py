@@ -22,11 +22,11 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from common import ids
+from common.errors import InternalError, PlatformError
+from common.permissions import Role, database_role
+from common.principals import Principal, Scope
 from environments.models import Organization
-from platform_site.lib import ids
-from platform_site.lib.errors import InternalError, PlatformError
-from platform_site.lib.permissions import Role, database_role
-from platform_site.lib.principals import Principal, Scope
 from sqlgateway import errors
 from sqlgateway.connection.cache import CONNECTION_POOL
 from sqlgateway.connection.message_stream import ConnectionLost

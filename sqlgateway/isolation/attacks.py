@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from platform_site.lib.permissions import Role
+from common.permissions import Role
 
 FOLDER: Final = Path(__file__).with_name("attacks")
 VALUE: Final = "= "

@@ -14,9 +14,9 @@ import psycopg
 import structlog
 from psycopg import pq, sql
 
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.permissions import Role
+from common.commands import CommandRefused
+from common.errors import PlatformError
+from common.permissions import Role
 from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow

@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any
 
+from common.commands import CommandRefused
+from common.principals import Scope
 from environments import environments
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.principals import Scope
 from sqlgateway.models import Database
 from sqlgateway.provisioning.provisioning import database_for
 

@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import django.db.models.manager
-import platform_site.lib.ids
+import common.ids
 from django.db import migrations, models
 
 
@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='RunningSql',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('user_id', models.UUIDField(null=True)),
                 ('actor', models.CharField(max_length=254)),
                 ('role', models.CharField(max_length=16)),
@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SqlRecord',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('user_id', models.UUIDField(null=True)),
                 ('actor', models.CharField(max_length=254)),
                 ('role', models.CharField(max_length=16)),

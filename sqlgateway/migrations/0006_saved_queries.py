@@ -3,7 +3,7 @@
 import django.db.models.deletion
 import django.db.models.functions.text
 import django.db.models.manager
-import platform_site.lib.ids
+import common.ids
 from django.db import migrations, models
 
 
@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SavedQuery',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=100)),
                 ('text', models.TextField()),
                 ('version', models.PositiveIntegerField(default=1)),

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from django.db import models
 from django.utils import timezone
 
-from platform_site.lib import crypto, locks
-from platform_site.lib.permissions import Role
-from platform_site.lib.scoping import TenantModel
+from common import crypto, locks
+from common.permissions import Role
+from common.scoping import TenantModel
 
 
 class Cluster(models.Model):
@@ -162,7 +162,7 @@ class Database(TenantModel):
     def exclusive(self) -> AbstractContextManager[None]:
         """Hold the lock for moves, clones, restores and rotations while the block runs.
 
-        The lock also ends with the process. Raises platform_site.lib.locks.Busy on entering.
+        The lock also ends with the process. Raises common.locks.Busy on entering.
         """
         return locks.exclusive(f"sqlgateway database {self.pk}")
 

@@ -2,8 +2,8 @@
 
 from django.db import models
 
+from common.scoping import TenantModel
 from environments.models import Organization
-from platform_site.lib.scoping import TenantModel
 
 
 class OrganizationQuota(TenantModel):

@@ -6,8 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Lower
 
-from platform_site.lib.ids import uuid7
-from platform_site.lib.scoping import TenantModel
+from common.ids import uuid7
+from common.scoping import TenantModel
 
 # In a kept text: instead of a literal or comment that may be a secret, and instead of the whole.
 REMOVED: Final = "'[removed]'"

@@ -6,7 +6,7 @@ import psycopg
 from django.conf import settings
 from django.db import transaction
 
-from platform_site.lib.commands import CommandRefused
+from common.commands import CommandRefused
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.provisioning import clusters, tenant_databases

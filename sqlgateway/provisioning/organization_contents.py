@@ -4,8 +4,8 @@ import time
 
 import psycopg
 
+from common.archives import ArchiveRefused, ZipWriter
 from environments.models import Environment
-from platform_site.lib.archives import ArchiveRefused, ZipWriter
 from sqlgateway.models import Database, SavedQuery
 from sqlgateway.provisioning.clusters import address_of, administer
 from sqlgateway.provisioning.database_copy import CopyFailed, programs, trials

@@ -16,9 +16,9 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.audit import audit
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.locks import AlreadyLocked
-from platform_site.lib.permissions import Role
+from common.commands import CommandRefused
+from common.locks import AlreadyLocked
+from common.permissions import Role
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.tenant_roles import RoleSpec, restore_role

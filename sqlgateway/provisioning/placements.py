@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from platform_site.lib.errors import NotFound
-from platform_site.lib.permissions import Role
+from common.errors import NotFound
+from common.permissions import Role
 from sqlgateway.hardening.tenant_roles import RoleSpec
 from sqlgateway.models import Database, OrganizationQuota
 from sqlgateway.provisioning.clusters import ClusterAddress, address_of

@@ -6,9 +6,9 @@ import structlog
 from django.db import IntegrityError, transaction
 from procrastinate.exceptions import AlreadyEnqueued
 
-from platform_site.lib.errors import NotFound
-from platform_site.lib.locks import AlreadyLocked
-from platform_site.lib.principals import Scope
+from common.errors import NotFound
+from common.locks import AlreadyLocked
+from common.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.connection import cache
 from sqlgateway.errors import CloneFailed, DatabaseNotReady, EngineUnavailable

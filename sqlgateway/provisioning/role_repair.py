@@ -17,7 +17,7 @@ import structlog
 from django.db import transaction
 
 from accounts.audit import audit
-from platform_site.lib.errors import NotFound
+from common.errors import NotFound
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.hardening.database import restore_defaults

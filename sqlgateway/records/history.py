@@ -21,8 +21,8 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.ids import uuid7
+from common.errors import PlatformError
+from common.ids import uuid7
 from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled
 from sqlgateway.execution.requests import Caller, SqlRequest

@@ -20,8 +20,8 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from platform_site.lib.ids import uuid7
-from platform_site.lib.web.requests import REQUEST_ID
+from common.ids import uuid7
+from common.middleware import REQUEST_ID
 from sqlgateway.errors import RequestNotRunning
 from sqlgateway.execution.manual_cancellation import Cancellation
 from sqlgateway.execution.requests import Caller, SqlRequest

@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.audit import audit
+from common.principals import PlatformRequest, Principal
 from environments.models import Organization
-from platform_site.lib.principals import PlatformRequest, Principal
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import (
     SavedQueryChanged,

@@ -15,8 +15,8 @@ from uuid import UUID
 import orjson
 from django.db import connection, transaction
 
-from platform_site.lib.ids import uuid7
-from platform_site.lib.principals import Scope
+from common.ids import uuid7
+from common.principals import Scope
 from sqlgateway.records.writer import WRITER
 
 FLUSH_S: Final = 5.0

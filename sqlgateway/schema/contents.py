@@ -4,8 +4,8 @@ from typing import Final
 
 import orjson
 
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.principals import Scope
+from common.errors import PlatformError
+from common.principals import Scope
 from sqlgateway.execution import gateway
 from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
 from sqlgateway.models import Database

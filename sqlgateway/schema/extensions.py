@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from psycopg import sql
 
-from platform_site.lib.principals import Scope
+from common.principals import Scope
 from sqlgateway.errors import ExtensionInUse, ExtensionNotFound, SqlRefused
 from sqlgateway.execution import gateway
 from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import orjson
 
-from platform_site.lib.permissions import Role
-from platform_site.lib.principals import Scope
+from common.permissions import Role
+from common.principals import Scope
 from sqlgateway.execution import gateway
 from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
 from sqlgateway.schema import queries

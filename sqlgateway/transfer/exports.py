@@ -16,9 +16,9 @@ from typing import Any, Final, Literal
 import psycopg
 import structlog
 
-from platform_site.lib import problems
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.permissions import Role
+from common import problems
+from common.errors import PlatformError
+from common.permissions import Role
 from sqlgateway.connection import cache
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection

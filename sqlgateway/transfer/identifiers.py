@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from platform_site.lib.errors import InvalidRequest
+from common.errors import InvalidRequest
 
 # NAMEDATALEN - 1: PostgreSQL would truncate a longer name, which may be another table's.
 MAX_BYTES: Final = 63

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
-from platform_site.lib.errors import InvalidRequest, PlatformError
+from common.errors import InvalidRequest, PlatformError
 from sqlgateway.connection import cache
 from sqlgateway.connection.copy_protocol import CopyBroken, CopyIn
 from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from platform_site.lib.web.pace import disable_minimum_rate
+from common.web.pace import disable_minimum_rate
 
 # Added to the time of every piece, because networks may stall for a moment.
 STALL_S: Final = 5.0

@@ -4,8 +4,8 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from platform_site.lib.errors import InvalidRequest, PayloadTooLarge, UnsupportedMedia
-from platform_site.lib.web.compute_slots import waiting
+from common.errors import InvalidRequest, PayloadTooLarge, UnsupportedMedia
+from common.web.compute_slots import waiting
 from sqlgateway.errors import UploadInterrupted
 from sqlgateway.transfer.minimum_rate import Transfer
 

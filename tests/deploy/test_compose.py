@@ -11,7 +11,7 @@ import yaml
 from cryptography.fernet import Fernet
 
 from accounts.organization import conf as organizations
-from platform_site.env import Env
+from common.settings.env import Env
 from sqlgateway.hardening.cluster import version_complaint
 from tests.deploy.tools import DEPLOY, NAMES, program, run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accounts.organization import conf as organizations
-from platform_site.env import Env
+from common.settings.env import Env
 from tests.deploy.tools import DEPLOY, program, run
 
 UNITS = {

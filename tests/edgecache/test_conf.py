@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from common.settings.env import Env, SettingError
 from edgecache import conf
 from edgecache.brain import conf as brain_conf
 from edgecache.brain.conf import BrainSettings
 from edgecache.conf import CacheSettings
-from platform_site.env import Env, SettingError
 
 SECRET = "a secret of more than thirty-two characters"
 

@@ -8,15 +8,10 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.organization import deletion
+from common.metrics import organization_tally, publishing
+from common.metrics.organization_tally import ORGANIZATIONS, Answers, Key, OrganizationTally
 from environments import request_activity
 from environments.models import Organization, RequestHour
-from platform_site.lib.metrics import organization_tally, publishing
-from platform_site.lib.metrics.organization_tally import (
-    ORGANIZATIONS,
-    Answers,
-    Key,
-    OrganizationTally,
-)
 from platform_site.staff import activity
 from tests.cast import Caller, signed_in
 

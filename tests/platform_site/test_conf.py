@@ -4,9 +4,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from platform_site.conf import ServerSettings, control_database, default_public_url
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import load
+from common.conf import ServerSettings, control_database, default_public_url
+from common.settings.env import Env, SettingError
+from common.settings.table import load
 from tests.edgecache.databases import new_database
 
 

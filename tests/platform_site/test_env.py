@@ -2,7 +2,7 @@
 
 import pytest
 
-from platform_site.env import is_production
+from common.settings.env import is_production
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import Choice, Flag, Integer, Secret, SettingRow, Url
+from common.settings.env import Env, SettingError
+from common.settings.table import Choice, Flag, Integer, Secret, SettingRow, Url
 
 
 def value(row: SettingRow, **variables: str) -> object:

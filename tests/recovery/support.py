@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.models.deliveries import Delivery
-from platform_site.lib.crypto import decrypt, encrypt
+from common.crypto import decrypt, encrypt
 from recovery import tasks
 from tests.cast import PASSWORD, Answer, Caller
 from twofactor.models import Factor

@@ -14,13 +14,13 @@ from accounts.models.exports import OrganizationExport
 from accounts.models.webhooks import WebhookEndpoint
 from accounts.oauth.models import Domain, Identity
 from accounts.webhooks import endpoints, signing
+from common.crypto import encrypt
+from common.principals import Scope
 from edgecache.api import client
 from edgecache.api.buckets import buckets
 from edgecache.billing.models import Payout, Quarantine
 from edgecache.billing.payouts import methods as payout_methods
 from environments import environments
-from platform_site.lib.crypto import encrypt
-from platform_site.lib.principals import Scope
 from sqlgateway.models import InteractiveTransaction, RunningSql, SavedQuery
 from tests.cast import session_of, signed_in
 from tests.twofactor.webauthn.authenticator import Authenticator

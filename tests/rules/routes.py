@@ -7,9 +7,9 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from platform_site.lib.api import ApiView
-from platform_site.lib.permissions import AccessRule
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.views import ApiView
+from common.api.viewsets import PlatformViewSet
+from common.permissions import AccessRule
 
 PLACEHOLDER = re.compile(r"<(?:\w+:)?(\w+)>")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

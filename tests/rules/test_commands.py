@@ -13,7 +13,7 @@ from django.core.management import (
 )
 from django.core.management.base import BaseCommand
 
-from platform_site.lib.commands import OpsCommand
+from common.commands import OpsCommand
 from tests.packages import PACKAGES
 
 # They become another process, whose output is its log.

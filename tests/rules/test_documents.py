@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from django.urls import get_resolver
 
+from common import errors
+from common.audit import AuditTag
+from common.settings.table import Integer
 from platform_site import documents
-from platform_site.lib import errors
-from platform_site.lib.audit import AuditTag
-from platform_site.settings_table import Integer
 from tests.packages import ROOT, sources
 from tests.rules.routes import api_routes
 
@@ -83,7 +83,7 @@ def test_settings_are_read_in_one_place() -> None:
     """Only settings.py, env.py and modules that run before Django read the environment."""
     allowed = {
         "platform_site/settings.py",
-        "platform_site/env.py",
+        "common/settings/env.py",
         "platform_site/gunicorn.py",
         # A worker has no Django; the brain's origins only remove variables.
         "edgecache/worker/options.py",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
+from common.api.viewsets import PlatformViewSet
 from environments.models import Organization
-from platform_site.lib.viewsets import PlatformViewSet
 from tests.cast import member, signed_in
 from tests.rules.routes import Route, api_routes
 

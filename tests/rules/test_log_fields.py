@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from platform_site.lib.logs import REDACTED, SECRET_NAME, redact
+from common.logs import REDACTED, SECRET_NAME, redact
 from tests.packages import ROOT, sources
 
 pytestmark = pytest.mark.slow

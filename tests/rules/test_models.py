@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 from django.db.models import ForeignKey, Model
 
-from platform_site.lib.scoping import TenantModel
+from common.scoping import TenantModel
 from tests.packages import PACKAGES, ROOT, sources
 
 OURS = [model for model in apps.get_models() if model.__module__.partition(".")[0] in PACKAGES]

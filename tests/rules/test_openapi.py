@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 
 from accounts.models import User
-from platform_site.lib.openapi.operations import tables
+from common.openapi.operations import tables
 from tests.cast import Caller, signed_in
 from tests.conformance import JSON, PROBLEM, Exchange, NotConformantError, check, document
 from tests.rules.routes import api_routes

@@ -7,9 +7,9 @@ import pytest
 from django.db import transaction
 
 from accounts.models import User
+from common.api.views import ApiView
+from common.permissions import ROLES, TABLE, is_permitted
 from environments.models import Organization
-from platform_site.lib.api import ApiView
-from platform_site.lib.permissions import ROLES, TABLE, is_permitted
 from tests.cast import Caller, member, signed_in
 from tests.rules.routes import Route, api_routes
 

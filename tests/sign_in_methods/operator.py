@@ -8,8 +8,8 @@ from django.http import JsonResponse
 
 from accounts.models import User
 from accounts.signin.signin import SignInMethod
+from common.commands import UNFINISHED
 from environments.models import Organization
-from platform_site.lib.commands import UNFINISHED
 from tests.cast import Answer, member
 from tests.sign_in_methods.driver import EMAIL, Driver
 

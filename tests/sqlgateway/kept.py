@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from psycopg import sql
 
-from platform_site.lib.principals import Scope
+from common.principals import Scope
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, provisioning
 from tests.throwaway import is_throwaway

@@ -8,9 +8,9 @@ from uuid import UUID
 from django.http import HttpResponse
 from django.test import RequestFactory
 
+from common.principals import Principal, Scope
 from environments import environments
 from environments.models import Environment, Organization
-from platform_site.lib.principals import Principal, Scope
 from sqlgateway.api.sql import SqlViewSet
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters

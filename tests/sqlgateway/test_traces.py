@@ -2,7 +2,7 @@
 
 import pytest
 
-from platform_site.lib import tracing
+from common import tracing
 from tests.collector import traced
 from tests.sqlgateway.support import Caller
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from platform_site.env import Env, SettingError
+from common.settings.env import Env, SettingError
 from twofactor import conf
 
 

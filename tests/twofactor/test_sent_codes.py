@@ -13,8 +13,8 @@ from pytest_django import Settings
 
 from accounts.models import User
 from accounts.models.deliveries import Delivery
+from common.crypto import decrypt
 from environments.models import Organization
-from platform_site.lib.crypto import decrypt
 from tests import inbox
 from tests.accounts.delivery.support import run
 from tests.cast import signed_in

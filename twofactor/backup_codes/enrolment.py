@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from accounts.models import User
-from platform_site.lib import base32
+from common import base32
 from twofactor.backup_codes.factor import FACTOR
 from twofactor.models import BackupCode, Factor
 from twofactor.stored_secrets import digest, digests

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from accounts.delivery import notices
-from platform_site.lib import base32
-from platform_site.lib.principals import PlatformRequest
+from common import base32
+from common.principals import PlatformRequest
 from twofactor.backup_codes.enrolment import CODE_CHARS, code_digests
 from twofactor.errors import MalformedCode
 from twofactor.factors import throttle

@@ -13,9 +13,9 @@ from django.db.models import F
 from prometheus_client import Counter
 
 from accounts.audit import audit
-from platform_site.lib.crypto import decrypt, encrypt
-from platform_site.lib.ids import capability_id
-from platform_site.lib.principals import PlatformRequest
+from common.crypto import decrypt, encrypt
+from common.ids import capability_id
+from common.principals import PlatformRequest
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import ChannelUnavailable

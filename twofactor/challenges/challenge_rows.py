@@ -7,9 +7,9 @@ from typing import Any, Final
 from django.db import connection
 
 from accounts.models import Session, User
+from common.database import joined_rows
+from common.database.joined_rows import ModelColumns
 from environments.models import Organization
-from platform_site.lib.database import joined_rows
-from platform_site.lib.database.joined_rows import ModelColumns
 from twofactor.errors import ChallengeGone
 from twofactor.models import Challenge, Factor
 from twofactor.stored_secrets import digest

@@ -9,7 +9,7 @@ from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import Session
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.principals import PlatformRequest, Principal
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.challenges import challenge_base, challenge_rows

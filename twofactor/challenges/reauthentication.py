@@ -9,7 +9,7 @@ from accounts.errors import InvalidCredentials
 from accounts.models import Session, User
 from accounts.signin import credentials
 from accounts.signin.signin import request_source
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 
 

@@ -9,9 +9,9 @@ from accounts.serializers import (
     EnrolmentRequiredSerializer,
     LoginAnswerSerializer,
 )
+from common.api.views import StrictSerializer
+from common.names import NameField
 from environments.models import MFA_METHODS
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.names import NameField
 from twofactor import registry
 
 CHALLENGE_METHODS: Final = registry.challenge_names(MFA_METHODS)

@@ -5,7 +5,7 @@ from typing import Final
 
 from django.utils import timezone
 
-from platform_site.lib.principals import Principal
+from common.principals import Principal
 from twofactor.errors import StepUpRequired
 from twofactor.factors.holdings import has_proper_factor
 

@@ -7,9 +7,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import Session
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import PUBLIC, USER
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.views import NO_STORE
+from common.api.viewsets import PlatformViewSet
+from common.permissions import PUBLIC, USER
 from twofactor.challenges import challenges, reauthentication
 from twofactor.challenges.serializers import (
     CHALLENGE_RESULT,

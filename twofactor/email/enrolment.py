@@ -6,7 +6,7 @@ from typing import Any, Final
 from django.db import transaction
 
 from accounts.delivery import outbox
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.principals import PlatformRequest, Principal
 from twofactor import sent_codes
 from twofactor.email.factor import FACTOR
 from twofactor.factors import enrolments

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from platform_site.lib.crypto import decrypt, encrypt
-from platform_site.lib.emails import folded
+from common.crypto import decrypt, encrypt
+from common.emails import folded
 from twofactor import sent_codes
 from twofactor.email.enrolment import hint_of, send
 from twofactor.factors.contract import Question

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
-from platform_site.lib.principals import PlatformRequest
+from common.principals import PlatformRequest
 from twofactor.models import Factor
 
 CHALLENGE_LIFE: Final = timedelta(minutes=10)

@@ -11,9 +11,9 @@ from accounts.delivery import notices
 from accounts.models import Session, User
 from accounts.sessions import sessions
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
-from platform_site.lib.crypto import encrypt
-from platform_site.lib.ids import capability_id
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.crypto import encrypt
+from common.ids import capability_id
+from common.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.challenges.assurance import ASSURANCE_FIELDS, raise_assurance
 from twofactor.errors import CodeRejected, EnrolmentGone, FactorNotAllowed

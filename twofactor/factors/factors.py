@@ -9,7 +9,7 @@ from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
 from accounts.oauth import sign_in_methods
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.principals import PlatformRequest, Principal
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.backup_codes import enrolment as backup_codes

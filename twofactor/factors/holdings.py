@@ -9,9 +9,9 @@ from django.db import connection
 from django.db.models import Q
 
 from accounts.models import User
+from common.database import joined_rows
+from common.database.joined_rows import ModelColumns
 from environments.models import MFA_METHODS, Organization
-from platform_site.lib.database import joined_rows
-from platform_site.lib.database.joined_rows import ModelColumns
 from twofactor.models import Factor
 
 _MODELS: Final = (

@@ -8,8 +8,8 @@ from rest_framework import serializers
 from accounts.serializers import (
     FinishedSignInSerializer,
 )
+from common.api.views import StrictSerializer
 from environments.models import MFA_METHODS
-from platform_site.lib.api import StrictSerializer
 from twofactor.one_time_codes import MAX_CHARS, SIX_DIGITS
 
 

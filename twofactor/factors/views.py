@@ -5,11 +5,11 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from common.api.views import NO_STORE
+from common.api.viewsets import PlatformViewSet
+from common.errors import NotFound
+from common.permissions import PUBLIC, USER
 from environments.models import MFA_METHODS
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.errors import NotFound
-from platform_site.lib.permissions import PUBLIC, USER
-from platform_site.lib.viewsets import PlatformViewSet
 from twofactor import registry
 from twofactor.factors import factors
 from twofactor.factors.serializers import (

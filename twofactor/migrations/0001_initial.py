@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import django.db.models.manager
-import platform_site.lib.ids
+import common.ids
 from django.conf import settings
 from django.db import migrations, models
 
@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Factor',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('method', models.CharField(max_length=20)),
                 ('secret', models.TextField(blank=True)),
                 ('hint', models.CharField(blank=True, max_length=100)),
@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Passkey',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('credential_id', models.BinaryField(max_length=1023, unique=True)),
                 ('public_key', models.BinaryField()),
                 ('sign_count', models.BigIntegerField(default=0)),
@@ -94,7 +94,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='PendingSignIn',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('use', models.CharField(max_length=10)),
                 ('amr', models.JSONField(default=list)),
                 ('created_at', models.DateTimeField()),
@@ -141,7 +141,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='TrustedDevice',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('generation', models.PositiveIntegerField(default=1)),
                 ('name', models.CharField(max_length=100)),
                 ('failures', models.PositiveSmallIntegerField(default=0)),

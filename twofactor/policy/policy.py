@@ -11,8 +11,8 @@ from django.db.models import Max, Q, QuerySet
 from accounts import grace_period
 from accounts.models import User
 from accounts.organization.admins import able_admins
+from common.principals import Principal
 from environments.models import MFA_METHODS, Organization
-from platform_site.lib.principals import Principal
 from twofactor import registry
 from twofactor.errors import PolicyLocksOut
 from twofactor.factors.holdings import holdings_of

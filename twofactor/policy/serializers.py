@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from common.api.views import StrictSerializer
 from environments.models import MFA_METHODS
-from platform_site.lib.api import StrictSerializer
 
 
 class PolicySerializer(serializers.Serializer[Any]):

@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from common.api.viewsets import PlatformViewSet
+from common.permissions import MEMBER, USER, needs, require
 from environments.models import Organization
-from platform_site.lib.permissions import MEMBER, USER, needs, require
-from platform_site.lib.viewsets import PlatformViewSet
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.policy import policy
 from twofactor.policy.serializers import (

@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.tokens.signing import SignedToken, header_of
+from common.database import joined_rows
+from common.database.joined_rows import ModelColumns
+from common.errors import TokenExpired, TokenInvalid
+from common.principals import PlatformRequest, Principal
 from environments.models import Environment
-from platform_site.lib.database import joined_rows
-from platform_site.lib.database.joined_rows import ModelColumns
-from platform_site.lib.errors import TokenExpired, TokenInvalid
-from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.errors import ChallengeGone, EnrolmentGone
 from twofactor.models import PendingSignIn
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from accounts import grace_period
 from accounts.signin.signin import SignInAttempt, StageResponse
+from common.principals import PlatformRequest
 from environments.models import Organization
-from platform_site.lib.principals import PlatformRequest
 from twofactor import registry
 from twofactor.factors import holdings
 from twofactor.factors.holdings import Holdings

@@ -10,8 +10,8 @@ from django.db import transaction
 from phonenumbers import PhoneNumber, PhoneNumberType
 
 from accounts.delivery import outbox
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.errors import InvalidRequest
+from common.principals import PlatformRequest, Principal
 from twofactor import sent_codes
 from twofactor.backup_codes.factor import FACTOR as BACKUP_CODES
 from twofactor.errors import ChannelUnavailable

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from accounts.delivery import outbox
-from platform_site.lib.crypto import decrypt
+from common.crypto import decrypt
 from twofactor import sent_codes
 from twofactor.errors import ChannelUnavailable
 from twofactor.factors.contract import Question

@@ -5,7 +5,7 @@ from typing import Any, Final
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from platform_site.lib.api import StrictSerializer
+from common.api.views import StrictSerializer
 from twofactor.factors.serializers import SixDigitsField
 
 MAX_NUMBER_CHARS: Final = 40

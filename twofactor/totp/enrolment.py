@@ -14,7 +14,7 @@ from qrcode.constants import ERROR_CORRECT_L
 from qrcode.image.pure import PyPNGImage
 
 from accounts import rate_limits
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.principals import PlatformRequest, Principal
 from twofactor.backup_codes import enrolment as backup_codes
 from twofactor.errors import EnrolmentTooOften
 from twofactor.factors import enrolments

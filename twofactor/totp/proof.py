@@ -7,8 +7,8 @@ from typing import Final
 from django.db import connection
 from django_otp.oath import hotp
 
-from platform_site.lib.crypto import decrypt
-from platform_site.lib.principals import PlatformRequest
+from common.crypto import decrypt
+from common.principals import PlatformRequest
 from twofactor.factors import throttle
 from twofactor.factors.contract import ChallengeAnswer, Question
 from twofactor.models import Factor

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from platform_site.lib.api import StrictSerializer
+from common.api.views import StrictSerializer
 from twofactor.factors.serializers import EnrolledSerializer, SixDigitsField
 
 

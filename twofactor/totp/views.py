@@ -6,9 +6,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import USER
-from platform_site.lib.viewsets import PlatformViewSet
+from common.api.views import NO_STORE
+from common.api.viewsets import PlatformViewSet
+from common.permissions import USER
 from twofactor.totp import enrolment
 from twofactor.totp.serializers import (
     TotpSetupAnswerSerializer,

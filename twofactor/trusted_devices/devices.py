@@ -11,7 +11,7 @@ from accounts.audit import audit
 from accounts.models import Session, User
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.signin.signin import SignInAttempt
-from platform_site.lib.principals import PlatformRequest
+from common.principals import PlatformRequest
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import DeviceNotFound
 from twofactor.factors.holdings import Holdings

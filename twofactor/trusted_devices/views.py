@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
-from platform_site.lib.permissions import USER
-from platform_site.lib.viewsets import ListAction
+from common.api.viewsets import ListAction
+from common.permissions import USER
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.models import TrustedDevice
 from twofactor.trusted_devices import devices

@@ -18,9 +18,9 @@ from webauthn.helpers.structs import (
 
 from accounts.audit import audit
 from accounts.models import User
-from platform_site.lib.emails import folded
-from platform_site.lib.errors import Conflict, InvalidRequest
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.emails import folded
+from common.errors import Conflict, InvalidRequest
+from common.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import CredentialTaken, TooManyPasskeys
 from twofactor.factors import enrolments

@@ -4,9 +4,9 @@ from typing import Final
 
 from accounts.errors import TooManyAttempts
 from accounts.oauth.errors import LastLoginMethod
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 from environments.errors import EnvironmentNotFound
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
 from twofactor.errors import (
     ChallengeGone,
     ChannelUnavailable,

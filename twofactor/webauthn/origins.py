@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from platform_site.lib.errors import InvalidRequest
+from common.errors import InvalidRequest
 from twofactor.errors import ChannelUnavailable
 
 

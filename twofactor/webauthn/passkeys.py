@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredentialDescriptor
 
 from accounts.audit import audit
-from platform_site.lib.principals import PlatformRequest
+from common.principals import PlatformRequest
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.models import Passkey
 from twofactor.webauthn import ceremony

@@ -9,7 +9,7 @@ from webauthn import generate_authentication_options
 from webauthn.helpers import base64url_to_bytes, bytes_to_base64url, options_to_json_dict
 from webauthn.helpers.structs import UserVerificationRequirement
 
-from platform_site.lib.principals import PlatformRequest
+from common.principals import PlatformRequest
 from twofactor.factors import throttle
 from twofactor.factors.contract import CHALLENGE_LIFE, ChallengeAnswer, Question
 from twofactor.models import Factor, Passkey

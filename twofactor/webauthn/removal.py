@@ -5,7 +5,7 @@ from django.db import transaction
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.oauth import sign_in_methods
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import MalformedCredential, PasskeyNotFound
 from twofactor.factors import enrolments, factors, holdings

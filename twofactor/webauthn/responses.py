@@ -15,7 +15,7 @@ from webauthn.helpers import parse_cbor
 from webauthn.helpers.exceptions import InvalidCBORData
 from webauthn.helpers.structs import AuthenticatorTransport
 
-from platform_site.lib.errors import FieldError
+from common.errors import FieldError
 from twofactor.errors import MalformedCredential
 from twofactor.webauthn import ctap2
 

@@ -6,8 +6,8 @@ from rest_framework import serializers
 from webauthn.helpers import bytes_to_base64url
 
 from accounts.serializers import FinishedSignInSerializer
-from platform_site.lib.api import StrictSerializer
-from platform_site.lib.names import NameField
+from common.api.views import StrictSerializer
+from common.names import NameField
 from twofactor.models import Passkey
 
 

@@ -27,11 +27,11 @@ from accounts.signin.signin import (
     StageResponse,
     environment_for,
 )
+from common.emails import folded
+from common.ids import capability_id
+from common.principals import PlatformRequest
+from common.web.addresses import client_address, subscriber_network
 from environments.models import Environment
-from platform_site.lib.emails import folded
-from platform_site.lib.ids import capability_id
-from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.web.addresses import client_address, subscriber_network
 from twofactor.errors import ChallengeGone, PasskeyRejected
 from twofactor.factors import holdings, throttle
 from twofactor.models import Passkey, PasskeyRequest

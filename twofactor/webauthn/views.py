@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.serializers import SIGN_IN_RESULT
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import PUBLIC, USER
-from platform_site.lib.viewsets import ListAction, PlatformViewSet
+from common.api.views import NO_STORE
+from common.api.viewsets import ListAction, PlatformViewSet
+from common.permissions import PUBLIC, USER
 from twofactor.models import Passkey
 from twofactor.webauthn import enrolment, passkeys, removal, sign_in
 from twofactor.webauthn.serializers import (

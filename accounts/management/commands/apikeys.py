@@ -14,7 +14,7 @@ from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import ApiKey
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
+from common.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

@@ -12,10 +12,10 @@ from accounts.invitations.invitations import Inviter
 from accounts.management import operators
 from accounts.organization.audit_tags import OrganizationTag
 from accounts.signin import signup
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.names import RULE, is_one_line
 from environments import environments
 from environments.models import BUILT_IN
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
-from platform_site.lib.names import RULE, is_one_line
 
 MAX_NAME_CHARS = 200
 

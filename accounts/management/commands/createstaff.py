@@ -11,8 +11,8 @@ from accounts.management import operators
 from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments import environments
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

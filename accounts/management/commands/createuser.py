@@ -14,9 +14,9 @@ from accounts.members import labels
 from accounts.models import User
 from accounts.organization.audit_tags import OrganizationTag
 from accounts.signin import signup
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.permissions import ROLES
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
-from platform_site.lib.permissions import ROLES
 
 
 class Command(OpsCommand):

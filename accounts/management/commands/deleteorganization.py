@@ -12,10 +12,10 @@ from accounts.audit import audit
 from accounts.management import operators
 from accounts.organization import deletion
 from accounts.organization.audit_tags import OrganizationTag
+from common.commands import CommandResult, OpsCommand
+from common.errors import PlatformError
+from common.problems import is_database_unreachable
 from environments.models import Organization
-from platform_site.lib.commands import CommandResult, OpsCommand
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.problems import is_database_unreachable
 
 UNFINISHED: Final = "The deletion has begun and is not complete."
 AGAIN: Final = "It continues by itself within an hour, or immediately if you repeat this command."

@@ -13,7 +13,7 @@ from accounts.audit import audit
 from accounts.delivery import maintenance
 from accounts.models.deliveries import Delivery
 from accounts.webhooks.audit_tags import OutboxTag
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
+from common.commands import CommandRefused, CommandResult, OpsCommand
 
 COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")
 MOST_SHOWN: Final = 1_000_000

@@ -13,7 +13,7 @@ from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import Session, User
 from accounts.sessions import sessions
-from platform_site.lib.commands import CommandResult, OpsCommand
+from common.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

@@ -13,9 +13,9 @@ from typing import Any, Final, TextIO
 from accounts.audit import audit, trail
 from accounts.management import operators
 from accounts.models.audit import AuditEvent
-from platform_site.lib.archives import unfinished_of
-from platform_site.lib.audit import TrailTag
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
+from common.archives import unfinished_of
+from common.audit import TrailTag
+from common.commands import CommandRefused, CommandResult, OpsCommand
 
 # A spreadsheet evaluates cells that begin with these (CWE-1236), and clients choose their
 # User-Agent.

@@ -8,8 +8,8 @@ from accounts.audit import audit
 from accounts.management import operators
 from accounts.organization import exports
 from accounts.organization.audit_tags import OrganizationTag
-from platform_site.lib.archives import ArchiveRefused
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
+from common.archives import ArchiveRefused
+from common.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

@@ -18,8 +18,8 @@ from accounts.management import operators
 from accounts.members import importing
 from accounts.members.importing import ImportRefused, LineError
 from accounts.organization.audit_tags import OrganizationTag
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 # Spreadsheets write a byte order mark, which would become part of the first column's name.
 ENCODING: Final = "utf-8-sig"

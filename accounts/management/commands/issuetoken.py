@@ -10,8 +10,8 @@ from django.utils import timezone
 from accounts.management import operators
 from accounts.signin import signin
 from accounts.signin.signin import SignInAttempt, SignInMethod
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
-from platform_site.lib.principals import PlatformRequest
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.principals import PlatformRequest
 
 
 class Command(OpsCommand):

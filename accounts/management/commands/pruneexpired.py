@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from platform_site.lib.commands import CommandResult, OpsCommand
+from common.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

@@ -11,10 +11,10 @@ from django.db import transaction
 from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.tokens import key_rotation
-from platform_site.embedded.runtime_env import is_given, load_runtime_env, save_runtime_env
-from platform_site.lib.audit import TrailTag
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
-from platform_site.lib.key_fingerprints import fingerprint
+from common.audit import TrailTag
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.key_fingerprints import fingerprint
+from common.settings.runtime_env import is_given, load_runtime_env, save_runtime_env
 
 REPLACEABLE: Final = (*key_rotation.ROTATED, "ZMFA_SECRET")
 

@@ -11,8 +11,8 @@ from accounts.management import operators
 from accounts.members import created, members
 from accounts.members.members import MemberChanges
 from accounts.organization.audit_tags import OrganizationTag
-from platform_site.lib.commands import CommandResult, OpsCommand
-from platform_site.lib.permissions import ROLES
+from common.commands import CommandResult, OpsCommand
+from common.permissions import ROLES
 
 
 class Command(OpsCommand):

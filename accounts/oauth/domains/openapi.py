@@ -4,8 +4,8 @@ from typing import Final
 
 from accounts.errors import TooManyAttempts
 from accounts.oauth.errors import DnsUnavailable, DomainTaken, DomainUnproven, TooManyDomains
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
     "GET /v1/domains": Operation(

@@ -4,7 +4,7 @@ from rest_framework import serializers
 
 from accounts.oauth.domains import verification
 from accounts.oauth.models import Domain
-from platform_site.lib.api import StrictSerializer
+from common.api.views import StrictSerializer
 
 
 class ClaimSerializer(StrictSerializer):

@@ -16,8 +16,6 @@ from accounts import rate_limits
 from accounts.audit import audit
 from accounts.errors import TooManyAttempts
 from accounts.oauth.audit_tags import OAuthTag
-from accounts.oauth.domains import dns_lookup
-from accounts.oauth.domains.dns_lookup import LookupFailed
 from accounts.oauth.errors import (
     DnsUnavailable,
     DomainTaken,
@@ -25,10 +23,12 @@ from accounts.oauth.errors import (
     TooManyDomains,
 )
 from accounts.oauth.models import Domain
-from platform_site.lib.errors import InvalidRequest, NotFound
-from platform_site.lib.ids import capability_id
-from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web.hostnames import DOMAIN
+from common import dns_lookup
+from common.dns_lookup import LookupFailed
+from common.errors import InvalidRequest, NotFound
+from common.ids import capability_id
+from common.principals import PlatformRequest, Principal
+from common.web.hostnames import DOMAIN
 
 MAX_DOMAINS: Final = 50
 LOOKUPS_PER_HOUR: Final = 60

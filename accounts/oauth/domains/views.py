@@ -10,8 +10,8 @@ from rest_framework.response import Response
 from accounts.oauth.domains import verification
 from accounts.oauth.domains.serializers import ClaimSerializer, DomainSerializer
 from accounts.oauth.models import Domain
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction
+from common.api.viewsets import ListAction
+from common.permissions import needs
 
 
 @extend_schema_view(

@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from django.http import HttpRequest, HttpResponse
 
-from accounts.oauth.flow.secrets import new_secret
-from platform_site.lib.web import cookies
+from common.one_time_secrets import new_secret
+from common.web import cookies
 
 LIFETIME_S: Final = 600
 # By form post or not. A form sent from another site brings only cookies with SameSite=None.

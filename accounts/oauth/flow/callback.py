@@ -18,8 +18,8 @@ from accounts.oauth.providers import http, registry
 from accounts.oauth.providers.backend import log_context
 from accounts.oauth.providers.profile import Profile
 from accounts.signin.signin import SignInMethod
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.principals import PlatformRequest
+from common.errors import PlatformError
+from common.principals import PlatformRequest
 
 log = structlog.get_logger(__name__)
 

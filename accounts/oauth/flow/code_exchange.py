@@ -28,14 +28,15 @@ from accounts.oauth.errors import (
     LinkRequired,
     ProviderUnavailable,
 )
-from accounts.oauth.flow import grants, pkce
+from accounts.oauth.flow import grants
 from accounts.oauth.models import GrantKind, OAuthGrant
 from accounts.oauth.providers.profile import Profile
 from accounts.reclaim import address_release
 from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.principals import PlatformRequest
+from common import pkce
+from common.errors import PlatformError
+from common.principals import PlatformRequest
 
 # RFC 8176 has no name for federated sign-in; others use this one.
 AMR: Final = "fed"

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 
 from rest_framework.parsers import BaseParser
 
-from platform_site.lib.errors import InvalidRequest, PayloadTooLarge
+from common.errors import InvalidRequest, PayloadTooLarge
 
 MAX_BYTES: Final = 32 * 1024
 MAX_FIELDS: Final = 20

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from accounts.models import User
-from accounts.oauth.flow.secrets import decrypt_json, digest, encrypt_json, new_secret
 from accounts.oauth.models import GrantKind, OAuthGrant, OAuthTransaction
 from accounts.oauth.providers.profile import Profile
+from common.one_time_secrets import decrypt_json, digest, encrypt_json, new_secret
 
 CODE_LIFETIME: Final = timedelta(seconds=60)
 LINK_TOKEN_LIFETIME: Final = timedelta(minutes=10)

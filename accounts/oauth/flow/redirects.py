@@ -6,7 +6,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from django.conf import settings
 
 from accounts.oauth.errors import RedirectNotAllowed
-from platform_site.lib.errors import PlatformError
+from common.errors import PlatformError
 
 # The console's pages that complete sign-ins and links.
 CONSOLE: Final = ("/console/sign-in", "/console/linked-accounts")

@@ -14,11 +14,11 @@ from accounts import rate_limits
 from accounts.errors import TooManyAttempts
 from accounts.oauth.errors import CodeGone, StateInvalid, StateUsed
 from accounts.oauth.flow import browser_binding, redirects
-from accounts.oauth.flow.secrets import decrypt_json, digest, encrypt_json, is_same, new_secret
 from accounts.oauth.models import OAuthTransaction
 from accounts.oauth.providers import registry
-from platform_site.lib.principals import PlatformRequest, Principal
-from platform_site.lib.web.addresses import client_address, subscriber_network
+from common.one_time_secrets import decrypt_json, digest, encrypt_json, is_same, new_secret
+from common.principals import PlatformRequest, Principal
+from common.web.addresses import client_address, subscriber_network
 
 LIFETIME: Final = timedelta(seconds=browser_binding.LIFETIME_S)
 RATE_WINDOW: Final = timedelta(minutes=15)

@@ -17,8 +17,8 @@ from accounts.oauth.models import Identity
 from accounts.oauth.providers.conf import RoleMapping
 from accounts.oauth.providers.profile import Memberships
 from accounts.webhooks import events
-from platform_site.lib.permissions import ROLES
-from platform_site.lib.principals import PlatformRequest
+from common.permissions import ROLES
+from common.principals import PlatformRequest
 
 
 def mappings_of(identity: Identity) -> tuple[RoleMapping, ...]:

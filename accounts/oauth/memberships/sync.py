@@ -21,8 +21,8 @@ from accounts.oauth.models import Identity
 from accounts.oauth.providers import registry
 from accounts.oauth.providers.backend import CredentialsRefused, ProviderBackend
 from accounts.oauth.providers.profile import Memberships, ProviderTokens
-from platform_site.lib.crypto import decrypt
-from platform_site.lib.errors import PlatformError
+from common.crypto import decrypt
+from common.errors import PlatformError
 
 INTERVAL: Final = timedelta(hours=1)
 UNCONFIRMED_LIMIT: Final = timedelta(hours=24)

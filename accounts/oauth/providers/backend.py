@@ -31,12 +31,12 @@ from accounts.oauth.errors import (
     ProviderError,
     ProviderUnavailable,
 )
-from accounts.oauth.flow.secrets import new_secret
 from accounts.oauth.providers import http
 from accounts.oauth.providers.conf import ProviderSettings
 from accounts.oauth.providers.profile import Memberships, Profile, ProviderTokens
 from accounts.oauth.providers.strategy import TransactionStrategy
-from platform_site.lib.errors import PlatformError
+from common.errors import PlatformError
+from common.one_time_secrets import new_secret
 
 
 class CredentialsRefused(Exception):

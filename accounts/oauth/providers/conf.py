@@ -12,9 +12,9 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from platform_site.env import Env, SettingError
-from platform_site.lib.web.hostnames import DOMAIN
-from platform_site.settings_table import Secret, Text, Url, Words, load
+from common.settings.env import Env, SettingError
+from common.settings.table import Secret, Text, Url, Words, load
+from common.web.hostnames import DOMAIN
 
 # Some providers' secrets have 32 characters, none has fewer than this.
 MIN_SECRET_CHARS: Final = 16

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
-from platform_site.lib.emails import is_address
+from common.emails import is_address
 
 MAX_SUBJECT_CHARS: Final = 255
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from common.principals import Scope
 from edgecache.api import client
 from edgecache.api.client import Row, tenant
-from platform_site.lib.principals import Scope
 
 
 def page_of(scope: Scope, bucket_name: str, query: Mapping[str, Any]) -> Row:

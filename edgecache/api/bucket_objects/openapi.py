@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Final
 
+from common.openapi.operations import Operations
 from edgecache.api.errors import (
     BucketNotFound,
     ObjectNotFound,
@@ -10,7 +11,6 @@ from edgecache.api.errors import (
     OriginReadOnly,
 )
 from edgecache.api.openapi import operation
-from platform_site.lib.openapi.operations import Operations
 
 PATH: Final = "/v1/cache/buckets/{bucket_name}/objects"
 LISTED: Final = {

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from django.conf import settings
 
+from common.principals import Scope
 from edgecache.api import client
 from edgecache.api.client import Row, tenant
-from platform_site.lib.principals import Scope
 
 DEFAULT_S: Final = 300
 LIMIT_S: Final = 3600

@@ -5,8 +5,8 @@ from typing import Any, Final
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
+from common.api.views import StrictSerializer
 from edgecache.api.bucket_objects.presigned_urls import DEFAULT_S, LIMIT_S
-from platform_site.lib.api import StrictSerializer
 
 KEY_BYTES: Final = 1024
 PAGE: Final = 1000

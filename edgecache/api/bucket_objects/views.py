@@ -10,6 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from common.api.views import NO_STORE
+from common.permissions import needs
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.bucket_objects import bucket_objects, presigned_urls
 from edgecache.api.bucket_objects.serializers import (
@@ -24,8 +26,6 @@ from edgecache.api.bucket_objects.serializers import (
     UploadUrlsSerializer,
 )
 from edgecache.api.views import CacheResource
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import needs
 
 # Keys that an event lists; there may be a thousand of a kilobyte each.
 AUDITED_KEYS: Final = 10

@@ -12,11 +12,11 @@ from accounts.delivery import notices
 from accounts.errors import SessionRevoked
 from accounts.members.created import is_admin
 from accounts.models import User
+from common.principals import Principal, Scope
 from edgecache.api import client
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import AccessKeyNotFound
-from platform_site.lib.principals import Principal, Scope
 
 # Anything else must not become part of a path of the brain.
 KEY_ID: Final = re.compile(r"[A-Z0-9]{4,32}")

@@ -4,12 +4,12 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from common.errors import ChangedSinceRead
+from common.principals import Scope
 from edgecache.api import client
 from edgecache.api.buckets import origins
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import BucketNotFound
-from platform_site.lib.errors import ChangedSinceRead
-from platform_site.lib.principals import Scope
 
 # What a change can set.
 OPTIONS: Final = (

@@ -10,18 +10,18 @@ from django.conf import settings
 from accounts import rate_limits
 from accounts.audit import audit
 from accounts.errors import TooManyAttempts
-from accounts.oauth.domains import dns_lookup
-from accounts.oauth.domains.dns_lookup import LookupFailed
 from accounts.oauth.errors import DnsUnavailable
+from common import dns_lookup
+from common.crypto import keyed_digest
+from common.dns_lookup import LookupFailed
+from common.errors import InvalidRequest
+from common.principals import Scope
+from common.web.hostnames import DOMAIN
 from edgecache.api import client
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.buckets import buckets
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import HostNotFound, HostNotProved
-from platform_site.lib.crypto import keyed_digest
-from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.principals import Scope
-from platform_site.lib.web.hostnames import DOMAIN
 
 LOOKUPS_AN_HOUR: Final = 60
 HOUR: Final = timedelta(hours=1)

@@ -5,6 +5,7 @@ from typing import Final
 
 from accounts.errors import TooManyAttempts
 from accounts.oauth.errors import DnsUnavailable
+from common.openapi.operations import Operations
 from edgecache.api.errors import (
     AccessKeyNotFound,
     BucketNotEmpty,
@@ -19,7 +20,6 @@ from edgecache.api.errors import (
     OriginTaken,
 )
 from edgecache.api.openapi import operation
-from platform_site.lib.openapi.operations import Operations
 
 ACCESS_KEY: Final = {
     "access_key_id": "ZKW47FP36BASBTVPHMAU",

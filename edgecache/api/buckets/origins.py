@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from common.principals import Principal, Scope
 from edgecache.api import client
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import OriginNotFound
-from platform_site.lib.principals import Principal, Scope
 
 
 def all_of(scope: Scope) -> list[Row]:

@@ -9,6 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from common.api.views import NO_STORE
+from common.permissions import needs
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.buckets import access_keys, buckets, hosts, origins
 from edgecache.api.serializers import (
@@ -28,8 +30,6 @@ from edgecache.api.serializers import (
     OriginSerializer,
 )
 from edgecache.api.views import CacheResource
-from platform_site.lib.api import NO_STORE
-from platform_site.lib.permissions import needs
 
 
 class BucketViewSet(CacheResource):

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from common.archives import ZipWriter
+from common.errors import PlatformError
+from common.principals import Scope
 from edgecache.api import client, nodes
 from edgecache.api.bucket_objects import bucket_objects
 from edgecache.api.buckets import access_keys, buckets, hosts, origins
 from edgecache.api.client import Row
 from environments.models import Environment
-from platform_site.lib.archives import ZipWriter
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.principals import Scope
 
 NAMES: Final = ("buckets", "objects", "object_bytes", "access_keys")
 PAGE: Final = 1000

@@ -10,8 +10,8 @@ from django.http import StreamingHttpResponse
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
+from common.api.views import NEGOTIATOR, RENDERER
 from edgecache.billing.usage import reports
-from platform_site.lib.api import NEGOTIATOR, RENDERER
 
 CONTENT_TYPE: Final = "text/csv"
 COLUMNS: Final = (

@@ -2,6 +2,9 @@
 
 from typing import Any, Final
 
+from common.errors import MalformedJson, PayloadTooLarge, UnsupportedMedia
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
 from edgecache.billing.errors import (
     AppealRefused,
     PaymentProviderUnavailable,
@@ -14,9 +17,6 @@ from edgecache.billing.errors import (
     TopUpsUnavailable,
     WebhookRefused,
 )
-from platform_site.lib.errors import MalformedJson, PayloadTooLarge, UnsupportedMedia
-from platform_site.lib.openapi import shapes
-from platform_site.lib.openapi.operations import Operation, Operations
 
 USAGE: Final[dict[str, Any]] = {
     "since": "2026-11-01",

@@ -10,15 +10,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from common.api.views import CursorPages
+from common.api.viewsets import ListAction, RetrieveAction
+from common.permissions import needs
 from edgecache.billing.api.serializers import AppealSerializer, QuarantineSerializer
 from edgecache.billing.api.views import BillingResource
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import QuarantineNotFound
 from edgecache.billing.models import Quarantine
 from edgecache.billing.quarantine import quarantines
-from platform_site.lib.api import CursorPages
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction, RetrieveAction
 
 
 @extend_schema_view(

@@ -7,8 +7,8 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
+from common.api.views import StrictSerializer
 from edgecache.billing.money import MAX_UCR
-from platform_site.lib.api import StrictSerializer
 
 MAX_PERIOD: Final = timedelta(days=366)
 # Far from where dates end: what follows adds and subtracts days.

@@ -10,13 +10,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from common.permissions import needs
 from edgecache.billing.api.serializers import SpendCapRequestSerializer, SpendCapSerializer
 from edgecache.billing.api.views import BillingResource
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.service import spend_caps, states
 from edgecache.billing.usage import reports
-from platform_site.lib.permissions import needs
 
 
 class SpendCapViewSet(BillingResource):

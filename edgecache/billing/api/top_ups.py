@@ -13,14 +13,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from common.api.bodies import read_body
+from common.api.viewsets import PlatformViewSet
+from common.permissions import PUBLIC, needs
 from edgecache.billing.api.serializers import TopUpRequestSerializer, TopUpSerializer
 from edgecache.billing.api.views import BillingResource
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import WebhookRefused
 from edgecache.billing.topups import topups
-from platform_site.lib.permissions import PUBLIC, needs
-from platform_site.lib.viewsets import PlatformViewSet
-from platform_site.lib.web.bodies import read_body
 
 MAX_EVENT_BYTES = 2**18
 

@@ -1,5 +1,6 @@
 """Paths of billing."""
 
+from common.api.viewsets import Router
 from edgecache.billing.api.quarantines import QuarantineViewSet
 from edgecache.billing.api.spend_cap import SpendCapViewSet
 from edgecache.billing.api.top_ups import PaymentWebhookViewSet, TopUpViewSet
@@ -10,7 +11,6 @@ from edgecache.billing.api.views import (
     PayoutMethodViewSet,
     PayoutViewSet,
 )
-from platform_site.lib.viewsets import Router
 
 router = Router()
 router.register("v1/balance/top-ups", TopUpViewSet)

@@ -15,6 +15,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from common.api.views import NO_STORE, RENDERER, CursorPages
+from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction
+from common.permissions import needs
 from edgecache.billing import ledger
 from edgecache.billing.api import csv_statement
 from edgecache.billing.api.serializers import (
@@ -40,9 +43,6 @@ from edgecache.billing.payouts import connections, methods, payouts
 from edgecache.billing.service import states
 from edgecache.billing.usage import reports
 from environments.models import Environment
-from platform_site.lib.api import NO_STORE, RENDERER, CursorPages
-from platform_site.lib.permissions import needs
-from platform_site.lib.viewsets import ListAction, PlatformViewSet, RetrieveAction
 
 
 class BillingResource(PlatformViewSet):

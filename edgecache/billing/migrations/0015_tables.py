@@ -3,7 +3,7 @@
 import django.db.models.deletion
 import django.db.models.expressions
 import django.db.models.functions.datetime
-import platform_site.lib.ids
+import common.ids
 from django.db import migrations, models
 
 
@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Journal',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('kind', models.CharField(choices=[('settlement', 'Settlement'), ('grant', 'Grant'), ('top_up', 'Top Up'), ('late_payment', 'Late Payment'), ('chargeback', 'Chargeback'), ('refund', 'Refund'), ('release', 'Release'), ('forfeit', 'Forfeit'), ('reinstatement', 'Reinstatement'), ('payout', 'Payout'), ('payout_confirmed', 'Payout Confirmed'), ('payout_reversed', 'Payout Reversed')], max_length=20)),
                 ('key', models.CharField(max_length=200, unique=True)),
                 ('posted_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
@@ -182,7 +182,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Payout',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('organization_id', models.BigIntegerField()),
                 ('amount_cents', models.BigIntegerField()),
                 ('amount_ucr', models.BigIntegerField()),
@@ -205,7 +205,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ConnectedAccount',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('organization_id', models.BigIntegerField()),
                 ('kind', models.CharField(max_length=32)),
                 ('account', models.CharField(blank=True, db_default='', default='', max_length=100)),
@@ -219,7 +219,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='TopUp',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('organization_id', models.BigIntegerField()),
                 ('amount_cents', models.BigIntegerField()),
                 ('currency', models.CharField(max_length=3)),
@@ -331,7 +331,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Quarantine',
             fields=[
-                ('id', models.UUIDField(default=platform_site.lib.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('event', models.BigIntegerField(unique=True)),
                 ('node_id', models.UUIDField()),
                 ('organization_id', models.BigIntegerField()),

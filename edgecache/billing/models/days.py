@@ -5,7 +5,7 @@ They are derived: ``verifyledger`` compares them with the lines. Days are UTC da
 
 from django.db import models
 
-from edgecache.unlabelled import ModelWithoutLabel
+from common.models import ModelWithoutLabel
 
 
 class ConsumerDay(ModelWithoutLabel):

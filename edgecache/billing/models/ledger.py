@@ -8,7 +8,7 @@ from typing import Final
 from django.db import models
 from django.db.models.functions import Now
 
-from platform_site.lib.ids import uuid7
+from common.ids import uuid7
 
 
 class AccountKind(models.TextChoices):

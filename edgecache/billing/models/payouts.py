@@ -3,8 +3,8 @@
 from django.db import models
 from django.db.models.functions import Now
 
-from edgecache.unlabelled import ModelWithoutLabel
-from platform_site.lib.ids import uuid7
+from common.ids import uuid7
+from common.models import ModelWithoutLabel
 
 
 class PayoutMethod(models.Model):

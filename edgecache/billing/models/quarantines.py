@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models.functions import Now
 
-from platform_site.lib.ids import uuid7
+from common.ids import uuid7
 
 
 class Quarantine(models.Model):

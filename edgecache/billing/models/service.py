@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from django.db import models
 
-from edgecache.unlabelled import ModelWithoutLabel
+from common.models import ModelWithoutLabel
 
 ServiceStatus = Literal["ok", "grace", "stopped"]
 StopReason = Literal["credits", "spend_cap"]

@@ -3,9 +3,9 @@
 from django.db import models
 from django.db.models.functions import Now
 
+from common.models import ModelWithoutLabel
 from edgecache.billing.models.ledger import Journal
 from edgecache.billing.models.rates import UsageKind
-from edgecache.unlabelled import ModelWithoutLabel
 
 
 class UsageLine(models.Model):

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from django.db import transaction
 
+from common.errors import FieldError, InvalidRequest
 from edgecache.billing.errors import PayoutRefused
 from edgecache.billing.models import Payout
 from edgecache.billing.payouts import payouts, reconciliation
 from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
-from platform_site.lib.errors import FieldError, InvalidRequest
 
 MAX_ACCOUNT_CHARS: Final = 200
 SHOWN: Final = 4

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.webhooks import events
+from common.jobs import job
 from edgecache.billing import ledger
 from edgecache.billing.errors import PayoutNotFound, PayoutRefused
 from edgecache.billing.ledger import Posting
@@ -24,7 +25,6 @@ from edgecache.billing.models import (
 from edgecache.billing.money import UCR_PER_CENT, cents_of
 from edgecache.billing.payouts import methods
 from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer, sender_of
-from platform_site.lib.jobs import job
 
 log = structlog.get_logger(__name__)
 

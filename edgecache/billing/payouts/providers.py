@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from common.errors import InvalidRequest
 from edgecache.billing.models import Payout
-from platform_site.lib.errors import InvalidRequest
 
 
 class PayoutOutcome(StrEnum):

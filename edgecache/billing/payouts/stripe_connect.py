@@ -13,6 +13,7 @@ from uuid import UUID
 import stripe
 import structlog
 
+from common.errors import FieldError, InvalidRequest
 from edgecache.billing.models import ConnectedAccount, Payout
 from edgecache.billing.payouts.connections import account_of
 from edgecache.billing.payouts.providers import (
@@ -21,7 +22,6 @@ from edgecache.billing.payouts.providers import (
     ProviderAnswer,
 )
 from edgecache.billing.stripe.account import UNKNOWN_ACCOUNT, StripeRefusal, calls, client
-from platform_site.lib.errors import FieldError, InvalidRequest
 
 log = structlog.get_logger(__name__)
 

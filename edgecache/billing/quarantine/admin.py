@@ -7,13 +7,13 @@ from django.contrib import admin
 from django.db import transaction
 from django.utils import timezone
 
+from common.admin.actions import ActionsAdmin, ConfirmedAction, StaffAction
+from common.admin.columns import organization
+from common.principals import PlatformRequest
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import Quarantine
 from edgecache.billing.money import credits_text
 from edgecache.billing.quarantine import quarantines
-from platform_site.lib.admin.actions import ActionsAdmin, ConfirmedAction, StaffAction
-from platform_site.lib.admin.columns import organization
-from platform_site.lib.principals import PlatformRequest
 
 
 def _forfeit(confirmed: ConfirmedAction, row: Quarantine) -> bool:

@@ -13,6 +13,8 @@ from django.db import connection, transaction
 
 from accounts.audit import audit
 from accounts.organization.admins import notify_admins
+from common.audit import AuditTag
+from common.principals import PlatformRequest
 from edgecache.api import client
 from edgecache.billing import holds
 from edgecache.billing.audit_tags import BillingTag
@@ -20,8 +22,6 @@ from edgecache.billing.errors import AppealRefused, ForfeitRefused, QuarantineNo
 from edgecache.billing.models import Journal, Progress, Quarantine
 from edgecache.billing.money import credits_text
 from edgecache.billing.payouts import payouts
-from platform_site.lib.audit import AuditTag
-from platform_site.lib.principals import PlatformRequest
 
 log = structlog.get_logger(__name__)
 

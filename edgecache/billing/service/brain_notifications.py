@@ -11,9 +11,9 @@ from typing import Final
 from django.db import transaction
 from django.db.models import F, Q
 
+from common.jobs import job
 from edgecache.api import client
 from edgecache.billing.models import ServiceState
-from platform_site.lib.jobs import job
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Decisions sent in one run; after a long outage of the brain the next runs send the rest.

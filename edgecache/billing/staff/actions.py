@@ -6,13 +6,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
+from common.admin.actions import ConfirmedAction, StaffAction
 from edgecache.billing import debts
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import Charge, Payout, UsageLine
 from edgecache.billing.money import credits_text
 from edgecache.billing.payouts import manual, payouts
 from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
-from platform_site.lib.admin.actions import ConfirmedAction, StaffAction
 
 CENTS: Final = 100
 

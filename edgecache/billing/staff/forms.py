@@ -9,6 +9,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
+from common.admin.actions import ConfirmedAction
+from common.admin.forms import StaffForm, Values
 from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import AccountKind, Rate, UsageKind
@@ -16,8 +18,6 @@ from edgecache.billing.money import UCR_PER_CREDIT, credits_text
 from edgecache.billing.topups import topups
 from edgecache.billing.usage import rates
 from environments.models import Organization
-from platform_site.lib.admin.actions import ConfirmedAction
-from platform_site.lib.admin.forms import StaffForm, Values
 
 FIELD: Final = {"class": "staff-field"}
 MAX_CREDITS: Final = Decimal(consumer_credits.LARGEST_AMOUNT_UCR) / UCR_PER_CREDIT

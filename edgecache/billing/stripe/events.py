@@ -9,13 +9,13 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
+from common.errors import MalformedJson
 from edgecache.billing.errors import WebhookRefused
 from edgecache.billing.payouts import payouts
 from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
 from edgecache.billing.payouts.stripe_connect import REVERSED, payout_of
 from edgecache.billing.topups import topups
 from edgecache.billing.topups.providers import Payment
-from platform_site.lib.errors import MalformedJson
 
 log = structlog.get_logger(__name__)
 

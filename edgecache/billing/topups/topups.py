@@ -15,13 +15,13 @@ from django.db import transaction
 from django.db.models import Sum
 
 from accounts.delivery.links import console_link
+from common.errors import InvalidRequest
 from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.errors import PaymentProviderUnavailable, TopUpsTooOften
 from edgecache.billing.models import AccountKind, Journal, PaymentReversal, TopUp
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.payouts.providers import PayoutProviderUnavailable
 from edgecache.billing.topups.providers import Payment, provider
-from platform_site.lib.errors import InvalidRequest
 
 log = structlog.get_logger(__name__)
 

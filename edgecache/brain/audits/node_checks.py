@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from common.ids import uuid7
 from edgecache.brain.audits.settings import Vantage
 from edgecache.brain.blocks import Blocks
 from edgecache.brain.delivery.delivery import EnvironmentKey, Span
@@ -27,7 +28,6 @@ from edgecache.http.client import HttpClient, ServerAddress
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind
-from platform_site.lib.ids import uuid7
 
 # A check reads only some blocks of a larger blob.
 MAX_CHECK_BYTES: Final = 2 * 2**20

@@ -4,7 +4,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple
 
-from platform_site.settings_table import Integer, Text, Words
+from common.settings.table import Integer, Text, Words
 
 PER_CENT: Final = 100
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
+from common.web.hostnames import DOMAIN
 from edgecache.brain.database import BrainDatabase
 from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.directory.coherence import Coherence
@@ -17,7 +18,6 @@ from edgecache.brain.directory.coherent_cache import CoherentCache
 from edgecache.brain.errors import HostTaken, NoSuchBucket, NoSuchHost
 from edgecache.brain.json_errors import StateConflict
 from edgecache.brain.s3.requests import host_name
-from platform_site.lib.web.hostnames import DOMAIN
 
 TOPIC: Final = "hosts"
 # The maximum length of a domain (RFC 1035 §2.3.4); the number of remembered look-ups.

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import structlog
 
+from common.ids import uuid7
 from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
@@ -21,7 +22,6 @@ from edgecache.brain.origins.driver import Driver
 from edgecache.brain.storage import upload_rows
 from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion, StagedFile, WrittenFields
-from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
 

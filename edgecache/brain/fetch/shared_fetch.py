@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from common import tracing
 from edgecache.brain.cdn import caching_rules
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.directory.index import Name
@@ -25,7 +26,6 @@ from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginR
 from edgecache.brain.storage.disk.staging import READ_BYTES, DataDirectory, Receiver
 from edgecache.brain.values import ObjectVersion
 from edgecache.runtime.futures import retrieve
-from platform_site.lib import tracing
 
 log = structlog.get_logger(__name__)
 

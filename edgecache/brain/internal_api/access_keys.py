@@ -4,6 +4,7 @@ import secrets
 from enum import StrEnum
 from typing import Final
 
+from common.crypto import encrypt
 from edgecache.brain.creator import take_creator
 from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory import environment_limits
@@ -13,7 +14,6 @@ from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.json_errors import AccessKeyNotFound
 from edgecache.brain.s3.auth.access_keys import TOPIC
 from edgecache.protocol.fields import FieldReader
-from platform_site.lib.crypto import encrypt
 
 # In the form of AWS's ids, for tools that check it.
 ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"

@@ -15,12 +15,12 @@ from typing import Annotated, Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from common.settings.table import Integer
 from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.metering.hourly_counts import HOUR_S, HOURS_KEPT, HourlyCounts
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.http.addresses import NETWORKS_KEPT, prefix_of
-from platform_site.settings_table import Integer
 
 # An address on the brain's own machine does not identify a client; on the Internet there is none.
 THIS_MACHINE: Final = "127.0.0.0/24"

@@ -17,12 +17,12 @@ from uuid import UUID
 import structlog
 from psycopg.types.json import Jsonb
 
+from common.ids import uuid7
 from edgecache.brain.background import PeriodicTask
 from edgecache.brain.database import BrainDatabase, DatabaseTransaction
 from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.metering.latencies import Latencies
-from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
 

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models.functions import Now
 
-from edgecache.unlabelled import ModelWithoutLabel
+from common.models import ModelWithoutLabel
 
 
 class Origin(ModelWithoutLabel):

@@ -4,8 +4,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
+from common.models import ModelWithoutLabel
 from edgecache.brain.models.objects import Blob
-from edgecache.unlabelled import ModelWithoutLabel
 
 
 class Node(ModelWithoutLabel):

@@ -3,8 +3,8 @@
 from django.db import models
 from django.db.models.functions import Now
 
+from common.models import ModelWithoutLabel
 from edgecache.brain.models.objects import Blob
-from edgecache.unlabelled import ModelWithoutLabel
 
 
 class Store(ModelWithoutLabel):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from common import tracing
 from edgecache.brain.fair_share import SHARE_KEY
 from edgecache.http.client import (
     RUNNING_LIMIT,
@@ -19,7 +20,6 @@ from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER, object_path
 from edgecache.runtime.resource_limits import connections_allowed
 from edgecache.runtime.shares import Shares
-from platform_site.lib import tracing
 
 CONNECT_TIMEOUT_S: Final = 2.0
 # After this time without a byte the next source is asked.

@@ -11,14 +11,14 @@ from typing import Final
 
 from django.db import transaction
 
+from common.crypto import encrypt
+from common.machine.files import read_text, write_private
 from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.internal_api.access_keys import new_pair
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.nodes import Node
+from edgecache.local_nodes import LocalNode
 from edgecache.protocol.credentials import secret_hash
-from platform_site.embedded.cache.local_nodes import LocalNode
-from platform_site.embedded.files import read_text, write_private
-from platform_site.lib.crypto import encrypt
 
 BUCKET: Final = "development"
 LABEL: Final = "made by bootstrap"

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import structlog
 
+from common.ids import uuid7
 from edgecache.brain.creator import take_creator
 from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
@@ -18,7 +19,6 @@ from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.protocol.credentials import secret_hash
 from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.names import CAPACITY_LIMIT_BYTES, parse_label
-from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
 

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from common.ids import uuid7
 from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.protocol.heartbeats import TicketKey
 from edgecache.protocol.tickets import (
@@ -31,7 +32,6 @@ from edgecache.protocol.tickets import (
     encode,
     key_id,
 )
-from platform_site.lib.ids import uuid7
 
 KEY_BYTES: Final = 32
 SIGNING: Final = b"zonal edge cache: tickets, Ed25519, 1"

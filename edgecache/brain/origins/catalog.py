@@ -9,6 +9,7 @@ import orjson
 from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
+from common.crypto import encrypt
 from edgecache.brain.creator import NO_CREATOR, Creator
 from edgecache.brain.database import BrainDatabase
 from edgecache.brain.delivery.delivery import EnvironmentKey
@@ -16,7 +17,6 @@ from edgecache.brain.directory import environment_limits
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import InUse, NoSuchOrigin, OriginExists
 from edgecache.brain.origins.config import OriginConfig, parse
-from platform_site.lib.crypto import encrypt
 
 INSERT: Final = (
     "INSERT INTO brain_origin (organization_id, environment_pk, name, kind, config, secret,"

@@ -13,6 +13,8 @@ import orjson
 import structlog
 from cryptography.fernet import InvalidToken
 
+from common.crypto import decrypt
+from common.public_addresses import Network
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import BrainDatabase, Row
 from edgecache.brain.directory.coherence import Coherence
@@ -30,8 +32,6 @@ from edgecache.brain.origins.s3 import S3Driver, place_of
 from edgecache.brain.origins.signing import OriginCredentials
 from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.values import BucketInfo
-from platform_site.lib.crypto import decrypt
-from platform_site.lib.web.public_addresses import Network
 
 log = structlog.get_logger(__name__)
 

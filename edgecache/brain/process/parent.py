@@ -16,6 +16,8 @@ from uuid import UUID
 
 import structlog
 
+from common.machine.child import die_with
+from common.machine.errors import StartError
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.process.process import HANDED_OVER_S, STOP, STOP_HANDED_OVER, STOP_TIMEOUT_S
 from edgecache.brain.process.sockets import Sockets, open_sockets
@@ -25,8 +27,6 @@ from edgecache.brain.siblings.process_context import ProcessContext
 from edgecache.brain.siblings.shared_memory import SharedMemory
 from edgecache.http.server.server import tls_context
 from edgecache.runtime.resource_limits import share_memory
-from platform_site.embedded.errors import StartError
-from platform_site.embedded.supervisor.child import die_with
 
 log = structlog.get_logger(__name__)
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from common.machine.errors import PortTakenError, StartError
+from common.machine.ports import check_port
 from edgecache.brain.conf import BrainSettings
 from edgecache.http.server.limits import ServerLimits
 from edgecache.http.server.server import BACKLOG, listening_socket
-from platform_site.embedded.errors import PortTakenError, StartError
-from platform_site.embedded.ports import check_port
 
 # The object API's Unix socket, beside its port.
 UNIX: Final = "objects-file"

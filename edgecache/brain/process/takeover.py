@@ -17,7 +17,7 @@ from typing import Final
 
 import structlog
 
-from platform_site.lib import systemd
+from common.machine import systemd
 
 log = structlog.get_logger(__name__)
 

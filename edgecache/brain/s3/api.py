@@ -7,6 +7,7 @@ from urllib.parse import unquote
 import structlog
 from django.conf import settings
 
+from common import tracing
 from edgecache.brain.errors import BrainError, OriginMissing
 from edgecache.brain.fair_share import use_share_of_organization, use_share_of_unknown_client
 from edgecache.brain.s3 import requests, xml
@@ -25,7 +26,6 @@ from edgecache.brain.s3.router import operation_of
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.response_head import HeaderPairs
 from edgecache.http.scope import HttpScope
-from platform_site.lib import tracing
 
 log = structlog.get_logger(__name__)
 

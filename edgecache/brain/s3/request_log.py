@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import orjson
 
+from common.logs import REDACTED, SECRET_SHAPE, SECRET_SIGNS
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import HttpScope
-from platform_site.lib.logs import REDACTED, SECRET_SHAPE, SECRET_SIGNS
 
 FLUSH_S: Final = 0.05
 MAX_WAITING_LINES: Final = 200

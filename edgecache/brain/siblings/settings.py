@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Self
 
+from common.settings.table import Integer
 from edgecache.runtime.resource_limits import processors
-from platform_site.settings_table import Integer
 
 # Each has its own directory and caches: more do not help a usual brain.
 MAX_DEFAULT_PROCESSES: Final = 4

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import orjson
 
+from common.web.connection_counts import CLOSED, ConnectionCounts
 from edgecache.brain.metering.hourly_counts import HourlyCounts
 from edgecache.http.server.acceptor import Balance
-from platform_site.lib.web.connection_counts import CLOSED, ConnectionCounts
 
 NS: Final = 1e9
 PORTS: Final = ("internal", "workers", "objects")

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
+from common.settings.table import Integer
 from edgecache.brain.bounded_cache import BoundedCache
 from edgecache.brain.database import BrainDatabase
 from edgecache.brain.errors import TooManyParts
-from platform_site.settings_table import Integer
 
 # How long what this brain knows may leave out what other brains have written or deleted.
 FRESH_S: Final = 10.0

@@ -3,9 +3,9 @@
 from argparse import ArgumentParser
 from typing import Any, Final
 
+from common.commands import CommandResult, OpsCommand
 from edgecache.api import staff_overview
 from edgecache.api.command import decide, table
-from platform_site.lib.commands import CommandResult, OpsCommand
 
 COLUMNS: Final = (
     "node_id",

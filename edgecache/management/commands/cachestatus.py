@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from common.commands import CommandResult, OpsCommand
 from edgecache.api import cluster_status
-from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

@@ -3,8 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from common.commands import CommandResult, OpsCommand
 from edgecache.api.command import decide
-from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

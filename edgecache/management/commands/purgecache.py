@@ -4,11 +4,11 @@ from argparse import ArgumentParser
 from typing import Any
 
 from accounts.audit import audit
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from edgecache.api import objects
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.command import add_environment, scope_of
 from environments import environments
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

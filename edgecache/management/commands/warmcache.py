@@ -4,10 +4,10 @@ import sys
 from argparse import ArgumentParser
 from typing import Any, Final
 
+from common.commands import CommandResult, OpsCommand
 from edgecache.api import objects
 from edgecache.api.command import add_environment, scope_of
 from edgecache.api.errors import CacheUnavailable
-from platform_site.lib.commands import CommandResult, OpsCommand
 
 BATCH: Final = 20
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from platform_site.embedded.cache import local_nodes
-from platform_site.embedded.cache.local_nodes import LocalNode
-from platform_site.embedded.ports import PortReservations, port_from
+from common.machine.ports import PortReservations, port_from
+from edgecache import local_nodes
+from edgecache.local_nodes import LocalNode
 from platform_site.embedded.supervisor.server import ServerProcess
 
 REGIONS: Final = ("eu-central", "us-east")

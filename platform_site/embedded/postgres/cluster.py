@@ -15,12 +15,12 @@ from urllib.parse import quote
 import psycopg
 from psycopg import pq, sql
 
-from platform_site.embedded.errors import ClusterError
-from platform_site.embedded.files import Lock, read_text, write_private
-from platform_site.embedded.folders import PORT, Folders, make_passable, make_socket_dir
-from platform_site.embedded.owners import SystemUser, owner_of
+from common.machine.errors import ClusterError
+from common.machine.files import Lock, read_text, write_private
+from common.machine.folders import PORT, Folders, make_passable, make_socket_dir
+from common.machine.owners import SystemUser, owner_of
+from common.machine.postgres_programs import Binaries
 from platform_site.embedded.postgres import postgres_conf
-from platform_site.embedded.postgres.binaries import Binaries
 from platform_site.embedded.postgres.initdb import initialize
 from platform_site.embedded.supervisor.launch import PRIVATE_UMASK, Launch, spawn
 from platform_site.embedded.supervisor.orphans import STOP_STEPS, clear_stale_files, end_servers

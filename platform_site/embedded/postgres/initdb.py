@@ -5,10 +5,10 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from platform_site.embedded.errors import ClusterError
-from platform_site.embedded.files import write_private
-from platform_site.embedded.owners import SystemUser, give
-from platform_site.embedded.postgres.binaries import Binaries
+from common.machine.errors import ClusterError
+from common.machine.files import write_private
+from common.machine.owners import SystemUser, give
+from common.machine.postgres_programs import Binaries
 from platform_site.embedded.supervisor.launch import PRIVATE_UMASK, Launch, run
 
 TIMEOUT_S: Final = 180

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from platform_site.embedded.owners import SystemUser
-from platform_site.embedded.supervisor import child
+from common.machine import child
+from common.machine.owners import SystemUser
 
 PRIVATE_UMASK: Final = 0o077
 

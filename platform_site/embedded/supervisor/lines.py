@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from typing import Final
 
-from platform_site.embedded.terminal import printable
+from common.machine.terminal import printable
 
 CHUNK_BYTES: Final = 65_536
 # Longer lines are split, so that a child that writes no line breaks cannot fill the memory.

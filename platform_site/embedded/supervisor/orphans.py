@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from platform_site.embedded.errors import ClusterError
-from platform_site.embedded.files import read_text
+from common.machine.errors import ClusterError
+from common.machine.files import read_text
 from platform_site.embedded.supervisor.identity import (
     PROC,
     ProcessIdentity,

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from platform_site.embedded.files import read_text, write_private
+from common.machine.files import read_text, write_private
 from platform_site.embedded.supervisor.identity import (
     ProcessIdentity,
     end,

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from platform_site.embedded.errors import StartError, SupervisorError
+from common.machine.errors import StartError, SupervisorError
+from common.machine.terminal import log_line
 from platform_site.embedded.supervisor.lines import lines_of, open_pipe
 from platform_site.embedded.supervisor.process import Process, RestartPolicy
 from platform_site.embedded.supervisor.roster import Roster
-from platform_site.embedded.terminal import log_line
 
 PROBE_PAUSE_S: Final = 0.05
 LAST_WORDS_S: Final = 1.0

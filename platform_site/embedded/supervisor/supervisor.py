@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from platform_site.embedded.errors import StartError, SupervisorError
+from common.machine.errors import StartError, SupervisorError
+from common.machine.terminal import log_line, say, warn
 from platform_site.embedded.supervisor.launch import Launch
 from platform_site.embedded.supervisor.lines import lines_of
 from platform_site.embedded.supervisor.process import Process, RestartPolicy
 from platform_site.embedded.supervisor.roster import Roster
 from platform_site.embedded.supervisor.supervised import SupervisedProcess
-from platform_site.embedded.terminal import log_line, say, warn
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DEFAULT_RESTART_POLICY: Final = RestartPolicy()

@@ -4,13 +4,13 @@ from argparse import ArgumentParser
 from typing import Any
 
 from accounts.audit import audit
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments import environments
 from platform_site.backup import catalogue, making
 from platform_site.backup.archive import BackupArchive, open_archive
 from platform_site.backup.audit_tags import OperationTag
 from platform_site.backup.making import BackupResult
 from platform_site.backup.work import exclusive
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

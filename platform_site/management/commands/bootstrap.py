@@ -9,11 +9,11 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
 from accounts.tokens import development
+from common.machine.folders import make_private
+from edgecache import local_nodes
 from environments import environments
 from environments.models import Environment, Organization
 from platform_site import static_files
-from platform_site.embedded.cache import local_nodes
-from platform_site.embedded.folders import make_private
 
 
 class Command(BaseCommand):

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any, Final
 
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from platform_site.doctor import (
     addresses,
     backups,
@@ -16,7 +17,6 @@ from platform_site.doctor import (
     webhooks,
 )
 from platform_site.doctor.findings import Check, Finding, Level, run
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 ALONE: Final[dict[str, Check]] = {
     "settings": host.check_settings,

@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connections
 
+from common.commands import CommandRefused, CommandResult, OpsCommand, Unreachable
 from environments import environments
 from platform_site.backup import catalogue, control, point_in_time, restore_checks, restoring
 from platform_site.backup.archive import BackupArchive, open_archive
@@ -13,7 +14,6 @@ from platform_site.backup.restoring import PlatformRestoreResult
 from platform_site.backup.sealing import Identity, read_identities
 from platform_site.backup.work import exclusive
 from platform_site.doctor import key_ages
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand, Unreachable
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.management.operators import database_of
 from sqlgateway.provisioning.database_copy import restores

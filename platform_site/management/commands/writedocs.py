@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.urls import get_resolver
 
+from common.commands import CommandResult, OpsCommand
 from platform_site import documents
-from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

@@ -10,7 +10,7 @@ from accounts import staff_access
 from accounts.audit import audit
 from accounts.management import operators
 from accounts.sessions import sessions
-from platform_site.lib.commands import CommandResult, OpsCommand
+from common.commands import CommandResult, OpsCommand
 from recovery.audit_tags import RecoveryTag
 
 

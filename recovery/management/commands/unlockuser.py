@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts import staff_access
 from accounts.audit import audit
 from accounts.management import operators
-from platform_site.lib.commands import CommandResult, OpsCommand
+from common.commands import CommandResult, OpsCommand
 from recovery import staff_actions
 from recovery.audit_tags import RecoveryTag
 

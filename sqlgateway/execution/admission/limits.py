@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from platform_site.lib.principals import Scope
+from common.principals import Scope
 from sqlgateway.provisioning.placements import PLACEMENT_CACHE
 
 

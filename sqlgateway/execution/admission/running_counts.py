@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from django.conf import settings
 
-from platform_site.lib.principals import Scope
+from common.principals import Scope
 from sqlgateway.execution.admission.limits import ExpiringSet, beside_others, is_fair, limits_of
 from sqlgateway.execution.admission.shared_counts import SharedCounts
 

@@ -20,11 +20,11 @@ from typing import Final
 import structlog
 from django.conf import settings
 
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.metrics.publishing import add_publisher
-from platform_site.lib.principals import Scope
-from platform_site.lib.web import client_presence
-from platform_site.lib.web.compute_slots import waiting
+from common.errors import PlatformError
+from common.metrics.publishing import add_publisher
+from common.principals import Scope
+from common.web import client_presence
+from common.web.compute_slots import waiting
 from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution.admission import shared_counts

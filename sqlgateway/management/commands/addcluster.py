@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
-from platform_site.settings_table import POSTGRESQL_SCHEMES
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.settings.table import POSTGRESQL_SCHEMES
 from sqlgateway.provisioning import cluster_registry, clusters
 from sqlgateway.provisioning.cluster_registry import NewCluster
 

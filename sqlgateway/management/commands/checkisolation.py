@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.isolation.check import Report, check
 from sqlgateway.models import Cluster

@@ -3,8 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
-from platform_site.lib.errors import PlatformError
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.errors import PlatformError
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import capacity, cluster_registry
 from sqlgateway.provisioning.database_copy import moves

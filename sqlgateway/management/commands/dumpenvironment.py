@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from accounts.audit import audit
-from platform_site.lib.commands import CommandResult, OpsCommand
+from common.commands import CommandResult, OpsCommand
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.management.operators import add_environment, database_of
 from sqlgateway.provisioning.database_copy import restores

@@ -6,8 +6,8 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import QuerySet
 
-from platform_site.lib.commands import CommandResult, OpsCommand
-from platform_site.lib.errors import PlatformError
+from common.commands import CommandResult, OpsCommand
+from common.errors import PlatformError
 from sqlgateway import hardening
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.models import Cluster, Database

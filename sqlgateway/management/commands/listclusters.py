@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from platform_site.lib.commands import CommandResult, OpsCommand
+from common.commands import CommandResult, OpsCommand
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster
 from sqlgateway.provisioning import capacity, clusters

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from platform_site.lib.commands import CommandResult, OpsCommand
+from common.commands import CommandResult, OpsCommand
 from sqlgateway.management.operators import add_environment, database_of
 from sqlgateway.provisioning import cluster_registry
 from sqlgateway.provisioning.database_copy import moves

@@ -3,9 +3,9 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.principals import Scope
 from environments import environments
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
-from platform_site.lib.principals import Scope
 from sqlgateway.provisioning import stock
 from sqlgateway.provisioning.provisioning import database_for
 

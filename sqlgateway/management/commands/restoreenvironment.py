@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from platform_site.lib.commands import CommandResult, OpsCommand
+from common.commands import CommandResult, OpsCommand
 from sqlgateway.management.operators import add_environment, database_of
 from sqlgateway.provisioning.database_copy import restores
 

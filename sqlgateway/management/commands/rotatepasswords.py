@@ -9,9 +9,9 @@ from typing import Any, Final
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.errors import PlatformError
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
-from platform_site.lib.errors import PlatformError
 from sqlgateway.management.operators import database_of
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import cluster_registry, clusters, password_rotation

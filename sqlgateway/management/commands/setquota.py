@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.audit import audit
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.provisioning.limits.organization_limits import (
     DEFAULT,

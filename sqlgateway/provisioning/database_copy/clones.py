@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.audit import audit
+from common.locks import AlreadyLocked
 from environments.errors import EnvironmentNotReady, QuotaExceeded
-from platform_site.lib.locks import AlreadyLocked
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Cluster, Database

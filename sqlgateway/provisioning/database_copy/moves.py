@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import psycopg
 
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.locks import AlreadyLocked
+from common.commands import CommandRefused
+from common.locks import AlreadyLocked
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import capacity, clusters, retirement, tenant_databases

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import psycopg
 from psycopg import sql
 
-from platform_site.lib.permissions import Role
+from common.permissions import Role
 
 PUBLIC: Final = "PUBLIC"
 ALL: Final = "ALL"

@@ -26,14 +26,10 @@ from typing import IO, Any, Final, Literal, Protocol
 from django.conf import settings
 from psycopg.conninfo import make_conninfo
 
-from platform_site.embedded.errors import BinariesError
-from platform_site.embedded.folders import make_runtime_dir
-from platform_site.embedded.postgres.binaries import (
-    MINOR_FLOOR,
-    read_version,
-    system_folders,
-)
-from platform_site.embedded.postgres.private_copy import private_copy
+from common.machine.errors import BinariesError
+from common.machine.folders import make_runtime_dir
+from common.machine.postgres_programs import MINOR_FLOOR, read_version, system_folders
+from common.machine.private_copy import private_copy
 from sqlgateway.connection.session_settings import SEARCH_PATH, startup_options
 from sqlgateway.provisioning.clusters import ClusterAddress
 from sqlgateway.provisioning.database_copy import CopyFailed, CopyTooSlow, ProgramsMissing

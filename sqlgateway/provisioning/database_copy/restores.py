@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psycopg
 
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.locks import AlreadyLocked
+from common.commands import CommandRefused
+from common.locks import AlreadyLocked
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names, tenant_databases

@@ -15,9 +15,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.audit import audit
-from platform_site.lib.audit import AuditTag
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.locks import AlreadyLocked
+from common.audit import AuditTag
+from common.commands import CommandRefused
+from common.locks import AlreadyLocked
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database, InteractiveTransaction
 from sqlgateway.provisioning import retirement, tenant_databases

@@ -8,7 +8,7 @@ from typing import Final
 from django.conf import settings
 from django.db import transaction
 
-from platform_site.lib.errors import Conflict
+from common.errors import Conflict
 from sqlgateway.models import OrganizationQuota
 
 # Limits by name; None selects the setting's value.

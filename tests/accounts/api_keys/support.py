@@ -6,7 +6,7 @@ from django.test import RequestFactory
 
 from accounts import middleware
 from accounts.models import User
-from platform_site.lib.principals import PlatformRequest, Principal
+from common.principals import PlatformRequest, Principal
 from tests.cast import Answer, Caller, signed_in
 
 PATH = "/v1/api-keys"

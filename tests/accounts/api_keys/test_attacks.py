@@ -12,11 +12,11 @@ from accounts.api_keys.api_keys import NewApiKey, create
 from accounts.errors import SessionRevoked
 from accounts.models import ApiKey, Session, User
 from accounts.models.audit import AuditEvent
+from common.errors import ApiKeyForbidden
+from common.permissions import AccessRule, require
+from common.principals import Principal
 from environments import environments
 from environments.models import Organization
-from platform_site.lib.errors import ApiKeyForbidden
-from platform_site.lib.permissions import AccessRule, require
-from platform_site.lib.principals import Principal
 from tests.accounts.api_keys.support import PATH, asked, holder, made, principal_of
 from tests.accounts.profile.support import signed_up, user_of
 from tests.cast import Caller, member, signed_in, with_proven_address

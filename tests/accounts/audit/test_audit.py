@@ -7,7 +7,7 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 
 from accounts.audit import audit
 from accounts.models.audit import AuditEvent
-from platform_site.lib.audit import TrailTag
+from common.audit import TrailTag
 
 
 @pytest.mark.django_db

@@ -20,8 +20,8 @@ from accounts.audit.serializers import AuditFilterSerializer
 from accounts.management.commands import exportaudit
 from accounts.models import User
 from accounts.models.audit import AuditEvent
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import load
+from common.settings.env import Env, SettingError
+from common.settings.table import load
 from tests.accounts.audit.test_trail import happened
 from tests.commands import facts, help_of, misused, refused, run
 

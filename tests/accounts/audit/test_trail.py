@@ -8,7 +8,7 @@ import pytest
 
 from accounts.models import User
 from accounts.models.audit import AuditEvent
-from platform_site.lib.audit import sentences
+from common.audit import sentences
 from tests.cast import Answer, Caller, member, signed_in
 
 

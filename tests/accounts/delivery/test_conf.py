@@ -6,8 +6,8 @@ import pytest
 from django.core import mail
 
 from accounts.delivery.conf import TIMEOUT_S, Backend, MailSettings, sms_backend
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import load
+from common.settings.env import Env, SettingError
+from common.settings.table import load
 
 SMTP = "accounts.delivery.smtp.EmailBackend"
 TWILIO = {

@@ -12,9 +12,9 @@ from accounts.oauth.checks import production_providers
 from accounts.oauth.conf import OAuthSettings, read
 from accounts.oauth.providers import conf as provider_conf
 from accounts.oauth.providers.conf import RoleMapping
-from platform_site.env import Env, SettingError
-from platform_site.lib.permissions import ROLES
-from platform_site.settings_table import rows
+from common.permissions import ROLES
+from common.settings.env import Env, SettingError
+from common.settings.table import rows
 from tests.accounts.oauth.fake_providers import keys
 
 PUBLIC = "https://zonal.example.com"

@@ -14,8 +14,8 @@ from accounts.models import User
 from accounts.models.audit import AuditEvent
 from accounts.models.deliveries import Delivery
 from accounts.organization import deletion
+from common import locks
 from environments.models import Environment, Organization
-from platform_site.lib import locks
 from sqlgateway.models import Database, RetiredDatabase
 from sqlgateway.provisioning import clusters
 from tests.cast import signed_in

@@ -11,11 +11,11 @@ from pytest_django import Settings
 
 from accounts.models import User
 from accounts.organization import deletion
+from common.principals import Scope
 from edgecache.api import client, nodes
 from edgecache.api.buckets import access_keys, buckets
 from environments import environments
 from environments.models import Organization
-from platform_site.lib.principals import Scope
 from tests.cast import signed_in
 from tests.edgecache.cluster import Cluster
 

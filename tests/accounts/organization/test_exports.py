@@ -24,11 +24,11 @@ from accounts.models.audit import AuditEvent
 from accounts.models.deliveries import Delivery
 from accounts.models.exports import OrganizationExport
 from accounts.organization import exports
+from common import archives
+from common.principals import Scope
 from edgecache.api import client
 from edgecache.api.buckets import buckets
 from environments import environments
-from platform_site.lib import archives
-from platform_site.lib.principals import Scope
 from tests.cast import Answer, signed_in
 from tests.edgecache.cluster import Cluster
 from tests.sqlgateway.provisioning.database_copy import common_schemas

@@ -18,10 +18,10 @@ from accounts import passwords, rate_limits
 from accounts.errors import HashingBusy
 from accounts.models import User
 from accounts.models.audit import AuditEvent
+from common.fair_limiter import FairLimiter
+from common.web.compute_slots import ComputeSlots
 from environments import environments
 from environments.models import Organization
-from platform_site.lib.fair_limiter import FairLimiter
-from platform_site.lib.web.compute_slots import ComputeSlots
 from tests.cast import PASSWORD, Answer, Caller, member
 from tests.scrape import growth
 

@@ -12,9 +12,9 @@ from pytest_django import Settings
 from accounts import conf
 from accounts.models import User
 from accounts.models.audit import AuditEvent
+from common.settings.env import Env, SettingError
+from common.settings.runtime_env import load_runtime_env, save_runtime_env
 from environments.models import Organization
-from platform_site.embedded.runtime_env import load_runtime_env, save_runtime_env
-from platform_site.env import Env, SettingError
 from tests.cast import Caller, member, signed_in
 from tests.commands import facts, refused, run
 from tests.twofactor.holder import ask, with_totp

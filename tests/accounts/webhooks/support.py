@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts.models import User
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
 from accounts.webhooks import signing
-from platform_site.lib.crypto import decrypt, encrypt
+from common.crypto import decrypt, encrypt
 from tests.cast import Answer, signed_in
 
 PATH = "/v1/webhooks"

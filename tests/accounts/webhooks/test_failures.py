@@ -13,7 +13,8 @@ from pytest_django import Settings
 from accounts.models import User
 from accounts.models.audit import AuditEvent
 from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
-from accounts.webhooks import delivery_queue, dispatch, egress
+from accounts.webhooks import delivery_queue, dispatch
+from common import egress
 from tests import inbox
 from tests.accounts.webhooks.receiver import Receiver
 from tests.accounts.webhooks.support import PATH, added, asked, delivery, make_due, send_test

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
+from common.errors import InvalidRequest, NotFound
 from edgecache.api import client
 from edgecache.api.circuit_breaker import CircuitBreaker
 from edgecache.api.errors import BucketTaken, CacheUnavailable, NodeNotFound
-from platform_site.lib.errors import InvalidRequest, NotFound
 from tests.edgecache.api.brain import STATUS, ScriptedBrain
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from common.ids import uuid7
 from edgecache.brain.database import BrainDatabase
 from edgecache.brain.delivery.delivery import EnvironmentKey, Span
 from edgecache.brain.directory.buckets import Buckets
@@ -30,7 +31,6 @@ from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.storage.upload_parts import UploadParts
 from edgecache.brain.storage.upload_parts_limit import UploadPartsLimit, UploadSettings
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, ObjectVersion, WrittenFields
-from platform_site.lib.ids import uuid7
 from tests.database_client import DatabaseClient
 
 ALICE = EnvironmentKey(1, 11)

@@ -9,11 +9,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from common.ids import uuid7
 from edgecache.brain.database import BrainDatabase, RawConnection
 from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
 from edgecache.brain.fair_share import use_share_of_organization
 from edgecache.brain.origins.egress.stream_server import StreamServer
-from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Rows, running, until
 
 pytestmark = pytest.mark.slow

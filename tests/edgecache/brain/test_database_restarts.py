@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from common.machine.folders import make_folders, make_runtime_dir
+from common.machine.postgres_programs import find_binaries
 from edgecache.brain.errors import DatabaseUnavailable
-from platform_site.embedded.folders import make_folders, make_runtime_dir
-from platform_site.embedded.postgres.binaries import find_binaries
 from platform_site.embedded.postgres.cluster import CONTROL, LocalCluster
 from platform_site.embedded.supervisor.identity import processes_in
 from tests.database_client import DatabaseClient

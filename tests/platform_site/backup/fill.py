@@ -14,6 +14,7 @@ from accounts.audit import audit
 from accounts.delivery import outbox
 from accounts.models import User
 from accounts.organization.audit_tags import OrganizationTag
+from common.crypto import encrypt
 from edgecache.billing.models import Charge, Journal, Payout, PayoutMethod, UsageLine
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.objects import Blob, StoredObject
@@ -21,7 +22,6 @@ from edgecache.brain.models.stores import DiscardedBytes, StoredBlob
 from edgecache.brain.storage.stores.archived_bytes import path_of
 from environments import environments
 from environments.models import Organization
-from platform_site.lib.crypto import encrypt
 from tests import cast, commands
 from tests.platform_site.staff import rows
 from twofactor.models import BackupCode, Factor, Passkey, TrustedDevice

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from common.crypto import keyed_digest
 from environments.models import Organization
 from platform_site.backup import manifest
-from platform_site.lib.crypto import keyed_digest
 from tests.commands import facts, refused
 from tests.edgecache.databases import new_database
 from tests.platform_site.backup.keys import Keys

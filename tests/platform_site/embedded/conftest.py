@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.folders import Folders, make_folders, make_runtime_dir
-from platform_site.embedded.postgres.binaries import Binaries, find_binaries
+from common.machine.folders import Folders, make_folders, make_runtime_dir
+from common.machine.postgres_programs import Binaries, find_binaries
 from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, ClusterSpec, LocalCluster
 from tests.platform_site.embedded.support import MakeCluster, start
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psycopg
 
+from common.machine.errors import StartError
 from platform_site.embedded import up
-from platform_site.embedded.errors import StartError
 from platform_site.embedded.recipe import Recipe
 from platform_site.embedded.supervisor.process import RestartPolicy
 from platform_site.embedded.supervisor.server import ServerProcess

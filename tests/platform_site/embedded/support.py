@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from platform_site.embedded.cache import local_nodes
-from platform_site.embedded.cache.local_nodes import LocalNode
-from platform_site.embedded.folders import make_folders
-from platform_site.embedded.ports import PortReservations
+from common.machine.folders import make_folders
+from common.machine.ports import PortReservations
+from edgecache import local_nodes
+from edgecache.local_nodes import LocalNode
 from platform_site.embedded.postgres.cluster import ClusterSpec, LocalCluster
 from tests.waiting import wait_until
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from common.machine.errors import PortTakenError
 from platform_site.embedded.check_ports import check
-from platform_site.embedded.errors import PortTakenError
 from tests.platform_site.embedded.support import PROJECT, environment
 
 

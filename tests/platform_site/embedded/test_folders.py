@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.errors import ClusterError
-from platform_site.embedded.folders import data_dir_from, make_folders, make_socket_dir
+from common.machine.errors import ClusterError
+from common.machine.folders import data_dir_from, make_folders, make_socket_dir
 
 
 def test_a_socket_path_stays_short_below_a_long_folder(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import boto3
 import pytest
 
-from platform_site.embedded.folders import make_folders
+from common.machine.folders import make_folders
 from tests.edgecache.brain.support import ask
 from tests.platform_site.embedded.support import PROJECT, environment
 from tests.ports import free_port

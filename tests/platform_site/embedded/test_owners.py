@@ -2,9 +2,9 @@
 
 import pytest
 
-from platform_site.embedded import owners
-from platform_site.embedded.errors import ClusterError
-from platform_site.embedded.owners import SystemUser, owner_of
+from common.machine import owners
+from common.machine.errors import ClusterError
+from common.machine.owners import SystemUser, owner_of
 
 POSTGRES = SystemUser("postgres", 101, 104)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.runtime_env import (
+from common.settings.runtime_env import (
     FILE_NAME,
     complete_secrets,
     load_runtime_env,

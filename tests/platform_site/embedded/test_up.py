@@ -16,10 +16,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from platform_site.embedded.errors import StartError
-from platform_site.embedded.folders import make_folders
-from platform_site.embedded.ports import port_from
-from platform_site.embedded.runtime_env import load_runtime_env
+from common.machine.errors import StartError
+from common.machine.folders import make_folders
+from common.machine.ports import port_from
+from common.settings.runtime_env import load_runtime_env
 from platform_site.embedded.supervisor.identity import began_at, processes_in
 from tests.platform_site.embedded.support import Platform
 from tests.ports import free_port

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from platform_site.lib import archives
-from platform_site.lib.archives import ArchiveRefused
+from common import archives
+from common.archives import ArchiveRefused
 
 
 def test_every_kind_of_value_is_written(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from platform_site.lib.fair_limiter import FairLimiter
+from common.fair_limiter import FairLimiter
 
 
 def _taken(limiter: FairLimiter, key: str | None) -> int:

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from accounts.models import User
-from platform_site.lib.logs import REDACTED, line_logger, redact
+from common.logs import REDACTED, line_logger, redact
 from tests.cast import PASSWORD, Caller, signed_in
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from platform_site.lib.web.pace import (
+from common.web.pace import (
     PACES_KEY,
     RECEIVE_S,
     SLOWEST_BYTES_PER_S,

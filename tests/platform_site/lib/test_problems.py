@@ -11,7 +11,7 @@ from django.test import Client
 from rest_framework.response import Response
 
 from accounts.models import User
-from platform_site.lib import problems
+from common import problems
 from tests import conformance
 from tests.cast import HANDLER, Caller, signed_in
 from tests.parallel import at_once

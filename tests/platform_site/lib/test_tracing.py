@@ -6,7 +6,7 @@ import sys
 import pytest
 from django.test import Client
 
-from platform_site.lib import tracing
+from common import tracing
 from tests.collector import collecting, traced
 
 pytestmark = pytest.mark.slow

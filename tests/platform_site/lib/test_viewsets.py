@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.db.models import QuerySet
 
+from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction, Router
 from environments.models import Environment
-from platform_site.lib.viewsets import ListAction, PlatformViewSet, RetrieveAction, Router
 
 
 class Listed(ListAction):

@@ -8,8 +8,8 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from platform_site.lib.metrics import publishing
-from platform_site.lib.metrics.http_tally import BOUNDS_MS, TALLY, Tally
+from common.metrics import publishing
+from common.metrics.http_tally import BOUNDS_MS, TALLY, Tally
 from platform_site.models import HttpSample
 from platform_site.staff import http_activity
 from tests.cast import signed_in

@@ -104,7 +104,7 @@ def test_every_list_is_in_the_sidebar(inside: Client) -> None:
 def test_a_long_list_says_how_much_it_counts(
     inside: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platform_site.lib.admin.pages.MAX_COUNTED", 5)
+    monkeypatch.setattr("common.admin.pages.MAX_COUNTED", 5)
     Organization.objects.bulk_create(Organization(name=f"o{n}") for n in range(20))
     page = inside.get(reverse("admin:environments_organization_changelist"))
     assert page.context["cl"].result_count == 5

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from common.web import pace
 from platform_site import gunicorn
-from platform_site.lib.web import pace
 from platform_site.web_server import client_shares
 
 worker_class = gunicorn.worker_class

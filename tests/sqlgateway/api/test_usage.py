@@ -3,8 +3,8 @@
 import pytest
 from django.utils import timezone
 
+from common.principals import Scope
 from environments import environments
-from platform_site.lib.principals import Scope
 from sqlgateway.models import Database
 from sqlgateway.provisioning import provisioning
 from sqlgateway.provisioning.limits import quotas

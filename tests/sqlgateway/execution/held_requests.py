@@ -7,7 +7,7 @@ from contextvars import copy_context
 
 import pytest
 
-from platform_site.lib.principals import Scope
+from common.principals import Scope
 from sqlgateway.execution.admission import limits, running_counts, slots
 from sqlgateway.execution.admission.shared_counts import SharedCounts
 from sqlgateway.execution.admission.slots import Admission

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from platform_site.lib.web import client_presence
+from common.web import client_presence
 from tests.sqlgateway.support import Caller, backends_of
 
 

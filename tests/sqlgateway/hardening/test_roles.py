@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import call_command
 
-from platform_site.lib.permissions import highest_role
+from common.permissions import highest_role
 from tests.sqlgateway.support import Caller
 
 pytestmark = pytest.mark.provisions

@@ -11,8 +11,8 @@ from unittest.mock import patch
 import pytest
 from django.conf import settings
 
-from platform_site.lib import crypto
-from platform_site.lib.web import client_presence
+from common import crypto
+from common.web import client_presence
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.outcomes import RequestOutcome
 from sqlgateway.interactive import channel

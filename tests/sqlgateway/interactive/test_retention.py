@@ -9,7 +9,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from platform_site.lib.errors import PlatformError
+from common.errors import PlatformError
 from sqlgateway import tasks
 from sqlgateway.interactive import retention
 from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS

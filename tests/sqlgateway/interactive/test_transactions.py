@@ -12,7 +12,7 @@ from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
-from platform_site.lib.principals import Scope
+from common.principals import Scope
 from sqlgateway.connection import cache
 from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.connection.tenant_connection import TenantConnection

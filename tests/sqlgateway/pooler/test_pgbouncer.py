@@ -14,9 +14,9 @@ from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
 
+from common.permissions import Role
+from common.principals import Scope
 from environments import environments
-from platform_site.lib.permissions import Role
-from platform_site.lib.principals import Scope
 from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.role_check import ROLE_CHECK

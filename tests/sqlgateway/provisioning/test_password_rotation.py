@@ -15,8 +15,8 @@ from django.utils import timezone
 from psycopg.conninfo import make_conninfo
 
 from accounts.models.audit import AuditEvent
-from platform_site.lib.commands import CommandRefused
-from platform_site.lib.permissions import Role
+from common.commands import CommandRefused
+from common.permissions import Role
 from sqlgateway import tasks
 from sqlgateway.connection import cache
 from sqlgateway.connection.role_check import ROLE_CHECK

@@ -14,10 +14,10 @@ from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
+from common.errors import NotFound
+from common.principals import Scope
 from environments import environments
 from environments.models import Environment
-from platform_site.lib.errors import NotFound
-from platform_site.lib.principals import Scope
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters, provisioning, stock, tenant_databases

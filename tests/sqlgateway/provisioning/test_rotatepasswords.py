@@ -13,9 +13,9 @@ from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from accounts.models.audit import AuditEvent
+from common.principals import Scope
 from environments import environments
 from environments.models import Organization
-from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.management.commands import rotatepasswords
 from sqlgateway.models import Cluster, Database

@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
+from common.principals import Scope
 from environments import environments
-from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.errors import RequestNotRunning
 from sqlgateway.execution.manual_cancellation import Cancellation

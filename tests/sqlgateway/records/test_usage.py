@@ -8,10 +8,10 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from accounts.models import User
+from common.principals import Scope
 from edgecache.billing.models import Rate
 from edgecache.billing.usage import settlement, usage_import
 from environments.models import Environment
-from platform_site.lib.principals import Scope
 from sqlgateway.models import Database, SqlUsage
 from sqlgateway.records import usage
 from sqlgateway.records.usage import UsageMeter

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import RequestFactory
 
-from platform_site.lib.web.pace import PACES_KEY, MinimumRate
+from common.web.pace import PACES_KEY, MinimumRate
 from sqlgateway.api.imports import ImportViewSet
 from sqlgateway.transfer import minimum_rate
 from tests import conformance

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from accounts.models import KnownDevice, User
 from accounts.models.throttles import Throttle
-from platform_site.lib.principals import PlatformRequest
+from common.principals import PlatformRequest
 from tests import inbox
 from tests.cast import Caller, signed_in
 from tests.parallel import at_once

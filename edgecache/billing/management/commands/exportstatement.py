@@ -4,10 +4,10 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import date, timedelta
 from typing import Any
 
+from common.commands import CommandResult, OpsCommand
 from edgecache.billing.api import csv_statement
 from edgecache.billing.money import credits_text
 from edgecache.billing.usage import reports
-from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

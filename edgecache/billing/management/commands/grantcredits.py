@@ -8,14 +8,14 @@ from django.db import transaction
 
 from accounts.audit import audit
 from accounts.management import operators
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.ids import uuid7
 from edgecache.billing import consumer_credits, ledger
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import AccountKind, Entry, Journal
 from edgecache.billing.money import MAX_UCR, UCR_PER_CREDIT, credits_text
 from edgecache.billing.topups import topups
 from environments.models import Organization
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
-from platform_site.lib.ids import uuid7
 
 # As in the admin.
 REFERENCE_CHARS: Final = 100

@@ -7,13 +7,13 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from edgecache.api.command import table
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.errors import QuarantineNotFound
 from edgecache.billing.models import Quarantine
 from edgecache.billing.money import credits_text
 from edgecache.billing.quarantine import quarantines
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 COLUMNS: Final = (
     "id",

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from edgecache.api.command import table
 from edgecache.billing import holds
 from edgecache.billing.audit_tags import BillingTag
@@ -19,7 +20,6 @@ from edgecache.billing.models import Payout
 from edgecache.billing.payouts import manual, payouts, reconciliation
 from edgecache.billing.payouts.providers import PayoutOutcome as Answer
 from edgecache.billing.payouts.providers import PayoutProviderUnavailable, ProviderAnswer
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 COLUMNS: Final = (
     "id",

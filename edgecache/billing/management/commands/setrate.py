@@ -8,11 +8,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from edgecache.api.command import table
 from edgecache.billing.audit_tags import BillingTag
 from edgecache.billing.models import Rate, UsageKind
 from edgecache.billing.usage import rates
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 COLUMNS = ("kind", "rate_ucr", "begins_at")
 

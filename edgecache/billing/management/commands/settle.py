@@ -5,11 +5,11 @@ from typing import Any
 
 from django.utils import timezone
 
+from common.commands import CommandResult, OpsCommand
 from edgecache.api.errors import CacheUnavailable
 from edgecache.billing.money import credits_text
 from edgecache.billing.service import states
 from edgecache.billing.usage import settlement, usage_import
-from platform_site.lib.commands import CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

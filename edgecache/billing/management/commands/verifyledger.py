@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from edgecache.billing import ledger
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

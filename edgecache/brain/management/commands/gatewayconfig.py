@@ -7,11 +7,11 @@ from uuid import UUID
 
 from django.conf import settings
 
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.machine.files import write_private
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.delivery import nginx_offload
 from edgecache.brain.delivery.nginx_config import Site, configuration
-from platform_site.embedded.files import write_private
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 
 class Command(OpsCommand):

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import OperationalError
 
+from common.commands import CommandRefused, CommandResult, OpsCommand
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.storage.stores.move import MoveProgress
 from edgecache.brain.storage.stores.registry import StoreError
@@ -17,7 +18,6 @@ from edgecache.brain.storage.stores.relocation import (
     RelocationResult,
     relocate,
 )
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 PROGRESS_EVERY_S: Final = 5.0
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from common.commands import CommandRefused, CommandResult, OpsCommand
+from edgecache import local_nodes
 from edgecache.brain.errors import Invalid
 from edgecache.brain.nodes import local
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.protocol.names import LABEL
-from platform_site.embedded.cache import local_nodes
-from platform_site.lib.commands import CommandRefused, CommandResult, OpsCommand
 
 UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 

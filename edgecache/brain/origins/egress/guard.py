@@ -14,10 +14,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from common.public_addresses import Address, Network, is_allowed, is_port_allowed
 from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
 from edgecache.runtime.futures import retrieve
 from edgecache.runtime.shares import Shares
-from platform_site.lib.web.public_addresses import Address, Network, is_allowed, is_port_allowed
 
 Answers = list[tuple[Any, ...]]
 # Returns the checked addresses of a host and a port (``Guard.resolve``).

@@ -9,6 +9,7 @@ from typing import Final
 
 from cryptography.fernet import InvalidToken
 
+from common.crypto import decrypt
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import BrainDatabase
 from edgecache.brain.delivery.delivery import EnvironmentKey
@@ -16,7 +17,6 @@ from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.coherent_cache import MAX_ENTRIES, CoherentCache
 from edgecache.brain.errors import BrainError
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys, SigningKey, is_platform_key
-from platform_site.lib.crypto import decrypt
 
 TOPIC: Final = "access_key"
 ID_LIMIT: Final = 32

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from common.crypto import keyed_digest
 from edgecache.brain.delivery.delivery import EnvironmentKey
-from platform_site.lib.crypto import keyed_digest
 
 # Ids of access keys begin with capitals.
 PREFIX: Final = "zp-"

@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from common.machine.errors import StartError
 from edgecache.brain.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.database import BrainDatabase, Row
 from edgecache.brain.directory.coherence import Coherence
@@ -23,7 +24,6 @@ from edgecache.brain.storage.stores.folder_store import FolderStore
 from edgecache.brain.storage.stores.object_store import open_object_store
 from edgecache.brain.storage.stores.settings import DATA_FOLDER, StoreSettings
 from edgecache.brain.storage.stores.store import ByteStore
-from platform_site.embedded.errors import StartError
 
 log = structlog.get_logger(__name__)
 

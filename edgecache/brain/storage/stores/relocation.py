@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from common.ids import uuid7
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import Coherence
@@ -12,7 +13,6 @@ from edgecache.brain.errors import StoreUnavailable
 from edgecache.brain.storage.disk.staging import DataDirectory
 from edgecache.brain.storage.stores.move import Move, MoveProgress, Remainder
 from edgecache.brain.storage.stores.registry import KnownStore, Stores
-from platform_site.lib.ids import uuid7
 
 CONNECTIONS: Final = 8
 PASSES: Final = 5

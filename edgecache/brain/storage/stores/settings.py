@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from platform_site.env import Env, SettingError
-from platform_site.settings_table import Secret, Text, load
+from common.settings.env import Env, SettingError
+from common.settings.table import Secret, Text, load
 
 DATA_FOLDER: Final = "file://"
 EXAMPLES: Final = "file:///folder, s3://bucket/prefix, gs://bucket/prefix, az://account/container"

@@ -19,8 +19,8 @@ from accounts.oauth.memberships import sync
 from accounts.oauth.models import Identity
 from accounts.oauth.providers.conf import RoleMapping
 from accounts.oauth.providers.profile import ProviderTokens
+from common.crypto import decrypt
 from environments.models import Organization
-from platform_site.lib.crypto import decrypt
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import WEEK_S, DiscordServer
 from tests.accounts.oauth.fake_providers.github import API, GitHubServer

@@ -10,6 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
+from common.settings.env import Env, SettingError
 from edgecache.billing import conf, ledger, organization_removal
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod
@@ -17,7 +18,6 @@ from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.payouts import methods, payouts
 from edgecache.billing.payouts.providers import PayoutProviderUnavailable
 from edgecache.billing.payouts.stripe_connect import StripeConnect
-from platform_site.env import Env, SettingError
 from tests.cast import signed_in
 from tests.commands import facts
 from tests.edgecache.billing.stripe.server import ACCOUNT, KEY, WEBHOOK_SECRET, Stripe

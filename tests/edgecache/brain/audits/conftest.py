@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 from cryptography.fernet import Fernet
 
+from common.ids import uuid7
 from edgecache.brain.audits.audits import Audits
 from edgecache.brain.audits.node_checks import NodeChecker
 from edgecache.brain.audits.settings import AuditSettings, Vantage
@@ -19,7 +20,6 @@ from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.regions import RegionMap
 from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
-from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.delivery.faulty_workers import Proxy, healthy
 from tests.edgecache.brain.support import ClusterRows
 from tests.edgecache.cluster import Cluster, until

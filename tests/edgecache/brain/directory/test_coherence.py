@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from common.ids import uuid7
 from edgecache.brain.directory import coherence as module
 from edgecache.brain.errors import DatabaseUnavailable, OriginMissing
 from edgecache.brain.values import BucketInfo
-from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, assemble, running, until
 
 pytestmark = pytest.mark.slow

@@ -7,10 +7,10 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from common.ids import uuid7
 from edgecache.brain.directory.purges import PurgeCount, Targets
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.values import BucketInfo, PurgeResult
-from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 

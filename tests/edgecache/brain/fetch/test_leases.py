@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
+from common.ids import uuid7
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import DatabaseUnavailable
 from edgecache.brain.fetch import leases, singleflight
 from edgecache.brain.values import BucketInfo
-from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from common.crypto import encrypt
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.database import BrainDatabase
 from edgecache.brain.directory.coherence import Coherence
@@ -15,7 +16,6 @@ from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.platform_keys import PlatformKeys
 from edgecache.brain.values import BucketInfo
-from platform_site.lib.crypto import encrypt
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, settled, until
 from tests.edgecache.brain.fetch.plain_requests import opened, plain_request
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin

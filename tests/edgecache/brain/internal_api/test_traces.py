@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
+from common import tracing
 from edgecache.api import client
-from platform_site.lib import tracing
 from tests.collector import Collector, traced
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect

@@ -10,13 +10,13 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from common.crypto import decrypt
+from edgecache import local_nodes
 from edgecache.brain.delivery.delivery import EnvironmentKey
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.nodes import Node
 from edgecache.brain.nodes import local
 from edgecache.protocol.credentials import secret_hash
-from platform_site.embedded.cache import local_nodes
-from platform_site.lib.crypto import decrypt
 from tests.platform_site.embedded.support import prepare
 
 pytestmark = pytest.mark.django_db

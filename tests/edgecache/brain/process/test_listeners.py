@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from common.machine.errors import PortTakenError, StartError
 from edgecache.brain.conf import BrainSettings, Listener
 from edgecache.brain.process.listeners import Listeners, port_server
 from edgecache.brain.process.sockets import open_sockets
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import HttpScope
 from edgecache.runtime.turns import LoopTurns
-from platform_site.embedded.errors import PortTakenError, StartError
 from tests.edgecache.http.support import ask
 from tests.ports import free_port
 

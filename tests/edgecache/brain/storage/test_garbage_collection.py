@@ -7,9 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from common.ids import uuid7
 from edgecache.brain.errors import OriginMissing
 from edgecache.brain.values import BucketInfo
-from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, running, settled
 from tests.edgecache.brain.http_origin import HttpOrigin
 

@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from accounts.models import User
+from common.principals import Scope
 from edgecache.api.buckets import buckets
 from environments.models import Environment, Organization
-from platform_site.lib.principals import Scope
 from sqlgateway.models import Database, SavedQuery
 from tests.cast import member
 from tests.platform_site.console.browser import Visitor

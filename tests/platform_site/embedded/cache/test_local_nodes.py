@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from common.machine.errors import StartError
+from common.machine.ports import PortReservations
+from common.settings.env import Env
 from edgecache import conf as cache_conf
+from edgecache import local_nodes
 from edgecache.brain import conf as brain_conf
-from platform_site.embedded.cache import local_nodes
 from platform_site.embedded.cache.recipe import REGIONS, cache_recipe
-from platform_site.embedded.errors import StartError
-from platform_site.embedded.ports import PortReservations
-from platform_site.env import Env
 from tests.platform_site.embedded.support import prepare
 
 REGION = ("eu-central", "us-east")

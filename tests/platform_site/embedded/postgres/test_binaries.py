@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.errors import BinariesError
-from platform_site.embedded.postgres.binaries import Binaries, check_minor, find_binaries
-from platform_site.embedded.postgres.private_copy import TRUSTED_EXTENSIONS, private_copy
+from common.machine.errors import BinariesError
+from common.machine.postgres_programs import Binaries, check_minor, find_binaries
+from common.machine.private_copy import TRUSTED_EXTENSIONS, private_copy
 
 
 def fake_server(folder: Path, version: str) -> Path:

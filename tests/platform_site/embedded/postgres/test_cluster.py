@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from platform_site.embedded.errors import AlreadyRunningError, ClusterError
+from common.machine.errors import AlreadyRunningError, ClusterError
 from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
 from platform_site.embedded.supervisor.identity import processes_in
 from tests.platform_site.embedded.support import MakeCluster, postmaster_pid, start

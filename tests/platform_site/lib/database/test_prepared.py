@@ -9,8 +9,8 @@ from django.db import InternalError, OperationalError, connection, transaction
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import User
-from platform_site.lib import problems
-from platform_site.lib.database.prepared import PreparedQuery
+from common import problems
+from common.database.prepared import PreparedQuery
 from tests.cast import signed_in
 
 PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'zonal\\_%%'"

@@ -12,8 +12,8 @@ from django.db import OperationalError, connection
 from pytest_django import Settings
 
 from accounts.models import User
-from platform_site.conf import control_database
-from platform_site.lib.database import watchdog
+from common.conf import control_database
+from common.database import request_deadline
 from tests import cast
 
 pytestmark = pytest.mark.slow
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog, "LIMIT_S", 1.0)
-    monkeypatch.setattr(watchdog, "CHECK_EVERY_S", 0.1)
+    monkeypatch.setattr(request_deadline, "LIMIT_S", 1.0)
+    monkeypatch.setattr(request_deadline, "CHECK_EVERY_S", 0.1)
 
 
 # Before the fixture shortens them.
-WAIT_S = watchdog.LIMIT_S + watchdog.CHECK_EVERY_S
+WAIT_S = request_deadline.LIMIT_S + request_deadline.CHECK_EVERY_S
 
 
 def test_a_frozen_database_is_a_503_within_the_documented_ten_seconds(settings: Settings) -> None:
@@ -50,7 +50,11 @@ def frozen_backend() -> Iterator[int]:
 
 
 def test_a_connection_that_does_not_answer_is_shut_down(transactional_db: None) -> None:
-    with frozen_backend(), pytest.raises(OperationalError), watchdog.REQUEST_DEADLINE.watching():
+    with (
+        frozen_backend(),
+        pytest.raises(OperationalError),
+        request_deadline.REQUEST_DEADLINE.watching(),
+    ):
         connection.cursor().execute("SELECT 1")
 
 
@@ -65,7 +69,7 @@ def test_a_request_continues_on_another_connection(transactional_db: None, alice
 
 
 def test_a_shorter_statement_is_left_alone(transactional_db: None) -> None:
-    with watchdog.REQUEST_DEADLINE.watching(), connection.cursor() as cursor:
+    with request_deadline.REQUEST_DEADLINE.watching(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(0.3)")
         cursor.execute("SELECT 1")
         assert cursor.fetchone() == (1,)
@@ -87,7 +91,7 @@ def test_the_watchdog_survives_a_check_that_fails(
         checked.release()
         raise RuntimeError("a check that fails")
 
-    watcher = watchdog.RequestDeadline()
+    watcher = request_deadline.RequestDeadline()
     monkeypatch.setattr(watcher, "_check", fail)
     with watcher.watching():
         assert checked.acquire(timeout=10)

@@ -7,8 +7,8 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from platform_site.lib.metrics.figures import GaugeGroup, gauge
-from platform_site.lib.metrics.tasks import TASKS
+from common.metrics.figures import GaugeGroup, gauge
+from common.metrics.tasks import TASKS
 from tests.cast import Caller
 from tests.scrape import scrape
 
@@ -62,7 +62,7 @@ def test_without_the_database_the_rest_is_shown(monkeypatch: pytest.MonkeyPatch)
         raise OperationalError("to 10.0.0.7")
 
     monkeypatch.setattr(TASKS, "_read", lost)
-    monkeypatch.setattr("platform_site.lib.metrics.figures.connection.close", lambda: None)
+    monkeypatch.setattr("common.metrics.figures.connection.close", lambda: None)
     seen = scrape()
     # The next test must read again.
     TASKS.forget()

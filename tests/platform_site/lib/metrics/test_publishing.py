@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import pytest
 
-from platform_site.lib.metrics import publishing
+from common.metrics import publishing
 
 
 def test_publishing_goes_on_after_an_error(

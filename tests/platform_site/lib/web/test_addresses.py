@@ -4,7 +4,7 @@ import pytest
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from platform_site.lib.web.addresses import client_address, subscriber_network
+from common.web.addresses import client_address, subscriber_network
 
 
 @pytest.mark.parametrize(

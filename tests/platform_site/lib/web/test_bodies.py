@@ -12,8 +12,8 @@ import pytest
 from django.conf import settings
 
 from accounts.models import User
-from platform_site.lib.errors import MalformedJson
-from platform_site.lib.web.bodies import read_body
+from common.api.bodies import read_body
+from common.errors import MalformedJson
 from tests.cast import signed_in
 
 LOGIN = "/v1/auth/login"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from platform_site.lib.web import client_presence
+from common.web import client_presence
 
 
 @pytest.fixture

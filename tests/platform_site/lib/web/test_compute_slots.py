@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from platform_site.lib.web.compute_slots import ComputeSlots, waiting
+from common.web.compute_slots import ComputeSlots, waiting
 from tests.waiting import wait_until
 
 Job = tuple[Callable[[], object], "Future[object]"]
@@ -87,7 +87,7 @@ def test_a_request_that_waits_gives_its_lane_to_another(pool: Pool) -> None:
 def test_a_lane_that_is_kept_too_long_is_given_to_another(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platform_site.lib.web.compute_slots.MAX_HOLD_S", -1.0)
+    monkeypatch.setattr("common.web.compute_slots.MAX_HOLD_S", -1.0)
     held = [pool.hold(), pool.hold()]
     third = pool.run(lambda: 3)
     pool.slots.reclaim_overdue_slots()
@@ -117,7 +117,7 @@ def test_callers_take_turns(pool: Pool) -> None:
 def test_callers_that_return_from_a_wait_take_turns(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platform_site.lib.web.compute_slots.MAX_HOLD_S", 10.0)
+    monkeypatch.setattr("common.web.compute_slots.MAX_HOLD_S", 10.0)
     order: list[str] = []
 
     def wait(caller: str, end: threading.Event) -> None:

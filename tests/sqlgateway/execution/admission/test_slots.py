@@ -10,9 +10,9 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from platform_site.lib.errors import PlatformError
-from platform_site.lib.principals import Scope
-from platform_site.lib.web import client_presence
+from common.errors import PlatformError
+from common.principals import Scope
+from common.web import client_presence
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution.admission import running_counts
 from sqlgateway.execution.admission.shared_counts import SharedCounts

@@ -10,11 +10,11 @@ from procrastinate.jobs import Job
 from pytest_django import Settings
 
 from accounts.delivery.outbox import send_mail
+from common.jobs import long_job_lock
+from common.principals import Scope
 from environments import environments
 from environments.errors import EnvironmentNotFound, EnvironmentNotReady
 from environments.models import Environment
-from platform_site.lib.jobs import long_job_lock
-from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.errors import DatabaseNotReady
 from sqlgateway.models import Cluster, Database

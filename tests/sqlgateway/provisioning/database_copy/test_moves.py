@@ -11,7 +11,7 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from platform_site.lib.commands import CommandRefused
+from common.commands import CommandRefused
 from sqlgateway import tasks
 from sqlgateway.connection import cache
 from sqlgateway.errors import EngineUnavailable

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
-from platform_site.embedded.postgres import binaries
+from common.machine import postgres_programs
 from sqlgateway.provisioning.database_copy import ProgramsMissing, programs
 from tests.platform_site.doctor.support import findings
 
@@ -18,7 +18,7 @@ NAMES = ("pg_dump", "pg_restore")
 def system(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A system that has no PostgreSQL; the bundled one is away, too."""
     settings.SERVER = replace(settings.SERVER, postgres_bindir="")
-    monkeypatch.setattr(binaries, "DEBIAN_ROOT", tmp_path / "lib")
+    monkeypatch.setattr(postgres_programs, "DEBIAN_ROOT", tmp_path / "lib")
     monkeypatch.setattr(programs, "private_copy", lambda _: None)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     programs.folder.cache_clear()

@@ -9,7 +9,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from accounts.models.audit import AuditEvent
-from platform_site.lib.commands import CommandRefused
+from common.commands import CommandRefused
 from sqlgateway.models import RetiredDatabase
 from sqlgateway.provisioning import tenant_databases
 from sqlgateway.provisioning.clusters import address_of, administer

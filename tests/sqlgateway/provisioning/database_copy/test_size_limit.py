@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
+from common.principals import Scope
 from environments import environments
-from platform_site.lib.principals import Scope
 from sqlgateway.provisioning import tenant_databases
 from sqlgateway.provisioning.database_copy import CopyFailed, programs
 from sqlgateway.provisioning.database_copy.verified_copy import copy_database

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from platform_site.lib.errors import Conflict
+from common.errors import Conflict
 from sqlgateway.models import OrganizationQuota
 from sqlgateway.provisioning.limits.organization_limits import LIMITS, Changes, own_of, set_own
 from tests.parallel import at_once

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
+from common.ids import uuid7
 from edgecache.brain.errors import OriginMissing, PreconditionFailed, UploadBusy, UploadMissing
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.storage import upload_rows
 from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion
-from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, until
 from tests.edgecache.brain.http_origin import Asked, Gate
 from tests.edgecache.brain.s3.multipart.support import add_part, begin

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from common.settings.env import Env, SettingError
 from edgecache.brain.storage.stores.settings import StoreSettings, StoreUrl, parse_url, read_stores
-from platform_site.env import Env, SettingError
 
 ACCOUNT = json.dumps({"client_email": "a@b", "private_key": "PEM", "private_key_id": "1"})
 

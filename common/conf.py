@@ -1,0 +1,356 @@
+"""Settings of the platform itself: server, addresses, keys, control database, logs."""
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from psycopg import Error as PsycopgError
+from psycopg.conninfo import conninfo_to_dict
+
+from common.settings.env import SettingError
+from common.settings.table import (
+    POSTGRESQL_SCHEMES,
+    Choice,
+    Flag,
+    Integer,
+    Secret,
+    Secrets,
+    Text,
+    Url,
+    Words,
+)
+
+FEATURES: Final = ("cache",)
+
+
+def _features(words: tuple[str, ...]) -> tuple[str, ...]:
+    chosen = tuple(word for word in words if word != "none")
+    for word in chosen:
+        if word not in FEATURES:
+            raise ValueError(f"may hold {', '.join(FEATURES)}, not {word!r}.")
+    return chosen
+
+
+def _origin(url: str) -> str:
+    """Return an origin in lower case without a trailing slash."""
+    if not url:
+        return ""
+    try:
+        parts = urlsplit(url.lower())
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        host, parts = "", urlsplit("")
+    is_bare = not (parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc)
+    if not (host and is_bare and url.isascii() and url.isprintable() and " " not in url):
+        raise ValueError("must be an origin like https://app.example.com, without a path.")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        raise ValueError("must be a decimal number such as 0.01.") from None
+    if not 0 <= share <= 1:
+        raise ValueError("must be from 0 to 1.")
+    return share
+
+
+def _resolvers(words: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    found = []
+    for word in words:
+        try:
+            parts = urlsplit(f"//{word}")
+            address = str(ipaddress.ip_address(parts.hostname or ""))
+            found.append((address, parts.port or 53))
+        except ValueError as exc:
+            raise ValueError(f"must list addresses, not {word!r}.") from exc
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """The web server, its addresses and its limits. None and '' are replaced in settings.py."""
+
+    data_dir: Annotated[
+        str,
+        Text("ZDATA_DIR", "Folder of the data that an installation must not lose.", shown="./var"),
+    ]
+    postgres_bindir: Annotated[
+        str,
+        Text(
+            "ZPG_BINDIR",
+            "Folder of PostgreSQL's programs (15 to 18): servers for `up`, pg_dump for backups.",
+            shown="the bundled PostgreSQL 18",
+        ),
+    ]
+    is_production: Annotated[
+        bool,
+        Flag(
+            "PRODUCTION",
+            "Production: development tokens are refused, and no process starts with what "
+            "`manage.py check --deploy` calls an error, or with keys that are not the database's. "
+            "NODE_ENV, DJANGO_ENV and the markers of hosting platforms count as well.",
+            default=False,
+        ),
+    ]
+    features: Annotated[
+        tuple[str, ...],
+        Words(
+            "ZFEATURES",
+            "Optional parts of the platform; without `cache` the edge cache's routes are 404. "
+            "`none` disables all of them.",
+            default=FEATURES,
+            parse=_features,
+        ),
+    ]
+    port: Annotated[
+        int, Integer("PORT", "Port of the web server.", default=8000, minimum=1, maximum=65535)
+    ]
+    bind: Annotated[str, Text("ZBIND", "Address and port to listen on.", shown="127.0.0.1:PORT")]
+    web_workers: Annotated[
+        int, Integer("ZWEB_WORKERS", "Web server processes.", default=2, minimum=1, maximum=256)
+    ]
+    web_threads: Annotated[
+        int,
+        Integer(
+            "ZWEB_THREADS",
+            "Threads in each web server process; SQL may use two thirds of them.",
+            default=64,
+            minimum=1,
+            maximum=256,
+        ),
+    ]
+    web_lanes: Annotated[
+        int,
+        Integer(
+            "ZWEB_LANES",
+            "Requests of one web server process that compute concurrently; those that wait for a "
+            "database or a client do not count. More than one take the interpreter lock from each "
+            "other.",
+            default=1,
+            minimum=1,
+            maximum=256,
+        ),
+    ]
+    web_connections: Annotated[
+        int,
+        Integer(
+            "ZWEB_CONNECTIONS",
+            "Connections of clients to each web server process, at most half of the files that it "
+            "may open; one address may have half of them. Idle ones are closed for new ones.",
+            default=1000,
+            minimum=128,
+            maximum=65_536,
+        ),
+    ]
+    traces_url: Annotated[
+        str,
+        Url(
+            "ZTRACES_URL",
+            "Where traces are sent: a collector's OTLP over HTTP, as `http://127.0.0.1:4318`. "
+            "Unset, there are none. Needs the packages of the extra `traces`.",
+        ),
+    ]
+    traces_share: Annotated[
+        float,
+        Text(
+            "ZTRACES_SHARE",
+            "The share of requests that are traced, from 0 to 1.",
+            default="0.01",
+            parse=_share,
+        ),
+    ]
+    service_name: Annotated[
+        str,
+        Text(
+            "SERVICE_NAME",
+            "Short name: prefix of development tokens, token issuer.",
+            default="zonal",
+        ),
+    ]
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Words(
+            "ZALLOWED_HOSTS",
+            "Host names this service answers to; required in production.",
+            shown="localhost, 127.0.0.1, [::1], testserver",
+        ),
+    ]
+    public_url: Annotated[
+        str,
+        Url(
+            "ZPUBLIC_URL",
+            "Where people reach this service, as `https://app.example.com`: links in mails begin "
+            "with it. Required in production; unset elsewhere, `http://localhost:PORT`.",
+            parse=_origin,
+        ),
+    ]
+    force_https: Annotated[
+        bool | None,
+        Flag(
+            "ZFORCE_HTTPS",
+            "Redirect http to https and send HSTS; on by default in production.",
+            default=None,
+            shown="false",
+        ),
+    ]
+    trusted_proxy_count: Annotated[
+        int,
+        Integer(
+            "ZTRUSTED_PROXY_COUNT",
+            "Your own proxies in front; X-Forwarded-For counts only behind these.",
+            default=0,
+            maximum=8,
+        ),
+    ]
+    body_limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZBODY_LIMIT_BYTES",
+            "Largest JSON body (POST /v1/sql has its own limit).",
+            default=65536,
+            unit="bytes",
+            minimum=1024,
+            maximum=2**24,
+        ),
+    ]
+    static_root: Annotated[
+        str,
+        Text(
+            "ZSTATIC_ROOT",
+            "Where `collectstatic` puts the pages' files; unset, they are served from where the "
+            "packages keep them.",
+        ),
+    ]
+    dns_resolvers: Annotated[
+        tuple[tuple[str, int], ...],
+        Words(
+            "ZDNS_RESOLVERS",
+            "Addresses (`192.0.2.53`, with a port `192.0.2.53:5353`) of the DNS resolvers for "
+            "proofs of domains; unset, the system's.",
+            parse=_resolvers,
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretSettings:
+    """Keys of the platform. '' and () are replaced by random ones in settings.py."""
+
+    secret_key: Annotated[str, Secret("SECRET_KEY", "Django's signing key (admin sessions).")] = (
+        field(repr=False)
+    )
+    encryption_keys: Annotated[
+        tuple[str, ...],
+        Secrets(
+            "ZSECRET_KEYS",
+            "Fernet keys that encrypt secrets at rest, the current one first; "
+            "losing them loses the tenants' database passwords and second factors.",
+        ),
+    ] = field(repr=False)
+    metrics_token: Annotated[
+        str,
+        Secret("ZMETRICS_TOKEN", "Bearer token for /metrics from elsewhere than loopback."),
+    ] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseSettings:
+    """The control database."""
+
+    url: Annotated[
+        str,
+        Url(
+            "DATABASE_URL",
+            "The control database; unset, `up` runs its own.",
+            schemes=POSTGRESQL_SCHEMES,
+        ),
+    ] = field(repr=False)
+    pool_size: Annotated[
+        int,
+        Integer(
+            "ZDB_POOL_SIZE",
+            "Connections to the control database per web process, shared by its threads; "
+            "with 0 each thread keeps its own connection.",
+            default=0,
+            maximum=1000,
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """Format and level of log lines. format: '' is replaced in settings.py."""
+
+    format: Annotated[
+        str,
+        Choice(
+            "ZLOG_FORMAT",
+            "Log lines as JSON (the default in production), or for reading.",
+            options=("json", "console"),
+            shown="console",
+        ),
+    ]
+    level: Annotated[
+        str,
+        Choice(
+            "ZLOG_LEVEL",
+            "Least severity that is logged.",
+            default="info",
+            options=("debug", "info", "warning", "error"),
+        ),
+    ]
+
+
+TABLES: Final = (ServerSettings, SecretSettings, DatabaseSettings, LogSettings)
+
+
+def default_public_url(hosts: Sequence[str], *, port: int, is_production: bool) -> str:
+    """Return the origin for links in mails if ZPUBLIC_URL is unset.
+
+    hosts: the names of this service; in production the first one is used.
+    """
+    named = [host for host in hosts if host.strip("*.") == host and host]
+    if is_production and named:
+        return f"https://{named[0]}"
+    return f"http://localhost:{port}"
+
+
+SESSION: Final = r"-c default_transaction_isolation=read\ committed -c DateStyle=ISO"
+
+
+def control_database(url: str, connections: int) -> dict[str, Any]:
+    """Return Django's DATABASES entry for a libpq URL.
+
+    connections: the size of the process's pool; 0 means one connection per thread.
+    Raises SettingError when libpq cannot read the URL.
+    """
+    try:
+        parts = dict(conninfo_to_dict(url))
+    except PsycopgError as exc:
+        raise SettingError("DATABASE_URL", "is not a URL libpq can read.") from exc
+    # What the code takes for granted, whatever the server's defaults; the URL's own come last.
+    session = f"{SESSION} {parts.pop('options', '')}".strip()
+    options: dict[str, Any] = {
+        "connect_timeout": 2,
+        "application_name": "zonal",
+        "options": session,
+    }
+    entry: dict[str, Any] = {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.pop("dbname", "") or "zonal",
+        "USER": parts.pop("user", "") or "",
+        "PASSWORD": parts.pop("password", "") or "",
+        "HOST": parts.pop("host", "") or "",
+        "PORT": str(parts.pop("port", "") or ""),
+        "CONN_MAX_AGE": 0 if connections else None,
+        "OPTIONS": options | parts,
+    }
+    if connections:
+        # A short timeout: without a database requests must fail quickly with 503 and not queue.
+        options_pool = {"min_size": 1, "max_size": connections, "timeout": 2}
+        entry["OPTIONS"]["pool"] = options_pool
+    return entry

@@ -1,0 +1,103 @@
+"""The outermost middleware: request ids, one log line and the metrics of each request."""
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import structlog
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.http import HttpRequest, HttpResponse
+
+from common import tracing
+from common.database.request_deadline import REQUEST_DEADLINE
+from common.ids import uuid7
+from common.logs import line_logger
+from common.metrics import http
+from common.principals import PlatformRequest
+from common.web import client_presence
+from common.web.compute_slots import waiting
+
+log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
+
+# A client's request id is used only in this form, because it appears in logs and responses.
+REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{8,64}")
+QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+
+
+class RequestMiddleware:
+    """Assigns each request an id (``X-Request-Id``, the client's own if it sent one)."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, http_request: HttpRequest) -> HttpResponse:
+        """Answer the request, count it and log it."""
+        request = cast(PlatformRequest, http_request)
+        request.request_id = _request_id(request)
+        # Set by gunicorn; test clients have none.
+        client_presence.set_client_socket(request.META.get("gunicorn.socket"))
+        started = time.perf_counter()
+        structlog.contextvars.bind_contextvars(request_id=request.request_id)
+        try:
+            with (
+                REQUEST_DEADLINE.watching(),
+                connections[DEFAULT_DB_ALIAS].execute_wrapper(_run_without_slot),
+                tracing.root("request") as span,
+            ):
+                response = self.get_response(request)
+                if span is not None:
+                    span.update_name(f"{_method(request)} {_route(request)}")
+                    span.set_attribute("http.response.status_code", response.status_code)
+                    span.set_attribute("zonal.request_id", request.request_id)
+            response["X-Request-Id"] = request.request_id
+            if not response.streaming and "Content-Length" not in response:
+                # Without Content-Length the server would have to send chunks.
+                response["Content-Length"] = str(len(response.content))
+            _observe(request, response, time.perf_counter() - started)
+        finally:
+            structlog.contextvars.clear_contextvars()
+        return response
+
+
+def _run_without_slot(execute: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a statement on the control database without a compute slot."""
+    with waiting():
+        return execute(*arguments)
+
+
+def _request_id(request: HttpRequest) -> str:
+    sent = request.META.get("HTTP_X_REQUEST_ID", "")
+    return sent if REQUEST_ID.fullmatch(sent) else str(uuid7())
+
+
+def _method(request: HttpRequest) -> str:
+    return request.method if request.method in http.METHODS else "OTHER"
+
+
+def _route(request: HttpRequest) -> str:
+    # Not the path: paths contain ids, so clients could create any number of labels.
+    match = request.resolver_match
+    return match.route if match is not None else "unmatched"
+
+
+def _observe(request: HttpRequest, response: HttpResponse, elapsed_s: float) -> None:
+    route = _route(request)
+    # Not set if an outer middleware refused the request.
+    principal = getattr(request, "principal", None)
+    http.observe_request(
+        request.method or "",
+        route,
+        response.status_code,
+        elapsed_s,
+        organization_id=None if principal is None else principal.organization_id,
+    )
+    if request.path not in QUIET:
+        log.info(
+            "request",
+            method=request.method,
+            route=route,
+            status=response.status_code,
+            elapsed_ms=round(elapsed_s * 1000, 1),
+        )

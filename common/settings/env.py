@@ -1,0 +1,56 @@
+"""The environment that settings are read from.
+
+A value comes from the variable itself, else from the file that ``NAME_FILE`` names (for secrets
+mounted as files), else from ``$ZDATA_DIR/runtime.env`` (written by ``up``). An empty value
+counts as unset.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.settings.production import is_production
+from common.settings.runtime_env import load_runtime_env
+
+__all__ = ["Env", "SettingError", "data_dir", "from_process", "is_production"]
+
+
+class SettingError(SystemExit):
+    """A setting with an invalid value: ends the process with the sentence, without a traceback."""
+
+    def __init__(self, name: str, sentence: str) -> None:
+        super().__init__(f"zonal: {name} {sentence}")
+
+
+@dataclass(frozen=True)
+class Env:
+    """Environment variables, and the fallback for unset ones."""
+
+    variables: Mapping[str, str]
+    fallback: Mapping[str, str] = field(default_factory=dict)
+
+    def raw(self, name: str) -> str:
+        """Return a variable's text, '' when it is unset.
+
+        Raises SettingError for a file that cannot be read.
+        """
+        value = self.variables.get(name, "").strip()
+        path = self.variables.get(f"{name}_FILE", "").strip()
+        if value or not path:
+            return value or self.fallback.get(name, "")
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as exc:
+            reason = getattr(exc, "strerror", None) or "it is not UTF-8"
+            raise SettingError(f"{name}_FILE", f"cannot be read: {reason}.") from exc
+
+
+def data_dir(variables: Mapping[str, str]) -> Path:
+    """Return ``ZDATA_DIR``, the folder in which ``up`` keeps its data."""
+    return Path(variables.get("ZDATA_DIR", "").strip() or "var").absolute()
+
+
+def from_process() -> Env:
+    """Return this process's environment."""
+    return Env(os.environ, load_runtime_env(data_dir(os.environ)))
