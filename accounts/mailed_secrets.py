@@ -7,7 +7,7 @@ from typing import Final
 
 from django.conf import settings
 
-from common import base32
+from common import ids
 from common.crypto import keyed_digest
 
 TOKEN_BYTES: Final = 32
@@ -30,15 +30,15 @@ def token_digest(purpose: str, token: str) -> str:
 
 def new_code() -> str:
     """Return 40 random bits as ``ABCD-EFGH``, to be typed."""
-    code = base32.random_text(CODE_CHARS)
+    code = ids.random_text(CODE_CHARS)
     return f"{code[:4]}-{code[4:]}"
 
 
 def canonical_code(code: str) -> str:
     """Return a typed code as ``ABCD-EFGH``; '' if it is not a code."""
     # Crockford: letters that look like a digit are read as that digit.
-    plain = base32.normalized(code).replace("O", "0").replace("I", "1").replace("L", "1")
-    if not base32.is_plain(plain, length=CODE_CHARS):
+    plain = ids.normalized(code).replace("O", "0").replace("I", "1").replace("L", "1")
+    if not ids.is_plain(plain, length=CODE_CHARS):
         return ""
     return f"{plain[:4]}-{plain[4:]}"
 

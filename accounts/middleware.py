@@ -14,7 +14,7 @@ from django.utils.module_loading import import_string
 from accounts.sessions.authentication import bearer_token
 from common import problems
 from common.errors import PlatformError, TokenInvalid
-from common.pages import API
+from common.middleware import API
 from common.principals import PlatformRequest, Principal
 from common.web import client_presence
 

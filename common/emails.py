@@ -1,4 +1,7 @@
-"""Validating and comparing e-mail addresses."""
+"""Validating and comparing e-mail addresses.
+
+Masked recipients for display and logs: recognizable to their owner only.
+"""
 
 from email.errors import HeaderParseError
 from typing import Any, Final
@@ -91,3 +94,15 @@ def folded(email: str) -> str:
     i is another domain), and each spelling would give an attacker another counter.
     """
     return email.strip().encode(errors="replace").lower().decode()
+
+
+def mask_email(address: str) -> str:
+    """Return ``a***@example.com``, no longer than an address."""
+    local, _, domain = address.rpartition("@")
+    # Masking lengthens a local part of one character by three; a very long domain is cut.
+    return f"{local[:1]}***@{domain}"[:MAX_EMAIL_CHARS]
+
+
+def mask_phone(number: str) -> str:
+    """Return ``***78``: the last two digits."""
+    return f"***{number[-2:]}"

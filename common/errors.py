@@ -288,3 +288,11 @@ def _descendants(error: type[PlatformError]) -> Iterator[type[PlatformError]]:
     for child in error.__subclasses__():
         yield child
         yield from _descendants(child)
+
+
+class DnsUnavailable(Unavailable):
+    """The domain's name servers do not respond."""
+
+    code = "dns_unavailable"
+    title = "The domain's name servers are not responding at the moment."
+    retry_after_s = 60

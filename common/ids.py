@@ -1,6 +1,12 @@
-"""Identifiers: sortable ones for rows, unguessable ones for capabilities."""
+"""Identifiers: sortable ones for rows, unguessable ones for capabilities.
+
+Codes that people read and type, in Crockford's base32: no I, L, O or U.
+
+Source: https://www.crockford.com/base32.html
+"""
 
 import secrets
+from typing import Final
 from uuid import UUID
 
 import uuid_utils.compat
@@ -14,3 +20,21 @@ def uuid7() -> UUID:
 def capability_id() -> str:
     """Return 128 random bits as 22 URL-safe characters; knowing the id gives access."""
     return secrets.token_urlsafe(16)
+
+
+ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def random_text(length: int) -> str:
+    """Return random characters of the alphabet, with 5 bits each."""
+    return "".join(secrets.choice(ALPHABET) for _ in range(length))
+
+
+def normalized(typed: str) -> str:
+    """Return typed text in capitals, without blanks and dashes."""
+    return "".join(typed.split()).replace("-", "").upper()
+
+
+def is_plain(text: str, *, length: int) -> bool:
+    """True for text of this length whose characters are all in the alphabet."""
+    return len(text) == length and set(text) <= set(ALPHABET)

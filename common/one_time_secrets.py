@@ -1,10 +1,17 @@
-"""Random secrets that are handed out once and stored as digests, and encrypted JSON for rows."""
+"""Random secrets that are handed out once and stored as digests, and encrypted JSON for rows.
+
+PKCE towards our own clients (RFC 7636): a code is worthless without the client's verifier.
+
+PKCE towards the providers is social-core's work (``USE_PKCE`` in accounts.oauth.providers).
+"""
 
 import hashlib
 import hmac
 import json
+import re
+from base64 import urlsafe_b64encode
 from secrets import token_urlsafe
-from typing import Any
+from typing import Any, Final
 
 from common.crypto import decrypt, encrypt
 
@@ -33,3 +40,16 @@ def decrypt_json(encrypted: str) -> dict[str, Any]:
     """Decrypt a row's JSON object."""
     value: dict[str, Any] = json.loads(decrypt(encrypted))
     return value
+
+
+# RFC 7636 §4.1 and §4.2.
+VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+def matches(verifier: str, challenge: str) -> bool:
+    """Return True if the challenge is the S256 challenge of the verifier."""
+    if not VERIFIER.fullmatch(verifier):
+        return False
+    hashed = hashlib.sha256(verifier.encode()).digest()
+    return is_same(urlsafe_b64encode(hashed).decode().rstrip("="), challenge)

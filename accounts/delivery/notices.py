@@ -12,8 +12,7 @@ from accounts.delivery import outbox, templates
 from accounts.delivery.links import console_link
 from accounts.models import User
 from accounts.models.deliveries import Delivery
-from common.emails import folded
-from common.masking import mask_email
+from common.emails import folded, mask_email
 
 DAY: Final = timedelta(days=1)
 

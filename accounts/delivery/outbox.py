@@ -20,7 +20,7 @@ from django.utils import timezone
 from accounts.delivery import jobs, templates
 from accounts.models.deliveries import Delivery
 from common.crypto import encrypt
-from common.masking import mask_email, mask_phone
+from common.emails import mask_email, mask_phone
 
 E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 # The longest text that Twilio splits into parts.

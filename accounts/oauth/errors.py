@@ -157,11 +157,3 @@ class DomainUnproven(Conflict):
     code = "domain_unproven"
     title = "The DNS record was not found."
     members = {"record": shapes.DNS_RECORD}
-
-
-class DnsUnavailable(Unavailable):
-    """The domain's name servers do not respond."""
-
-    code = "dns_unavailable"
-    title = "The domain's name servers are not responding at the moment."
-    retry_after_s = 60

@@ -12,7 +12,7 @@ from accounts.serializers import (
     SecondFactorRequiredSerializer,
 )
 from common.api.views import StrictSerializer
-from common.pkce import CHALLENGE
+from common.one_time_secrets import CHALLENGE
 
 SECRET_CHARS = 200
 

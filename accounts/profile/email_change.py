@@ -15,8 +15,8 @@ from accounts.models import MailboxProof, User
 from accounts.profile import mailbox, proofs
 from accounts.profile.mailbox import State
 from accounts.profile.proofs import AddressChange
+from common.emails import mask_email
 from common.errors import InvalidRequest
-from common.masking import mask_email
 from common.principals import PlatformRequest
 
 

@@ -28,7 +28,7 @@ from accounts.models import Session, TerminalSignIn, User
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from common import base32, pkce
+from common import ids, one_time_secrets
 from common.one_time_secrets import digest, new_secret
 from common.principals import PlatformRequest, Principal
 from common.web.addresses import subscriber_network
@@ -68,7 +68,7 @@ def matching_code(request_id: str) -> str:
     It gives no access. It differs if the page is that of someone else's request.
     """
     hashed = hashlib.sha256(f"matching code\0{request_id}".encode()).digest()
-    letters = "".join(base32.ALPHABET[byte % 32] for byte in hashed[:MATCHING_CHARS])
+    letters = "".join(ids.ALPHABET[byte % 32] for byte in hashed[:MATCHING_CHARS])
     return f"{letters[:4]}-{letters[4:]}"
 
 
@@ -179,7 +179,7 @@ def exchange(
     with metrics.count_refusals(SignInMethod.TERMINAL):
         with transaction.atomic():
             waiting = _use_up(code, now=now)
-        if waiting is None or not pkce.matches(verifier, waiting.code_challenge):
+        if waiting is None or not one_time_secrets.matches(verifier, waiting.code_challenge):
             raise TerminalSignInGone
         with transaction.atomic():
             allowing = _allowing_session(waiting, now=now)

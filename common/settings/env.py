@@ -3,15 +3,47 @@
 A value comes from the variable itself, else from the file that ``NAME_FILE`` names (for secrets
 mounted as files), else from ``$ZDATA_DIR/runtime.env`` (written by ``up``). An empty value
 counts as unset.
+
+Detect production from environment variables.
 """
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
-from common.settings.production import is_production
 from common.settings.runtime_env import load_runtime_env
+
+TRUE: Final = frozenset({"1", "true", "yes", "on"})
+
+# Set by hosting platforms, so that a forgotten PRODUCTION=true does not weaken security.
+HOSTING_MARKERS: Final = (
+    "AWS_EXECUTION_ENV",
+    "DYNO",
+    "ECS_CONTAINER_METADATA_URI_V4",
+    "FLY_APP_NAME",
+    "FUNCTION_TARGET",
+    "GAE_ENV",
+    "HEROKU_APP_NAME",
+    "KUBERNETES_SERVICE_HOST",
+    "K_SERVICE",
+    "RAILWAY_ENVIRONMENT",
+    "RENDER",
+    "VERCEL",
+    "WEBSITE_INSTANCE_ID",
+)
+
+
+def is_production(variables: Mapping[str, str]) -> bool:
+    """True if these variables mean production, or may mean it."""
+    if variables.get("PRODUCTION", "").strip().lower() in TRUE:
+        return True
+    for name in ("NODE_ENV", "DJANGO_ENV", "ENVIRONMENT"):
+        if variables.get(name, "").strip().lower() in {"production", "prod"}:
+            return True
+    return any(variables.get(name, "").strip() for name in HOSTING_MARKERS)
+
 
 __all__ = ["Env", "SettingError", "data_dir", "from_process", "is_production"]
 

@@ -17,8 +17,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Final, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
-from common.settings.env import Env, SettingError
-from common.settings.production import TRUE
+from common.settings.env import TRUE, Env, SettingError
 
 FALSE: Final = frozenset({"0", "false", "no", "off"})
 POSTGRESQL_SCHEMES: Final = ("postgresql", "postgres")

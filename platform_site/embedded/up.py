@@ -20,7 +20,7 @@ from common.machine.folders import Folders, data_dir_from, make_folders
 from common.machine.ports import PortReservations, check_port, port_from
 from common.machine.postgres_programs import find_binaries
 from common.machine.terminal import say, warn
-from common.settings.production import is_production
+from common.settings.env import is_production
 from common.settings.runtime_env import (
     complete_secrets,
     hidden_secrets,

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from common import base32
+from common import ids
 from recovery.errors import MalformedRecoveryToken
 from recovery.models import Recovery
 from twofactor.stored_secrets import digest, one_time_code
@@ -25,7 +25,7 @@ def new_token(channel: str) -> str:
 
 def long_token() -> str:
     """Return 130 bits as letters and digits."""
-    return base32.random_text(MAIL_CHARS)
+    return ids.random_text(MAIL_CHARS)
 
 
 def canonical(token: str) -> str:
@@ -34,7 +34,7 @@ def canonical(token: str) -> str:
     Raises MalformedRecoveryToken (400) for anything else; the error does not reveal which of both
     kinds the recovery expects.
     """
-    plain = base32.normalized(token)
+    plain = ids.normalized(token)
     if len(plain) == SMS_DIGITS and plain.isascii() and plain.isdigit():
         return plain
     return canonical_long(token)
@@ -42,8 +42,8 @@ def canonical(token: str) -> str:
 
 def canonical_long(token: str) -> str:
     """Return a typed token of the long kind. Raises MalformedRecoveryToken (400)."""
-    plain = base32.normalized(token)
-    if not base32.is_plain(plain, length=MAIL_CHARS):
+    plain = ids.normalized(token)
+    if not ids.is_plain(plain, length=MAIL_CHARS):
         message = "The code from the message, letters and digits."
         raise MalformedRecoveryToken.for_field("token", message, code="malformed")
     return plain

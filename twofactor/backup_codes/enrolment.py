@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from accounts.models import User
-from common import base32
+from common import ids
 from twofactor.backup_codes.factor import FACTOR
 from twofactor.models import BackupCode, Factor
 from twofactor.stored_secrets import digest, digests
@@ -34,14 +34,14 @@ def generate(user: User, *, now: datetime) -> list[str]:
     BackupCode.objects.filter(factor=locked).delete()
     codes = [_code() for _ in range(NUMBER)]
     BackupCode.objects.bulk_create(
-        BackupCode(factor=locked, digest=code_digest(locked, base32.normalized(code)))
+        BackupCode(factor=locked, digest=code_digest(locked, ids.normalized(code)))
         for code in codes
     )
     return codes
 
 
 def _code() -> str:
-    chars = base32.random_text(CODE_CHARS)
+    chars = ids.random_text(CODE_CHARS)
     groups = (chars[start : start + GROUP_CHARS] for start in range(0, CODE_CHARS, GROUP_CHARS))
     return "-".join(groups)
 

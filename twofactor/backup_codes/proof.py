@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from accounts.delivery import notices
-from common import base32
+from common import ids
 from common.principals import PlatformRequest
 from twofactor.backup_codes.enrolment import CODE_CHARS, code_digests
 from twofactor.errors import MalformedCode
@@ -30,8 +30,8 @@ def check(
 
     Raises MalformedCode for characters outside the alphabet and for another length.
     """
-    code = base32.normalized(answer.code)
-    if not base32.is_plain(code, length=CODE_CHARS):
+    code = ids.normalized(answer.code)
+    if not ids.is_plain(code, length=CODE_CHARS):
         message = "Sixteen letters and digits, as on the list."
         raise MalformedCode.for_field("code", message, code="malformed")
     unused = BackupCode.objects.filter(

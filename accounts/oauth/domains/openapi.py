@@ -3,7 +3,8 @@
 from typing import Final
 
 from accounts.errors import TooManyAttempts
-from accounts.oauth.errors import DnsUnavailable, DomainTaken, DomainUnproven, TooManyDomains
+from accounts.oauth.errors import DomainTaken, DomainUnproven, TooManyDomains
+from common.errors import DnsUnavailable
 from common.openapi import shapes
 from common.openapi.operations import Operation, Operations
 

@@ -16,16 +16,11 @@ from accounts import rate_limits
 from accounts.audit import audit
 from accounts.errors import TooManyAttempts
 from accounts.oauth.audit_tags import OAuthTag
-from accounts.oauth.errors import (
-    DnsUnavailable,
-    DomainTaken,
-    DomainUnproven,
-    TooManyDomains,
-)
+from accounts.oauth.errors import DomainTaken, DomainUnproven, TooManyDomains
 from accounts.oauth.models import Domain
 from common import dns_lookup
 from common.dns_lookup import LookupFailed
-from common.errors import InvalidRequest, NotFound
+from common.errors import DnsUnavailable, InvalidRequest, NotFound
 from common.ids import capability_id
 from common.principals import PlatformRequest, Principal
 from common.web.hostnames import DOMAIN

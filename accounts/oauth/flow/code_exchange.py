@@ -34,7 +34,7 @@ from accounts.oauth.providers.profile import Profile
 from accounts.reclaim import address_release
 from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from common import pkce
+from common import one_time_secrets
 from common.errors import PlatformError
 from common.principals import PlatformRequest
 
@@ -83,7 +83,7 @@ def _exchange(
     request: PlatformRequest, code: str, verifier: str, *, now: datetime
 ) -> Outcome | PlatformError:
     grant = grants.redeem(GrantKind.CODE, code, now=now)
-    if grant is None or not pkce.matches(verifier, grant.code_challenge):
+    if grant is None or not one_time_secrets.matches(verifier, grant.code_challenge):
         return CodeGone()
     profile = grants.profile_of(grant)
     try:

@@ -10,11 +10,10 @@ from django.conf import settings
 from accounts import rate_limits
 from accounts.audit import audit
 from accounts.errors import TooManyAttempts
-from accounts.oauth.errors import DnsUnavailable
 from common import dns_lookup
 from common.crypto import keyed_digest
 from common.dns_lookup import LookupFailed
-from common.errors import InvalidRequest
+from common.errors import DnsUnavailable, InvalidRequest
 from common.principals import Scope
 from common.web.hostnames import DOMAIN
 from edgecache.api import client

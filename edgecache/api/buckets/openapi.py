@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from accounts.errors import TooManyAttempts
-from accounts.oauth.errors import DnsUnavailable
+from common.errors import DnsUnavailable
 from common.openapi.operations import Operations
 from edgecache.api.errors import (
     AccessKeyNotFound,

@@ -14,7 +14,7 @@ import structlog
 from cryptography.fernet import InvalidToken
 
 from common.crypto import decrypt
-from common.public_addresses import Network
+from common.egress import Network
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import BrainDatabase, Row
 from edgecache.brain.directory.coherence import Coherence

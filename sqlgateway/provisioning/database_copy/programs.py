@@ -28,8 +28,7 @@ from psycopg.conninfo import make_conninfo
 
 from common.machine.errors import BinariesError
 from common.machine.folders import make_runtime_dir
-from common.machine.postgres_programs import MINOR_FLOOR, read_version, system_folders
-from common.machine.private_copy import private_copy
+from common.machine.postgres_programs import MINOR_FLOOR, private_copy, read_version, system_folders
 from sqlgateway.connection.session_settings import SEARCH_PATH, startup_options
 from sqlgateway.provisioning.clusters import ClusterAddress
 from sqlgateway.provisioning.database_copy import CopyFailed, CopyTooSlow, ProgramsMissing

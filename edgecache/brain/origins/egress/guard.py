@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from common.public_addresses import Address, Network, is_allowed, is_port_allowed
+from common.egress import Address, Network, is_allowed, is_port_allowed
 from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
 from edgecache.runtime.futures import retrieve
 from edgecache.runtime.shares import Shares

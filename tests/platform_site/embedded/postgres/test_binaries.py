@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from common.machine.errors import BinariesError
-from common.machine.postgres_programs import Binaries, check_minor, find_binaries
-from common.machine.private_copy import TRUSTED_EXTENSIONS, private_copy
+from common.machine.postgres_programs import (
+    TRUSTED_EXTENSIONS,
+    Binaries,
+    check_minor,
+    find_binaries,
+    private_copy,
+)
 
 
 def fake_server(folder: Path, version: str) -> Path:
