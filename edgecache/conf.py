@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from common.settings.env import Env
 from common.settings.table import Flag, Integer, Text, load
-from edgecache.brain.conf import BrainSettings, api_url
+from edgecache.brain.conf.brain import BrainSettings, api_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from common.settings.table import SettingRow, rows
 from edgecache import conf as cache_conf
 from edgecache import recompute
 from edgecache.billing import conf as billing_conf
-from edgecache.brain import conf as brain_conf
+from edgecache.brain.conf import brain as brain_conf
 from edgecache.worker import options as worker
 from environments import conf as environments_conf
 from platform_site.argument_pages import arguments_table, commands, synopsis

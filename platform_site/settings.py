@@ -19,7 +19,7 @@ from common.settings import env as environment
 from common.settings.table import load
 from edgecache import conf as cache_conf
 from edgecache.billing import conf as billing_conf
-from edgecache.brain import conf as brain_conf
+from edgecache.brain.conf import brain as brain_conf
 from environments.conf import EnvironmentSettings
 from platform_site.backup import conf as backup_conf
 from recovery.conf import RecoverySettings

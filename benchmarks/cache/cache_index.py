@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from edgecache.brain.core.values import ObjectVersion
 from edgecache.brain.directory.index import Index
 from edgecache.brain.directory.locations import Holders
-from edgecache.brain.values import ObjectVersion
 
 OBJECTS: Final = 1_000_000
 MIB: Final = 2**20

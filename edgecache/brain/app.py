@@ -4,23 +4,25 @@ from dataclasses import replace
 from typing import Any
 
 from common.ids import uuid7
-from edgecache.brain.audits.audits import Audits
+from edgecache.brain.access.platform_keys import PlatformKeys
 from edgecache.brain.audits.node_checks import NodeChecker
+from edgecache.brain.audits.rounds import Audits
 from edgecache.brain.cdn.app import CdnApi
-from edgecache.brain.conf import BrainSettings, Listener
-from edgecache.brain.database import BrainDatabase
+from edgecache.brain.conf.brain import BrainSettings, Listener
+from edgecache.brain.core.errors import Overloaded
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.delivery.hot_objects import HotObjects
 from edgecache.brain.delivery.nginx_offload import NginxOffload
 from edgecache.brain.delivery.own_files import OwnFiles
 from edgecache.brain.delivery.response_cache import ResponseCache
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.directory.buckets import Buckets
-from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.errors import Overloaded
-from edgecache.brain.fetch.object_cache import ObjectCache
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.internal_api.app import internal_api
 from edgecache.brain.metering.creditable_reads import CreditableReads
 from edgecache.brain.metering.hourly_counts import HourlyCounts
@@ -30,30 +32,28 @@ from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.endpoint_proofs import EndpointProofs
-from edgecache.brain.nodes.hot_objects import HotObjects
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.regions import RegionMap
-from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.nodes.replica_plan import ReplicaCounts
 from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.tickets import TicketSigner
+from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.origins.catalog import Catalog
-from edgecache.brain.origins.registry import Origins
+from edgecache.brain.origins.open_origins import Origins
 from edgecache.brain.process.listeners import Listeners, as_node, as_platform, port_server
-from edgecache.brain.process.process import BrainProcess, ProcessPart
-from edgecache.brain.process.upkeep import Upkeep
+from edgecache.brain.process.one_process import BrainProcess, ProcessPart
 from edgecache.brain.s3.api import ObjectApi
-from edgecache.brain.s3.auth.platform_keys import PlatformKeys
-from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
+from edgecache.brain.s3.dependencies import XML_BYTES, XML_SPARE
 from edgecache.brain.siblings.process_context import ProcessContext
 from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.siblings.shared_memory import PortBalance
-from edgecache.brain.storage.disk.staging import DataDirectory
-from edgecache.brain.storage.garbage_collection import GarbageCollector
-from edgecache.brain.storage.stores.managed import ManagedStore
-from edgecache.brain.storage.stores.registry import Stores
-from edgecache.brain.storage.upload_parts import UploadParts
-from edgecache.brain.storage.upload_parts_limit import UploadPartsLimit
+from edgecache.brain.stores.managed import ManagedStore
+from edgecache.brain.stores.reachable_stores import Stores
+from edgecache.brain.stores.upload_parts import UploadParts
+from edgecache.brain.stores.upload_parts_limit import UploadPartsLimit
+from edgecache.brain.upkeep.garbage_collection import GarbageCollector
+from edgecache.brain.upkeep.hourly import Upkeep
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.http.exchange import App
 from edgecache.http.server.server import HttpServer

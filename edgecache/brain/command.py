@@ -18,7 +18,7 @@ from common.key_fingerprints import SENTENCE, differing, latest
 from common.machine.errors import StartError
 from common.settings.env import Env
 from edgecache.brain.app import assemble
-from edgecache.brain.conf import BrainSettings
+from edgecache.brain.conf.brain import BrainSettings
 from edgecache.brain.process.parent import Parent
 from edgecache.brain.siblings.process_context import ProcessContext
 

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from common.commands import CommandRefused, Unreachable
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import StoreUnavailable
-from edgecache.brain.storage.stores.registry import open_store
-from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import ByteStore, ListedFile
+from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.core.errors import StoreUnavailable
+from edgecache.brain.delivery.plan import Span
+from edgecache.brain.stores.reachable_stores import open_store
+from edgecache.brain.stores.store import ByteStore, ListedFile
 from platform_site.backup.sealing import Digest
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from common.commands import CommandRefused
-from edgecache.brain.errors import StoreMissing
+from edgecache.brain.core.errors import StoreMissing
 from platform_site.backup import manifest
 from platform_site.backup.archive import BackupArchive
 from platform_site.backup.manifest import BackupManifest, ManifestAltered, OtherFormat, OtherKeys

@@ -7,7 +7,7 @@ from pyrage import RecipientError, x25519
 
 from common.settings.env import Env, SettingError
 from common.settings.table import Secret, Text, Words, load
-from edgecache.brain.storage.stores.settings import (
+from edgecache.brain.conf.stores import (
     DATA_FOLDER,
     EXAMPLES,
     StoreSettings,

@@ -9,10 +9,10 @@ from typing import Final
 from django.conf import settings
 
 from common.commands import CommandRefused
-from edgecache.brain.delivery.delivery import EnvironmentKey
-from edgecache.brain.errors import StoreMissing
-from edgecache.brain.storage.stores import archived_bytes
-from edgecache.brain.storage.stores.archived_bytes import Bytes, BytesRestore
+from edgecache.brain.core.errors import StoreMissing
+from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.stores import archived_bytes
+from edgecache.brain.stores.archived_bytes import Bytes, BytesRestore
 from platform_site.backup import catalogue, control, manifest, sealing
 from platform_site.backup.archive import BackupArchive, fetch_to
 from platform_site.backup.manifest import BackupManifest

@@ -11,8 +11,8 @@ from typing import Final
 import psycopg
 from django.conf import settings
 
-from edgecache.brain.storage.stores import archived_bytes
-from edgecache.brain.storage.stores.archived_bytes import Bytes, BytesLocation, Sources
+from edgecache.brain.stores import archived_bytes
+from edgecache.brain.stores.archived_bytes import Bytes, BytesLocation, Sources
 from platform_site.backup import control, manifest, sealing
 from platform_site.backup.archive import BackupArchive
 from platform_site.backup.sealing import Digest

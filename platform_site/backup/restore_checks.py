@@ -10,7 +10,7 @@ from django.conf import settings
 
 from common.commands import CommandRefused
 from common.key_fingerprints import fingerprint
-from edgecache.brain.errors import StoreMissing
+from edgecache.brain.core.errors import StoreMissing
 from platform_site.backup import catalogue, control, manifest, sealing, tables
 from platform_site.backup.archive import BackupArchive
 from platform_site.backup.manifest import BackupManifest

@@ -20,7 +20,7 @@ from django.conf import settings
 from common.commands import CommandRefused
 from common.machine.files import read_text, write_private
 from common.machine.folders import make_private
-from edgecache.brain.storage.stores.archived_bytes import Bytes
+from edgecache.brain.stores.archived_bytes import Bytes
 from platform_site.backup import control
 from platform_site.backup.sealing import Digest
 from sqlgateway.errors import EngineUnavailable

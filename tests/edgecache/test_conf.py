@@ -7,8 +7,8 @@ import pytest
 
 from common.settings.env import Env, SettingError
 from edgecache import conf
-from edgecache.brain import conf as brain_conf
-from edgecache.brain.conf import BrainSettings
+from edgecache.brain.conf import brain as brain_conf
+from edgecache.brain.conf.brain import BrainSettings
 from edgecache.conf import CacheSettings
 
 SECRET = "a secret of more than thirty-two characters"

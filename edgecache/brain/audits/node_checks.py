@@ -17,13 +17,13 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from common.ids import uuid7
-from edgecache.brain.audits.settings import Vantage
-from edgecache.brain.blocks import Blocks
-from edgecache.brain.delivery.delivery import EnvironmentKey, Span
+from edgecache.brain.conf.operators import Vantage
+from edgecache.brain.core.blocks import Blocks
+from edgecache.brain.core.values import BlobManifest
+from edgecache.brain.delivery.plan import EnvironmentKey, Span
 from edgecache.brain.nodes.client import CONNECT_TIMEOUT_S, STALL_S, BlobPart, WorkerClient
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.brain.s3.objects.redirects import client_prefix
-from edgecache.brain.values import BlobManifest
 from edgecache.http.client import HttpClient, ServerAddress
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 from edgecache.protocol.names import TICKET_PARAMETER, object_path

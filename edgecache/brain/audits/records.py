@@ -4,7 +4,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from edgecache.brain.audits.node_checks import CheckOutcome, CheckRequest
-from edgecache.brain.database import BrainDatabase
+from edgecache.brain.db.database import BrainDatabase
 
 KEPT_DAYS: Final = 90
 # Fewer checks are planned than the limit allows: their times are random, and the limit should

@@ -15,16 +15,13 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from edgecache.brain.cdn import cache_status, caching_rules, conditional_requests
-from edgecache.brain.cdn.cache_keys import KeyPolicy
+from edgecache.brain.cdn import cache_status, conditional_requests
+from edgecache.brain.cdn.dependencies import CdnDependencies
 from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
 from edgecache.brain.cdn.lookup import Lookup, LookupResult, NotCached
-from edgecache.brain.cdn.parts import CdnDependencies
 from edgecache.brain.cdn.requests import CdnRequest
 from edgecache.brain.cdn.urls import CacheUrl, target_of
-from edgecache.brain.delivery.delivery import WorkerSource
-from edgecache.brain.delivery.planning import delivery_of, sources_of
-from edgecache.brain.errors import (
+from edgecache.brain.core.errors import (
     BrainError,
     KeyRefused,
     OriginChanged,
@@ -36,10 +33,14 @@ from edgecache.brain.errors import (
     ServiceStopped,
     Unavailable,
 )
-from edgecache.brain.fair_share import use_share_of_bucket
-from edgecache.brain.fetch.open_object import OpenObject
+from edgecache.brain.core.fair_share import use_share_of_bucket
+from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.delivery.plan import WorkerSource
+from edgecache.brain.delivery.planning import delivery_of, sources_of
+from edgecache.brain.http_caching import caching_rules
+from edgecache.brain.http_caching.cache_keys import KeyPolicy
+from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.origins.http import HttpDriver
-from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.exchange import BODYLESS, BodyTimeout, ClientGone, Exchange
 from edgecache.http.response_head import HeaderPairs, http_date
 from edgecache.http.scope import HttpScope

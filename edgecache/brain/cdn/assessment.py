@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from edgecache.brain.cdn import caching_rules
-from edgecache.brain.cdn.cache_keys import AUTHORIZATION, KeyPolicy, Target
-from edgecache.brain.cdn.caching_rules import StoredResponse
-from edgecache.brain.errors import OriginChanged, OriginFailed
-from edgecache.brain.fetch.cacheability import Cacheability
+from edgecache.brain.core.errors import OriginChanged, OriginFailed
+from edgecache.brain.core.values import ObjectVersion
+from edgecache.brain.http_caching import caching_rules
+from edgecache.brain.http_caching.cache_keys import AUTHORIZATION, KeyPolicy, Target
+from edgecache.brain.http_caching.caching_rules import StoredResponse
+from edgecache.brain.objects.cacheability import Cacheability
 from edgecache.brain.origins.driver import OriginResponse
-from edgecache.brain.values import ObjectVersion
 
 CONFIRMED: Final = 304
 PARTIAL: Final = 206

@@ -7,8 +7,8 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Final
 
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.values import ObjectVersion
+from edgecache.brain.core.values import ObjectVersion
+from edgecache.brain.delivery.plan import Span
 from edgecache.http.response_head import HeaderPairs, parse_http_date
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 

@@ -15,14 +15,15 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from edgecache.brain.cdn import cache_status, caching_rules
-from edgecache.brain.cdn.parts import CdnDependencies
+from edgecache.brain.cdn import cache_status
+from edgecache.brain.cdn.dependencies import CdnDependencies
 from edgecache.brain.cdn.urls import CacheUrl
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import OriginReadOnly, Overloaded
+from edgecache.brain.core.errors import OriginReadOnly, Overloaded
+from edgecache.brain.core.values import StagedFile, check_url_key
+from edgecache.brain.delivery.plan import Span
+from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.origins.connections import Reply
 from edgecache.brain.origins.http import HttpDriver
-from edgecache.brain.values import StagedFile, check_url_key
 from edgecache.http.exchange import BODYLESS, Exchange
 from edgecache.http.headers import Headers
 from edgecache.http.response_head import HeaderPairs

@@ -10,26 +10,23 @@ from typing import Any, Final
 
 import structlog
 
-from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.cdn import cache_status, caching_rules
+from edgecache.brain.cdn import cache_status
 from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
-from edgecache.brain.cdn.cache_keys import AUTHORIZATION, Target
-from edgecache.brain.cdn.caching_rules import Reuse, StoredResponse
-from edgecache.brain.cdn.negative_responses import (
-    BODY_LIMIT_BYTES,
-    NegativeResponses,
-    is_negative,
-)
+from edgecache.brain.cdn.memory import BODY_LIMIT_BYTES, NegativeResponses, is_negative
 from edgecache.brain.cdn.requests import CdnRequest
 from edgecache.brain.cdn.vary_names import VaryNames
-from edgecache.brain.directory.directory import Directory
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import BrainError, OriginChanged, OriginError, VariantChanged
+from edgecache.brain.core.values import ObjectVersion, check_key, check_url_key
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import BrainError, OriginChanged, OriginError, VariantChanged
-from edgecache.brain.fetch.object_cache import ObjectCache
-from edgecache.brain.fetch.open_object import OpenObject
-from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.http_caching import caching_rules
+from edgecache.brain.http_caching.cache_keys import AUTHORIZATION, Target
+from edgecache.brain.http_caching.caching_rules import Reuse, StoredResponse
+from edgecache.brain.objects.object_cache import ObjectCache
+from edgecache.brain.objects.open_object import OpenObject
+from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.driver import OriginRequest
-from edgecache.brain.values import ObjectVersion, check_key, check_url_key
 
 log = structlog.get_logger(__name__)
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edgecache.brain.cdn.cache_keys import KeyPolicy, Target
 from edgecache.brain.cdn.urls import CacheUrl
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.http_caching.cache_keys import KeyPolicy, Target
 
 
 @dataclass(frozen=True, slots=True)

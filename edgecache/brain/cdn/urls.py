@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from edgecache.brain.cdn import browser_urls, caching_rules
+from edgecache.brain.cdn import browser_urls
 from edgecache.brain.cdn.browser_urls import BrowserUrl
-from edgecache.brain.cdn.cache_keys import Target, digest_of
-from edgecache.brain.cdn.caching_rules import COOKIES, Pairs
+from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.http_caching import caching_rules
+from edgecache.brain.http_caching.cache_keys import Target, digest_of
+from edgecache.brain.http_caching.caching_rules import COOKIES, Pairs
 from edgecache.brain.origins.http import SAFE, HttpDriver
-from edgecache.brain.values import BucketInfo
 
 LOCATIONS: Final = frozenset({"location", "content-location"})
 # HTML §"Shared declarative refresh steps": a time, then a URL, which may be quoted.

@@ -3,8 +3,8 @@
 from collections import OrderedDict
 from typing import Final
 
-from edgecache.brain.cdn.cache_keys import Target, query_name
-from edgecache.brain.directory.directory import Directory
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.http_caching.cache_keys import Target, query_name
 
 MAX_NAMES: Final = 100_000
 

@@ -1,7 +1,7 @@
 """Checks that bytes from a worker are correct, before they go on to the client."""
 
-from edgecache.brain.blocks import BlockCheck
-from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.core.blocks import BlockCheck
+from edgecache.brain.delivery.plan import Span
 
 
 class WrongBytes(Exception):

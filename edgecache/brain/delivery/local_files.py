@@ -6,8 +6,8 @@ from typing import Final
 
 import structlog
 
-from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.fair_share import SHARE_KEY
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.fair_share import SHARE_KEY
 from edgecache.runtime.threads import FairThreads, QueueShareExhausted
 from edgecache.runtime.verified_files import (
     MAX_FILES,

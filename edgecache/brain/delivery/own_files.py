@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from edgecache.brain.delivery.delivery import DeliveryPlan
+from edgecache.brain.core.fair_share import SHARE_KEY
 from edgecache.brain.delivery.local_files import LocalFiles
-from edgecache.brain.fair_share import SHARE_KEY
-from edgecache.brain.storage.disk.staging import DataDirectory
+from edgecache.brain.delivery.plan import DeliveryPlan
+from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.http.files import FileBody
 from edgecache.runtime.hot_cache import OBJECT_LIMIT_BYTES
 from edgecache.runtime.threads import FairThreads

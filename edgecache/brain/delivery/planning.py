@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from edgecache.brain.delivery.delivery import DeliveryPlan, Span, WorkerSource
-from edgecache.brain.directory.directory import Directory
-from edgecache.brain.nodes.registry import KnownNodes
-from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.delivery.plan import DeliveryPlan, Span, WorkerSource
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.nodes.known_nodes import KnownNodes
 
 
 async def sources_of(

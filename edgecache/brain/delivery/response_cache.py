@@ -9,12 +9,12 @@ the object's are not cached.
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from edgecache.brain.delivery.delivery import DeliveryPlan, WorkerSource
+from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.delivery.plan import DeliveryPlan, WorkerSource
 from edgecache.brain.delivery.streaming import Fallback
-from edgecache.brain.directory.directory import Directory
-from edgecache.brain.fetch.object_cache import ObjectCache
-from edgecache.brain.nodes.registry import KnownNodes
-from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.nodes.known_nodes import KnownNodes
+from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.runtime.fair_cache import FairCache
 
 # Each takes about 3 KiB; with a long key, or more headers than most, three times that.

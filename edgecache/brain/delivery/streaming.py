@@ -14,17 +14,17 @@ from uuid import UUID
 
 from awscrt import checksums as crt
 
-from edgecache.brain.blocks import BLOCK_BYTES, BlockCheck, Blocks
-from edgecache.brain.delivery.delivery import DeliveryPlan, Span
+from edgecache.brain.core.blocks import BLOCK_BYTES, BlockCheck, Blocks
+from edgecache.brain.core.errors import OriginChanged, OriginError, OriginFailed, ServiceStopped
+from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.delivery.nginx_offload import NginxOffload, headers_for_file
 from edgecache.brain.delivery.own_files import OwnFiles
+from edgecache.brain.delivery.plan import DeliveryPlan, Span
 from edgecache.brain.delivery.spot_checks import SpotChecks
 from edgecache.brain.delivery.worker_reads import WorkerReads
-from edgecache.brain.directory.directory import Directory
-from edgecache.brain.errors import OriginChanged, OriginError, OriginFailed, ServiceStopped
+from edgecache.brain.directory.versions import Directory
 from edgecache.brain.metering.meters import Meters
-from edgecache.brain.values import BucketInfo
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.outgoing import RequestFailed

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.delivery.delivery import DeliveryPlan, WorkerSource
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import DatabaseUnavailable, Overloaded
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
-from edgecache.brain.directory.directory import Directory
-from edgecache.brain.errors import DatabaseUnavailable, Overloaded
+from edgecache.brain.delivery.plan import DeliveryPlan, WorkerSource
+from edgecache.brain.directory.versions import Directory
 from edgecache.brain.nodes.client import STALL_S, BlobPart, WorkerClient
-from edgecache.brain.nodes.registry import KnownNodes
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.http.client import ConnectionShareExhausted

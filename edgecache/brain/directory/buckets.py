@@ -8,21 +8,22 @@ from typing import Any, Final
 from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
-from edgecache.brain.database import BrainDatabase
-from edgecache.brain.delivery.delivery import EnvironmentKey
-from edgecache.brain.directory import commits, environment_limits
-from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
-from edgecache.brain.directory.directory import BUCKET, bucket_of
-from edgecache.brain.errors import (
+from edgecache.brain.core.errors import (
     BucketChanged,
     BucketExists,
     BucketNotEmpty,
     NoSuchBucket,
     NoSuchOrigin,
 )
-from edgecache.brain.storage.disk.staging import DataDirectory
-from edgecache.brain.storage.stores import stored_blobs
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.db import environment_limits
+from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.directory import commits
+from edgecache.brain.directory.versions import BUCKET, bucket_of
+from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.stores import stored_blobs
 
 # Rows that still refer to a bucket without objects.
 LEFTOVERS: Final = (

@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import Final
 
 from common.web.hostnames import DOMAIN
-from edgecache.brain.database import BrainDatabase
-from edgecache.brain.delivery.delivery import EnvironmentKey
-from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.directory.coherent_cache import CoherentCache
-from edgecache.brain.errors import HostTaken, NoSuchBucket, NoSuchHost
-from edgecache.brain.json_errors import StateConflict
-from edgecache.brain.s3.requests import host_name
+from edgecache.brain.aws.requests import host_name
+from edgecache.brain.core.errors import HostTaken, NoSuchBucket, NoSuchHost
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.coherent_cache import CoherentCache
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.json_api.errors import StateConflict
 
 TOPIC: Final = "hosts"
 # The maximum length of a domain (RFC 1035 §2.3.4); the number of remembered look-ups.

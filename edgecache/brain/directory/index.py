@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from edgecache.brain.bounded_cache import BoundedCache
-from edgecache.brain.identity_memo import Memo
-from edgecache.brain.values import ObjectVersion
+from edgecache.brain.core.caches import BoundedCache
+from edgecache.brain.core.identity_memo import Memo
+from edgecache.brain.core.values import ObjectVersion
 
 Name = tuple[int, str, str]
 # numbers, sha256, etag, content type, extras as JSON

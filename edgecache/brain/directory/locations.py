@@ -3,7 +3,7 @@
 from typing import Final
 from uuid import UUID
 
-from edgecache.brain.bounded_cache import BoundedCache
+from edgecache.brain.core.caches import BoundedCache
 
 # Measured: bytes of one entry (benchmarks/cache/cache_index.py); the hash is shared with the index.
 HOLDERS_ENTRY_BYTES: Final = 90

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from edgecache.brain.database import BrainDatabase
-from edgecache.brain.delivery.delivery import EnvironmentKey
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.directory import buckets, commits
-from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.storage.disk.staging import DataDirectory
+from edgecache.brain.disk.data_directory import DataDirectory
 
 STEP_ROWS: Final = 5_000
 STEP_TIMEOUT_S: Final = 60.0

@@ -5,14 +5,14 @@ from enum import StrEnum
 from typing import Final
 
 from common.crypto import encrypt
-from edgecache.brain.creator import take_creator
-from edgecache.brain.database import BrainDatabase
-from edgecache.brain.directory import environment_limits
-from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.access.access_keys import TOPIC
+from edgecache.brain.core.creator import take_creator
+from edgecache.brain.db import environment_limits
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.internal_api.bodies import tenant_of
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.brain.json_errors import AccessKeyNotFound
-from edgecache.brain.s3.auth.access_keys import TOPIC
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
+from edgecache.brain.json_api.errors import AccessKeyNotFound
 from edgecache.protocol.fields import FieldReader
 
 # In the form of AWS's ids, for tools that check it.

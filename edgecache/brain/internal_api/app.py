@@ -11,7 +11,6 @@ from edgecache.brain.internal_api import (
     buckets,
     creators,
     environments,
-    health,
     hosts,
     metrics,
     nodes,
@@ -20,9 +19,10 @@ from edgecache.brain.internal_api import (
     origins,
     purges,
 )
-from edgecache.brain.internal_api.parts import InternalApiDependencies
-from edgecache.brain.json_api import JsonApi, JsonCall, Route
-from edgecache.brain.json_errors import NotAuthenticated
+from edgecache.brain.internal_api.dependencies import InternalApiDependencies
+from edgecache.brain.json_api import health
+from edgecache.brain.json_api.app import JsonApi, JsonCall, Route
+from edgecache.brain.json_api.errors import NotAuthenticated
 
 # The platform's names for errors that have S3's names in the brain.
 CODES: Final = {

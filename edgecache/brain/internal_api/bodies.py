@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from edgecache.brain.delivery.delivery import EnvironmentKey
-from edgecache.brain.fair_share import use_share_of_organization
+from edgecache.brain.core.fair_share import use_share_of_organization
+from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.protocol.fields import FieldReader
 
 

@@ -2,14 +2,14 @@
 
 from typing import Any, Final
 
-from edgecache.brain.cdn.cache_keys import EVERYTHING, is_forwardable
+from edgecache.brain.aws.requests import is_bucket_name
+from edgecache.brain.core.errors import NoSuchBucket
+from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.directory.buckets import BucketOptions, Buckets
-from edgecache.brain.errors import NoSuchBucket
+from edgecache.brain.http_caching.cache_keys import EVERYTHING, is_forwardable
 from edgecache.brain.internal_api.bodies import tenant_of
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes.repair import Repair
-from edgecache.brain.s3.requests import is_bucket_name
-from edgecache.brain.values import BucketInfo
 from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.names import BUCKET_RULE
 

@@ -4,8 +4,8 @@ from typing import Final
 
 from edgecache.brain.directory import tenants
 from edgecache.brain.internal_api.bodies import tenant_of
-from edgecache.brain.internal_api.parts import InternalApiDependencies
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.internal_api.dependencies import InternalApiDependencies
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 
 TIMEOUT_S: Final = 600.0
 COUNT: Final = (

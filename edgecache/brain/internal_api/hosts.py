@@ -11,7 +11,7 @@ from typing import Final
 from edgecache.brain.directory.hosts import ROUND, Hosts
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.protocol.fields import FieldReader
 
 HOST_CHARS: Final = 253

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from edgecache.brain.database import Row
+from edgecache.brain.db.database import Row
+from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.internal_api.nodes import find
-from edgecache.brain.internal_api.parts import InternalApiDependencies
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.metering import prometheus as exposition
 from edgecache.brain.metering import usage_lines
 from edgecache.protocol.fields import FieldReader

@@ -4,15 +4,15 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from edgecache.brain.delivery.delivery import EnvironmentKey
-from edgecache.brain.directory.directory import Directory
-from edgecache.brain.errors import NoSuchBucket
+from edgecache.brain.access.platform_keys import LIMIT_S
+from edgecache.brain.access.presigned_urls import ORIGIN_PARAMETER, UrlRequest, presigned_url
+from edgecache.brain.core.errors import NoSuchBucket
+from edgecache.brain.core.values import BucketInfo, ObjectVersion, check_key
+from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.directory.versions import Directory
 from edgecache.brain.internal_api.bodies import take_tenant
-from edgecache.brain.internal_api.parts import InternalApiDependencies
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.brain.s3.auth.platform_keys import LIMIT_S
-from edgecache.brain.s3.auth.presigned_urls import ORIGIN_PARAMETER, UrlRequest, presigned_url
-from edgecache.brain.values import BucketInfo, ObjectVersion, check_key
+from edgecache.brain.internal_api.dependencies import InternalApiDependencies
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.protocol.fields import FieldReader
 
 KEY_CHARS: Final = 1024

@@ -7,10 +7,10 @@ an operator's members.
 from typing import Final
 
 from edgecache.brain.internal_api.buckets import number
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.metering.creditable_reads import prefixes_of
 from edgecache.brain.metering.operator_networks import MAX_NETWORKS, OperatorNetworks
-from edgecache.brain.nodes.registry import KnownNodes
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.protocol.fields import FieldReader
 
 NETWORK_CHARS: Final = 43

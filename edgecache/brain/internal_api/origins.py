@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from edgecache.brain.creator import take_creator
+from edgecache.brain.core.creator import take_creator
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.names import parse_label

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Final
 
-from edgecache.brain.delivery.delivery import EnvironmentKey
-from edgecache.brain.errors import BrainError, Invalid
+from edgecache.brain.core.errors import BrainError, Invalid
+from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.internal_api.bodies import take_tenant
-from edgecache.brain.internal_api.parts import InternalApiDependencies
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.internal_api.dependencies import InternalApiDependencies
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.names import OBJECT_NAME_CHARS
 

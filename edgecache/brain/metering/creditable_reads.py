@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from common.settings.table import Integer
-from edgecache.brain.delivery.delivery import EnvironmentKey
+from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.metering.hourly_counts import HOUR_S, HOURS_KEPT, HourlyCounts
 from edgecache.brain.metering.operator_networks import OperatorNetworks
-from edgecache.brain.nodes.registry import KnownNodes
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.http.addresses import NETWORKS_KEPT, prefix_of
 
 # An address on the brain's own machine does not identify a client; on the Internet there is none.

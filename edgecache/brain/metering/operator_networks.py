@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final, LiteralString
 
-from edgecache.brain.background import PeriodicTask
-from edgecache.brain.database import BrainDatabase
+from edgecache.brain.core.background import PeriodicTask
+from edgecache.brain.db.database import BrainDatabase
 
 REFRESH_S: Final = 10.0
 KEPT_DAYS: Final = 30

@@ -10,7 +10,7 @@ from typing import Final
 from edgecache.brain.metering.latencies import Latencies, middle_of
 from edgecache.brain.metering.meters import Traffic
 from edgecache.brain.nodes.health import Health
-from edgecache.brain.nodes.registry import KnownNodes
+from edgecache.brain.nodes.known_nodes import KnownNodes
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from edgecache.brain.database import BrainDatabase
+from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.metering.latencies import Latencies
 from edgecache.brain.metering.meters import Measure, Meters
 from edgecache.brain.nodes.health import Health
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.nodes.registry import KnownNodes
 
 # Counting a million objects takes a while: the result is kept this many times as long.
 COUNT_KEPT: Final = 20

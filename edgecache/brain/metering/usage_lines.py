@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final, LiteralString
 
-from edgecache.brain.database import BrainDatabase
+from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.metering.meters import LINES_LOCK, hour_of
 
 KEPT_DAYS: Final = 400

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from common import tracing
-from edgecache.brain.fair_share import SHARE_KEY
+from edgecache.brain.core.fair_share import SHARE_KEY
 from edgecache.http.client import (
     RUNNING_LIMIT,
     ConnectionShareExhausted,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from edgecache.brain.conf import Geography, Network
+from edgecache.brain.conf.brain import Geography, Network
 from edgecache.brain.nodes.regions import CONTINENTS, RegionMap
 from edgecache.http.addresses import IpAddress, is_within, parse_address
 from edgecache.protocol.names import LABEL

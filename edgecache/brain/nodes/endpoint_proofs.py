@@ -9,14 +9,14 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.errors import DatabaseUnavailable
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.nodes import node_rows
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.endpoints import is_proof, new_nonce
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.credentials import proof
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from edgecache.brain.errors import Invalid
+from edgecache.brain.core.errors import Invalid
 from edgecache.http.addresses import is_public, parse_address
 from edgecache.protocol.fields import FieldError
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from edgecache.brain.database import BrainDatabase, DatabaseTransaction
-from edgecache.brain.directory.coherence import AnnouncingTransaction, Coherence
+from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
+from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.protocol.jobs import JobKind
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from edgecache.brain.database import BrainDatabase, DatabaseTransaction
-from edgecache.brain.directory.coherence import AnnouncingTransaction
+from edgecache.brain.db.coherence import AnnouncingTransaction
+from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction
 from edgecache.brain.nodes.health import by_heartbeat, offline_after_s
 from edgecache.protocol.heartbeats import Heartbeat, Problem
 

@@ -15,13 +15,13 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.background import PeriodicTask
-from edgecache.brain.database import BrainDatabase, Row
-from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.core.background import PeriodicTask
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase, Row
 from edgecache.brain.nodes import node_jobs, node_rows
 from edgecache.brain.nodes.health import Health
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.replica_plan import TOPIC, BlobReplicas, ReplicaPlan, plan
 from edgecache.brain.nodes.replication import Replication
 from edgecache.protocol.jobs import JobKind

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from edgecache.brain.directory.coherence import AnnouncingTransaction
+from edgecache.brain.db.coherence import AnnouncingTransaction
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.placement import choose
 

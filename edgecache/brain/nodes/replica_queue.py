@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from edgecache.brain.errors import Overloaded
+from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.nodes.replica_plan import ReplicaRequest
 from edgecache.runtime.shares import ShareKey, Shares
 

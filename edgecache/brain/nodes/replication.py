@@ -16,17 +16,17 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.directory.directory import Directory
-from edgecache.brain.errors import BrainError, DatabaseUnavailable
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import BrainError, DatabaseUnavailable
+from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.nodes.client import WorkerClient
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.placement import choose
-from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.replica_plan import ReplicaCounts, ReplicaRequest, request_check
 from edgecache.brain.nodes.replica_queue import ReplicaQueue
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
-from edgecache.brain.storage.disk.staging import DataDirectory
-from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.client import ConnectionShareExhausted, ServerAddress
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol import batches

@@ -6,8 +6,8 @@ has a higher version, so that calls may arrive twice and in any order.
 
 from typing import Final
 
-from edgecache.brain.database import BrainDatabase
-from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase
 
 TOPIC: Final = "service"
 

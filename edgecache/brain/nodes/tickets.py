@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from common.ids import uuid7
-from edgecache.brain.delivery.delivery import EnvironmentKey
+from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.protocol.heartbeats import TicketKey
 from edgecache.protocol.tickets import (
     LIFETIME_LIMIT_S,

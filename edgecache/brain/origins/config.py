@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
-from edgecache.brain.errors import Invalid
+from edgecache.brain.core.errors import Invalid
 from edgecache.protocol.fields import FieldError
 
 Kind = Literal["s3", "gcs", "azure", "http"]

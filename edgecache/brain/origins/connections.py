@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import httpcore
 
-from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.errors import OriginFailed, OriginTimeout
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import OriginFailed, OriginTimeout
 from edgecache.brain.origins.egress.bounded_heads import head_came
 from edgecache.brain.origins.headers import Pairs, pairs_of
 

@@ -6,8 +6,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
+from edgecache.brain.core.values import (
+    Conditions,
+    KeyPage,
+    ObjectVersion,
+    StagedFile,
+    WrittenFields,
+)
 from edgecache.brain.directory.index import Name
-from edgecache.brain.values import Conditions, KeyPage, ObjectVersion, StagedFile, WrittenFields
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
+from edgecache.brain.core.values import DEFAULT_CONTENT_TYPE, METADATA_PREFIX, OBJECT_HEADERS
 from edgecache.brain.origins.driver import OriginResponse
-from edgecache.brain.values import DEFAULT_CONTENT_TYPE, METADATA_PREFIX, OBJECT_HEADERS
 from edgecache.http.response_head import parse_http_date
 
 Pairs = list[tuple[str, str]]

@@ -8,14 +8,21 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
-from edgecache.brain.cdn import caching_rules
-from edgecache.brain.errors import (
+from edgecache.brain.core.errors import (
     KeyRefused,
     OriginDenied,
     OriginFailed,
     OriginMissing,
     OriginReadOnly,
 )
+from edgecache.brain.core.values import (
+    Conditions,
+    KeyPage,
+    StagedFile,
+    WrittenFields,
+    check_url_key,
+)
+from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.origins.connections import (
     TRY_AGAIN,
     OriginConnections,
@@ -25,7 +32,6 @@ from edgecache.brain.origins.connections import (
 )
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import Pairs, answer_of
-from edgecache.brain.values import Conditions, KeyPage, StagedFile, WrittenFields, check_url_key
 from edgecache.http.headers import decoded
 
 REDIRECTS: Final = 5

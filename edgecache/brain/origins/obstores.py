@@ -17,7 +17,7 @@ import orjson
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore
 
-from edgecache.brain.errors import (
+from edgecache.brain.core.errors import (
     KeyRefused,
     OriginDenied,
     OriginFailed,
@@ -25,12 +25,7 @@ from edgecache.brain.errors import (
     OriginTimeout,
     PreconditionFailed,
 )
-from edgecache.brain.origins.config import OriginConfig
-from edgecache.brain.origins.connections import CONNECT_TIMEOUT_S
-from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
-from edgecache.brain.origins.egress.guard import Resolve
-from edgecache.brain.storage.listings import after, paged
-from edgecache.brain.values import (
+from edgecache.brain.core.values import (
     DEFAULT_CONTENT_TYPE,
     Conditions,
     KeyPage,
@@ -38,6 +33,11 @@ from edgecache.brain.values import (
     StagedFile,
     WrittenFields,
 )
+from edgecache.brain.objects.listings import after, paged
+from edgecache.brain.origins.config import OriginConfig
+from edgecache.brain.origins.connections import CONNECT_TIMEOUT_S
+from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
+from edgecache.brain.origins.egress.guard import Resolve
 
 if TYPE_CHECKING:  # obstore has these for type checkers alone
     from obstore import GetResult, ObjectMeta

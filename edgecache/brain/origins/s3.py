@@ -14,8 +14,9 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import (
+from edgecache.brain.aws.sigv4.canonical import encoded
+from edgecache.brain.aws.sigv4.signing import OriginCredentials, query_string, signed
+from edgecache.brain.core.errors import (
     KeyRefused,
     OriginDenied,
     OriginError,
@@ -23,6 +24,16 @@ from edgecache.brain.errors import (
     OriginMissing,
     PreconditionFailed,
 )
+from edgecache.brain.core.values import (
+    KEY_LIMIT_BYTES,
+    Conditions,
+    KeyPage,
+    StagedFile,
+    WrittenFields,
+)
+from edgecache.brain.delivery.plan import Span
+from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.objects.listings import behind
 from edgecache.brain.origins.connections import OriginConnections, Reply, Request, exchange
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import answer_of, date_of, etag_of
@@ -31,17 +42,6 @@ from edgecache.brain.origins.s3_documents import (
     error_code,
     failed_deletions,
     listing_of,
-)
-from edgecache.brain.origins.signing import OriginCredentials, query_string, signed
-from edgecache.brain.s3.auth.sigv4.canonical import encoded
-from edgecache.brain.storage.disk.staging import DataDirectory
-from edgecache.brain.storage.listings import behind
-from edgecache.brain.values import (
-    KEY_LIMIT_BYTES,
-    Conditions,
-    KeyPage,
-    StagedFile,
-    WrittenFields,
 )
 
 DOCUMENT_LIMIT_BYTES: Final = 16 * 2**20

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import unquote_plus
 
-from edgecache.brain.errors import OriginFailed
-from edgecache.brain.loop_steps import in_steps
-from edgecache.brain.s3 import xml
-from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.values import KeyPage, ListedObject
+from edgecache.brain.aws import xml
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.core.errors import OriginFailed
+from edgecache.brain.core.loop_steps import in_steps
+from edgecache.brain.core.values import KeyPage, ListedObject
 
 DELETIONS: Final = 1000
 # What XML 1.0 cannot hold.

@@ -8,8 +8,8 @@ from typing import Final
 
 import structlog
 
-from edgecache.brain.conf import Listener
-from edgecache.brain.fair_share import PLATFORM
+from edgecache.brain.conf.brain import Listener
+from edgecache.brain.core.fair_share import PLATFORM
 from edgecache.brain.process.sockets import UNIX
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App

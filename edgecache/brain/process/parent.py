@@ -18,8 +18,13 @@ import structlog
 
 from common.machine.child import die_with
 from common.machine.errors import StartError
-from edgecache.brain.conf import BrainSettings
-from edgecache.brain.process.process import HANDED_OVER_S, STOP, STOP_HANDED_OVER, STOP_TIMEOUT_S
+from edgecache.brain.conf.brain import BrainSettings
+from edgecache.brain.process.one_process import (
+    HANDED_OVER_S,
+    STOP,
+    STOP_HANDED_OVER,
+    STOP_TIMEOUT_S,
+)
 from edgecache.brain.process.sockets import Sockets, open_sockets
 from edgecache.brain.process.takeover import Successor, inherited, report_ready
 from edgecache.brain.siblings.mailboxes import Mailboxes

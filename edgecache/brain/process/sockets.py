@@ -9,7 +9,7 @@ from typing import Final
 
 from common.machine.errors import PortTakenError, StartError
 from common.machine.ports import check_port
-from edgecache.brain.conf import BrainSettings
+from edgecache.brain.conf.brain import BrainSettings
 from edgecache.http.server.limits import ServerLimits
 from edgecache.http.server.server import BACKLOG, listening_socket
 

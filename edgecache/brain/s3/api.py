@@ -8,19 +8,19 @@ import structlog
 from django.conf import settings
 
 from common import tracing
-from edgecache.brain.errors import BrainError, OriginMissing
-from edgecache.brain.fair_share import use_share_of_organization, use_share_of_unknown_client
-from edgecache.brain.s3 import requests, xml
-from edgecache.brain.s3.auth.access_keys import AccessKeys
-from edgecache.brain.s3.auth.authentication import authenticate
-from edgecache.brain.s3.auth.platform_keys import is_platform_key
+from edgecache.brain.access.access_keys import AccessKeys
+from edgecache.brain.access.platform_keys import is_platform_key
+from edgecache.brain.aws import requests, xml
+from edgecache.brain.aws.errors import S3Error, from_brain_error
+from edgecache.brain.core.errors import BrainError, OriginMissing
+from edgecache.brain.core.fair_share import use_share_of_organization, use_share_of_unknown_client
+from edgecache.brain.s3.authentication import authenticate
 from edgecache.brain.s3.claimed_share_key import CDN_PREFIX, ClaimedShareKeys
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import responses
-from edgecache.brain.s3.cors.lookup import CorsRules
-from edgecache.brain.s3.errors import S3Error, from_brain_error
+from edgecache.brain.s3.cors.requests import CorsRules
+from edgecache.brain.s3.dependencies import S3Dependencies
 from edgecache.brain.s3.objects.conditions import NotModified
-from edgecache.brain.s3.parts import S3Dependencies
 from edgecache.brain.s3.request_log import LogEntry, RequestLog
 from edgecache.brain.s3.router import operation_of
 from edgecache.http.exchange import ClientGone, Exchange

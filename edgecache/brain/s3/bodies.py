@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, NoReturn, TypeVar
 
-from edgecache.brain.s3 import checksums
-from edgecache.brain.s3.auth.sigv4.chunks import STREAMING, Chunks
-from edgecache.brain.s3.auth.sigv4.verification import UNSIGNED
+from edgecache.brain.aws import checksums
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.sigv4.chunks import STREAMING, Chunks
+from edgecache.brain.aws.sigv4.verification import UNSIGNED
+from edgecache.brain.core.values import BlobManifest, StagedFile
+from edgecache.brain.disk.buffers import BufferedBody
+from edgecache.brain.disk.digests import manifest_of
 from edgecache.brain.s3.context import RequestContext
-from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.storage.disk.buffers import BufferedBody
-from edgecache.brain.storage.disk.digests import manifest_of
-from edgecache.brain.values import BlobManifest, StagedFile
 from edgecache.http.exchange import BodyTimeout
 
 Body = TypeVar("Body")

@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from edgecache.brain.errors import BucketExists
+from edgecache.brain.aws.errors import S3Error, not_implemented
+from edgecache.brain.aws.requests import S3Request, is_bucket_name
+from edgecache.brain.aws.xml import Node, document, parse
+from edgecache.brain.core.errors import BucketExists
+from edgecache.brain.core.values import OBJECT_HEADERS
+from edgecache.brain.s3 import tags
 from edgecache.brain.s3.bodies import body_length, read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error, not_implemented
-from edgecache.brain.s3.listings.query import decode_token, encode_token, iso, owner_id
+from edgecache.brain.s3.listing_query import decode_token, encode_token, iso, owner_id
 from edgecache.brain.s3.objects.headers import check_settings
-from edgecache.brain.s3.requests import S3Request, is_bucket_name
-from edgecache.brain.s3.tagging import tags
-from edgecache.brain.s3.xml import Node, document, parse
-from edgecache.brain.values import OBJECT_HEADERS
 
 # Each client takes it for where buckets are; they are everywhere.
 REGION: Final = "us-east-1"

@@ -7,10 +7,10 @@ takes turns from that organization's queue, but not from its clients in other ne
 import re
 from typing import Final
 
+from edgecache.brain.access.access_keys import AccessKeys
 from edgecache.brain.delivery.nginx_offload import NginxOffload
-from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.hosts import Hosts
-from edgecache.brain.s3.auth.access_keys import AccessKeys
+from edgecache.brain.directory.versions import Directory
 from edgecache.http.addresses import network_of
 from edgecache.http.scope import HttpScope
 from edgecache.runtime.shares import ShareKey

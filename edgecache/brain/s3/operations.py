@@ -8,10 +8,10 @@ Source: AWS, "Amazon S3 API Reference".
 from dataclasses import dataclass
 from typing import Final
 
-from edgecache.brain.s3.auth.presigned_urls import ORIGIN_PARAMETER
-from edgecache.brain.s3.auth.sigv2 import PARAMETERS as OF_VERSION_2
-from edgecache.brain.s3.checksums import HEADER, SIZES
-from edgecache.brain.values import METADATA_PREFIX
+from edgecache.brain.access.presigned_urls import ORIGIN_PARAMETER
+from edgecache.brain.aws.checksums import HEADER, SIZES
+from edgecache.brain.aws.sigv2 import PARAMETERS as OF_VERSION_2
+from edgecache.brain.core.values import METADATA_PREFIX
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,24 @@ What the operation does not take is refused by its name (``operations``).
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from edgecache.brain.s3 import buckets, unconfigured
-from edgecache.brain.s3.auth.sigv2 import KEY_PARAMETER
-from edgecache.brain.s3.auth.sigv4.canonical import SIGNATURE_PARAMETER
+from edgecache.brain.aws.errors import S3Error, not_implemented
+from edgecache.brain.aws.requests import PREFIX, S3Request, is_of_signature, is_query_header
+from edgecache.brain.aws.sigv2 import KEY_PARAMETER
+from edgecache.brain.aws.sigv4.canonical import SIGNATURE_PARAMETER
+from edgecache.brain.core.values import METADATA_PREFIX
+from edgecache.brain.s3 import absent_features, buckets
+from edgecache.brain.s3 import tagging as tagging_of_objects
+from edgecache.brain.s3 import tagging_buckets as tagging_of_buckets
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import buckets as cors_of_buckets
-from edgecache.brain.s3.errors import S3Error, not_implemented
-from edgecache.brain.s3.listings.objects import list_objects, list_objects_v2
-from edgecache.brain.s3.listings.versions import list_object_versions
+from edgecache.brain.s3.listings import list_objects, list_objects_v2
 from edgecache.brain.s3.multipart.abort import abort_multipart_upload
 from edgecache.brain.s3.multipart.complete import complete_multipart_upload
 from edgecache.brain.s3.multipart.create import create_multipart_upload
 from edgecache.brain.s3.multipart.list_parts import list_parts
 from edgecache.brain.s3.multipart.list_uploads import list_multipart_uploads
+from edgecache.brain.s3.multipart.operations import upload_part_copy
 from edgecache.brain.s3.multipart.upload_part import upload_part
-from edgecache.brain.s3.multipart.upload_part_copy import upload_part_copy
 from edgecache.brain.s3.objects.attributes import get_object_attributes
 from edgecache.brain.s3.objects.copy import SOURCE_HEADER, copy_object
 from edgecache.brain.s3.objects.delete import delete_object, delete_objects
@@ -34,16 +37,13 @@ from edgecache.brain.s3.operations import (
     TAKES,
     VALUES,
 )
-from edgecache.brain.s3.requests import PREFIX, S3Request, is_of_signature, is_query_header
-from edgecache.brain.s3.tagging import buckets as tagging_of_buckets
-from edgecache.brain.s3.tagging import objects as tagging_of_objects
-from edgecache.brain.values import METADATA_PREFIX
+from edgecache.brain.s3.versions import list_object_versions
 
 Operation = Callable[[RequestContext], Awaitable[S3Response | None]]
 
 # Method, parameter that the query must have, name: in the order in which they are tried.
 _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
-    *unconfigured.OF_BUCKETS,
+    *absent_features.OF_BUCKETS,
     ("GET", "cors", "GetBucketCors", cors_of_buckets.get_bucket_cors),
     ("PUT", "cors", "PutBucketCors", cors_of_buckets.put_bucket_cors),
     ("DELETE", "cors", "DeleteBucketCors", cors_of_buckets.delete_bucket_cors),
@@ -61,7 +61,7 @@ _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     ("POST", "delete", "DeleteObjects", delete_objects),
 )
 _OF_OBJECTS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
-    *unconfigured.OF_OBJECTS,
+    *absent_features.OF_OBJECTS,
     ("GET", "tagging", "GetObjectTagging", tagging_of_objects.get_object_tagging),
     ("PUT", "tagging", "PutObjectTagging", tagging_of_objects.put_object_tagging),
     ("DELETE", "tagging", "DeleteObjectTagging", tagging_of_objects.delete_object_tagging),

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from uuid import UUID
 
-from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.errors import DatabaseUnavailable
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import DatabaseUnavailable
 
 # Kind, the sender's place, its number for the request, and the brain that has ended.
 MESSAGE: Final = struct.Struct("BBQ16s")

@@ -10,14 +10,14 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from edgecache.brain.background import PeriodicTask
-from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.errors import DatabaseUnavailable
+from edgecache.brain.core.background import PeriodicTask
+from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.metering.latencies import Latencies
 from edgecache.brain.metering.meters import Measure, Meters, Traffic
 from edgecache.brain.siblings.mailboxes import Mailbox
 from edgecache.brain.siblings.process_context import ProcessContext
-from edgecache.brain.storage.disk.staging import DataDirectory
 
 EVERY_S: Final = 1.0
 # Organizations whose unfinished bodies are reported: those with the most bytes.

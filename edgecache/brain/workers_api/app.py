@@ -3,13 +3,13 @@
 import hmac
 from uuid import UUID
 
-from edgecache.brain.internal_api import health
-from edgecache.brain.json_api import JsonApi, JsonCall
-from edgecache.brain.json_errors import NodeRemoved, NotAuthenticated
+from edgecache.brain.json_api import health
+from edgecache.brain.json_api.app import JsonApi, JsonCall
+from edgecache.brain.json_api.errors import NodeRemoved, NotAuthenticated
 from edgecache.brain.nodes import node_rows
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.workers_api import heartbeats, inventories, jobs, receipts
-from edgecache.brain.workers_api.parts import WorkersApiDependencies
+from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
 from edgecache.protocol.credentials import parse_authorization, secret_hash
 
 

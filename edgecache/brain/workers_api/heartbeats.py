@@ -5,13 +5,13 @@ import time
 import structlog
 from psycopg.errors import UniqueViolation
 
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.brain.json_errors import NodeRemoved
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
+from edgecache.brain.json_api.errors import NodeRemoved
 from edgecache.brain.nodes import node_jobs, node_rows
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.workers_api.parts import WorkersApiDependencies
+from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
 from edgecache.http.addresses import FORWARDED_FOR, client_behind, prefix_of
 from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem

@@ -6,11 +6,11 @@ touches the rows of its blobs; the last page removes the rows that no page has t
 
 from typing import Final, LiteralString
 
-from edgecache.brain.directory.coherence import AnnouncingTransaction
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.db.coherence import AnnouncingTransaction
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.replica_plan import request_check
-from edgecache.brain.workers_api.parts import WorkersApiDependencies
+from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
 from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.inventories import Inventory, InventoryAnswer
 

@@ -4,13 +4,13 @@ import time
 
 import structlog
 
-from edgecache.brain.delivery.delivery import EnvironmentKey
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes import node_jobs
 from edgecache.brain.nodes.node_jobs import JobRow
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.tickets import TicketGrant
-from edgecache.brain.workers_api.parts import WorkersApiDependencies
+from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
 from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.jobs import Job, JobKind, Jobs, JobsDone, JobSource
 from edgecache.protocol.names import JOB_BATCH

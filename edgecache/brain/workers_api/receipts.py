@@ -2,10 +2,10 @@
 
 import time
 
-from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.metering.receipts import redeem
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.brain.workers_api.parts import WorkersApiDependencies
+from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
 from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.receipts import Receipts
 

@@ -65,15 +65,15 @@ class Command(BaseCommand):
 def _cache(organization: Organization) -> dict[str, str]:
     """Register this machine's workers; return the development key, {} in production."""
     # The tables only exist with the feature.
-    from edgecache.brain.delivery.delivery import EnvironmentKey  # noqa: PLC0415 - see above
-    from edgecache.brain.nodes import local  # noqa: PLC0415 - see above
+    from edgecache.brain import local_setup  # noqa: PLC0415 - see above
+    from edgecache.brain.delivery.plan import EnvironmentKey  # noqa: PLC0415 - see above
 
     for node in local_nodes.load_all(settings.DATA_DIR):
-        local.register(node)
+        local_setup.register(node)
     if development.is_refused():
         return {}
     environment = Environment.scoped.within_organization(organization.pk).get(slug="live")
     folder = local_nodes.nodes_dir(settings.DATA_DIR)
     make_private(folder)
     tenant = EnvironmentKey(organization.pk, environment.pk)
-    return local.development_access(tenant, folder / "access-key.json").as_json()
+    return local_setup.development_access(tenant, folder / "access-key.json").as_json()

@@ -7,7 +7,7 @@ import pytest
 
 from accounts.models import User
 from accounts.models.audit import AuditEvent
-from edgecache.brain.s3.auth.platform_keys import PlatformKeys
+from edgecache.brain.access.platform_keys import PlatformKeys
 from tests.cast import Caller, signed_in
 from tests.edgecache.brain.s3.raw import Answer, Signer, send
 from tests.edgecache.cluster import Cluster, Keys

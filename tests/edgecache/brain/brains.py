@@ -10,27 +10,33 @@ from typing import Any
 from uuid import UUID
 
 from common.ids import uuid7
-from edgecache.brain.database import BrainDatabase
-from edgecache.brain.delivery.delivery import EnvironmentKey, Span
+from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.core.values import (
+    ALWAYS,
+    BucketInfo,
+    Conditions,
+    ObjectVersion,
+    WrittenFields,
+)
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.delivery.plan import EnvironmentKey, Span
 from edgecache.brain.directory.buckets import Buckets
-from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.fetch.object_cache import ObjectCache
-from edgecache.brain.fetch.open_object import OpenObject
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.disk.buffers import BufferedBody
+from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.disk.digests import manifest_of
+from edgecache.brain.objects.object_cache import ObjectCache
+from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.origins.catalog import Catalog
-from edgecache.brain.origins.registry import Origins
-from edgecache.brain.storage.disk.buffers import BufferedBody
-from edgecache.brain.storage.disk.digests import manifest_of
-from edgecache.brain.storage.disk.eviction import sweep
-from edgecache.brain.storage.disk.staging import DataDirectory
-from edgecache.brain.storage.garbage_collection import GarbageCollector
-from edgecache.brain.storage.stores.managed import ManagedStore
-from edgecache.brain.storage.stores.registry import Stores
-from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.upload_parts import UploadParts
-from edgecache.brain.storage.upload_parts_limit import UploadPartsLimit, UploadSettings
-from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, ObjectVersion, WrittenFields
+from edgecache.brain.origins.open_origins import Origins
+from edgecache.brain.stores.managed import ManagedStore
+from edgecache.brain.stores.reachable_stores import Stores
+from edgecache.brain.stores.upload_parts import UploadParts
+from edgecache.brain.stores.upload_parts_limit import UploadPartsLimit, UploadSettings
+from edgecache.brain.upkeep.eviction import sweep
+from edgecache.brain.upkeep.garbage_collection import GarbageCollector
 from tests.database_client import DatabaseClient
 
 ALICE = EnvironmentKey(1, 11)

@@ -15,8 +15,8 @@ from typing import Any
 
 import uvloop
 
-from edgecache.brain.errors import BrainError
-from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.core.errors import BrainError
 from tests.edgecache.brain.brains import ALICE, PLAIN, Brain, buffered, running
 
 # Settings are read from it when they are used; the brain uses no models.

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.conf.stores import StoreSettings
 from tests.edgecache.brain.brains import Rows
 
 ROOT = Path(__file__).resolve().parents[3]

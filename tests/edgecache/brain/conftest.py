@@ -11,7 +11,7 @@ import pytest
 from botocore.config import Config
 from cryptography.fernet import Fernet
 
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.core.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.http_origin import HttpOrigin
 from tests.edgecache.brain.support import ClusterRows, Put

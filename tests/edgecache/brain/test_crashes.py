@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.errors import OriginMissing
+from edgecache.brain.core.errors import OriginMissing
 from tests.edgecache.brain.brains import Brain, Rows, running, settled, until
 from tests.edgecache.brain.children import child
 from tests.edgecache.brain.http_origin import HttpOrigin
@@ -63,7 +63,7 @@ async def test_a_kill_during_a_write_leaves_the_old_object(
     await brain.put(bucket, "k", b"old")
     async with child(rows.url, brain.staging.root) as doomed:
         await doomed.halt(
-            f"edgecache.brain.storage.{at}", "put", bucket=bucket.id, key="k", data="new"
+            f"edgecache.brain.stores.{at}", "put", bucket=bucket.id, key="k", data="new"
         )
         await doomed.kill()
 
@@ -83,7 +83,7 @@ async def test_a_kill_between_the_origin_s_response_and_the_commit_leaves_nothin
         await brain.put(bucket, "k", b"old")
         async with child(rows.url, brain.staging.root) as doomed:
             await doomed.halt(
-                "edgecache.brain.fetch.origin_writes:OriginWrites._commit",
+                "edgecache.brain.objects.origin_writes:OriginWrites._commit",
                 "put",
                 bucket=bucket.id,
                 key="k",
@@ -159,8 +159,8 @@ async def test_a_killed_reader_does_not_affect_others(brain: Brain, rows: Rows) 
         bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
         origin.store["k"] = Stored(b"x" * 1_000_000)
         for at in (
-            "edgecache.brain.fetch.directory_writer:DirectoryWriter.commit",
-            "edgecache.brain.fetch.leases:Leases.release",
+            "edgecache.brain.objects.directory_writer:DirectoryWriter.commit",
+            "edgecache.brain.objects.leases:Leases.release",
         ):
             async with child(rows.url, brain.staging.root) as doomed:
                 await doomed.halt(at, "get", bucket=bucket.id, key="k")

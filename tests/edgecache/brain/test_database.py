@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from common.ids import uuid7
-from edgecache.brain.database import BrainDatabase, RawConnection
-from edgecache.brain.errors import DatabaseBusy, DatabaseUnavailable
-from edgecache.brain.fair_share import use_share_of_organization
+from edgecache.brain.core.errors import DatabaseBusy, DatabaseUnavailable
+from edgecache.brain.core.fair_share import use_share_of_organization
+from edgecache.brain.db.database import BrainDatabase, RawConnection
 from edgecache.brain.origins.egress.stream_server import StreamServer
 from tests.edgecache.brain.brains import Rows, running, until
 
@@ -91,7 +91,7 @@ async def test_a_connection_lost_in_a_transaction_rolls_it_back(
 async def test_a_hanging_statement_counts_as_an_unavailable_database(
     database: BrainDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.database.STATEMENT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("edgecache.brain.db.database.STATEMENT_TIMEOUT_S", 0.2)
     with pytest.raises(DatabaseUnavailable):
         await database.one("SELECT pg_sleep(60)")
     assert await database.one("SELECT 1") is not None
@@ -128,7 +128,7 @@ async def test_an_organization_that_fills_the_connections_leaves_one_to_another(
 async def test_a_caller_without_a_place_hears_that_the_database_is_busy(
     rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.database.QUEUE_S", 0.05)
+    monkeypatch.setattr("edgecache.brain.db.database.QUEUE_S", 0.05)
     database = BrainDatabase(rows.url, max_connections=1)
     await database.start()
 

@@ -10,7 +10,7 @@ import pytest
 
 from common.machine.folders import make_folders, make_runtime_dir
 from common.machine.postgres_programs import find_binaries
-from edgecache.brain.errors import DatabaseUnavailable
+from edgecache.brain.core.errors import DatabaseUnavailable
 from platform_site.embedded.postgres.cluster import CONTROL, LocalCluster
 from platform_site.embedded.supervisor.identity import processes_in
 from tests.database_client import DatabaseClient

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import use_share_of_organization
-from edgecache.brain.loop_steps import STEP, in_steps
-from edgecache.brain.s3 import xml
-from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.aws import xml
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.core.errors import Overloaded
+from edgecache.brain.core.fair_share import use_share_of_organization
+from edgecache.brain.core.loop_steps import STEP, in_steps
 
 MANY = 50 * STEP
 

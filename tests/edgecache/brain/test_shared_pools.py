@@ -12,12 +12,12 @@ from typing import Final
 import psycopg
 import pytest
 
-from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import use_share_of_bucket, use_share_of_organization
+from edgecache.brain.core.errors import Overloaded
+from edgecache.brain.core.fair_share import use_share_of_bucket, use_share_of_organization
+from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.objects import listings
 from edgecache.brain.s3.bodies import XML_LIMIT_BYTES
-from edgecache.brain.s3.parts import XML_BYTES, XML_SPARE
-from edgecache.brain.storage import listings
-from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.brain.s3.dependencies import XML_BYTES, XML_SPARE
 from tests.edgecache.brain.brains import (
     ALICE,
     CHARLIE,
@@ -95,7 +95,7 @@ async def test_requests_to_a_slow_origin_leave_places_at_origins(small: Brain, k
 async def test_organizations_wait_for_a_thread_in_turn(
     rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.storage.disk.staging.THREADS", 1)
+    monkeypatch.setattr("edgecache.brain.disk.data_directory.THREADS", 1)
     gate, order = threading.Event(), list[int]()
 
     async with running(rows.url, tmp_path / "small") as brain:

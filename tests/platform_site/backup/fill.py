@@ -19,7 +19,7 @@ from edgecache.billing.models import Charge, Journal, Payout, PayoutMethod, Usag
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.objects import Blob, StoredObject
 from edgecache.brain.models.stores import DiscardedBytes, StoredBlob
-from edgecache.brain.storage.stores.archived_bytes import path_of
+from edgecache.brain.stores.archived_bytes import path_of
 from environments import environments
 from environments.models import Organization
 from tests import cast, commands

@@ -20,7 +20,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from accounts.models import User
 from edgecache.brain.models.objects import StoredObject
-from edgecache.brain.storage.stores.archived_bytes import path_of
+from edgecache.brain.stores.archived_bytes import path_of
 from environments.models import Organization
 from platform_site.backup import manifest, tables
 from tests import cast

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.machine.files import write_private
-from edgecache.brain.conf import BrainSettings
+from edgecache.brain.conf.brain import BrainSettings
 from edgecache.brain.delivery import nginx_offload
 from edgecache.brain.delivery.nginx_config import Site, configuration
 

@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db import OperationalError
 
 from common.commands import CommandRefused, CommandResult, OpsCommand
-from edgecache.brain.errors import DatabaseUnavailable
-from edgecache.brain.storage.stores.move import MoveProgress
-from edgecache.brain.storage.stores.registry import StoreError
-from edgecache.brain.storage.stores.relocation import (
+from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.stores.move import MoveProgress
+from edgecache.brain.stores.reachable_stores import StoreError
+from edgecache.brain.stores.relocation import (
     CannotMove,
     RelocationRequest,
     RelocationResult,

@@ -9,8 +9,8 @@ from django.conf import settings
 
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from edgecache import local_nodes
-from edgecache.brain.errors import Invalid
-from edgecache.brain.nodes import local
+from edgecache.brain import local_setup
+from edgecache.brain.core.errors import Invalid
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.protocol.names import LABEL
 
@@ -58,7 +58,7 @@ class Command(OpsCommand):
             node_id=known.node_id if known else local_nodes.new_node_id(),
             capacity_bytes=options["capacity"],
         )
-        local.register(node, endpoint=endpoint)
+        local_setup.register(node, endpoint=endpoint)
         command = (
             f"python -m edgecache.worker --brain {settings.BRAIN.workers_url} "
             f"--node-id {node.node_id} --secret-file {node.secret_file} "

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from common.egress import Address, Network, is_allowed, is_port_allowed
-from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
+from edgecache.brain.core.errors import OriginFailed, OriginForbidden, OriginTimeout
 from edgecache.runtime.futures import retrieve
 from edgecache.runtime.shares import Shares
 

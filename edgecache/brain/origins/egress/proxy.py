@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from edgecache.brain.errors import OriginError, OriginForbidden
+from edgecache.brain.core.errors import OriginError, OriginForbidden
 from edgecache.brain.origins.egress.guard import Guard
 from edgecache.brain.origins.egress.stream_server import StreamServer
 

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from edgecache.brain.background import BackgroundTasks
+from edgecache.brain.core.background import BackgroundTasks
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 

@@ -1,9 +1,9 @@
 """GetBucketCors, PutBucketCors and DeleteBucketCors."""
 
+from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import rules
-from edgecache.brain.s3.errors import S3Error
 
 
 async def get_bucket_cors(context: RequestContext) -> S3Response:

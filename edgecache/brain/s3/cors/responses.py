@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
+from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.s3.context import S3Response
-from edgecache.brain.s3.cors.lookup import Rules
+from edgecache.brain.s3.cors.requests import Rules
 from edgecache.brain.s3.cors.rules import ANY, METHODS, CorsRule, first_match
-from edgecache.brain.s3.errors import S3Error
 from edgecache.http.headers import Headers
 from edgecache.http.response_head import HeaderPairs
 

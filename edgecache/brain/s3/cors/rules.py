@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.xml import Element, Node, document, parse
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.xml import Element, Node, document, parse
 
 RULE_LIMIT: Final = 100
 DOCUMENT_LIMIT_BYTES: Final = 64 * 1024

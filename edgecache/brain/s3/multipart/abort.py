@@ -1,8 +1,8 @@
 """AbortMultipartUpload: the upload and its parts are deleted."""
 
+from edgecache.brain.objects import upload_rows
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.storage import upload_rows
 
 
 async def abort_multipart_upload(context: RequestContext) -> S3Response:

@@ -5,19 +5,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.errors import BrainError, OriginMissing, PartMissing, UploadMissing
-from edgecache.brain.s3 import checksums
-from edgecache.brain.s3.auth.sigv4.canonical import encoded
+from edgecache.brain.aws import checksums
+from edgecache.brain.aws.errors import S3Error, from_brain_error
+from edgecache.brain.aws.sigv4.canonical import encoded
+from edgecache.brain.aws.xml import DECLARATION, Node, document
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import BrainError, OriginMissing, PartMissing, UploadMissing
+from edgecache.brain.core.values import BucketInfo, Conditions, ObjectVersion, WrittenFields
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error, from_brain_error
 from edgecache.brain.s3.multipart import completion, uploads
 from edgecache.brain.s3.multipart.completion import ListedPart, invalid_part
 from edgecache.brain.s3.multipart.uploads import UnfinishedUpload
 from edgecache.brain.s3.objects import conditions
-from edgecache.brain.s3.xml import DECLARATION, Node, document
-from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion, WrittenFields
 
 # After this the response begins: clients time out after about a minute without a byte.
 RESPONSE_AFTER_S: Final = 10.0

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from edgecache.brain.loop_steps import in_steps
-from edgecache.brain.s3 import checksums
-from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.aws import checksums
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.requests import S3Request
+from edgecache.brain.aws.xml import Element, parse
+from edgecache.brain.core.loop_steps import in_steps
 from edgecache.brain.s3.multipart.uploads import Part, UnfinishedUpload
 from edgecache.brain.s3.objects.selection import PART_LIMIT
-from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.s3.xml import Element, parse
 
 # A number, an ETag and checksums of each part.
 ELEMENT_LIMIT: Final = 120_000

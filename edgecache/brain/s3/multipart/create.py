@@ -1,12 +1,12 @@
 """CreateMultipartUpload: an upload id, under which parts are uploaded."""
 
-from edgecache.brain.s3 import checksums
+from edgecache.brain.aws import checksums
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.requests import S3Request
+from edgecache.brain.aws.xml import Node, document
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.objects import headers as object_headers
-from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.s3.xml import Node, document
 
 
 async def create_multipart_upload(context: RequestContext) -> S3Response:

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from edgecache.brain.s3 import checksums
+from edgecache.brain.aws import checksums
+from edgecache.brain.aws.xml import Node, long_document
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.listings.query import STORAGE_CLASS, iso, owner_id
+from edgecache.brain.s3.listing_query import STORAGE_CLASS, iso, owner_id
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.multipart.uploads import Part
-from edgecache.brain.s3.xml import Node, long_document
 
 LIMIT: Final = 1000
 

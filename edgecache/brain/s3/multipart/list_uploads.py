@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from edgecache.brain.database import Row
+from edgecache.brain.aws.xml import Node
+from edgecache.brain.db.database import Row
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.listings.query import (
+from edgecache.brain.s3.listing_query import (
     STORAGE_CLASS,
     ListingQuery,
     iso,
@@ -13,7 +14,6 @@ from edgecache.brain.s3.listings.query import (
     parse_query,
 )
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.s3.xml import Node
 
 
 async def list_multipart_uploads(context: RequestContext) -> S3Response:

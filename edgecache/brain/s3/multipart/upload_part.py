@@ -1,8 +1,9 @@
 """UploadPart: the bytes of one part."""
 
-from edgecache.brain.s3 import bodies, checksums
+from edgecache.brain.aws import checksums
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.s3 import bodies
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.objects.selection import part_number
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
-from edgecache.brain.database import BrainDatabase, Row
-from edgecache.brain.delivery.delivery import EnvironmentKey
-from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.storage.listings import LAST, after
-from edgecache.brain.storage.upload_parts import PartFile, StoredPart, UploadParts
-from edgecache.brain.values import BucketInfo, StagedFile, WrittenFields
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.core.values import BucketInfo, StagedFile, WrittenFields
+from edgecache.brain.db.database import BrainDatabase, Row
+from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.objects.listings import LAST, after
+from edgecache.brain.stores.upload_parts import PartFile, StoredPart, UploadParts
 
 ID_BYTES: Final = 48
 ID_LIMIT: Final = 64

@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from edgecache.brain.s3 import checksums
+from edgecache.brain.aws import checksums
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.requests import S3Request
+from edgecache.brain.aws.xml import Node, document
+from edgecache.brain.core.values import ObjectVersion
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.listings.query import STORAGE_CLASS
+from edgecache.brain.s3.listing_query import STORAGE_CLASS
 from edgecache.brain.s3.objects import conditions
-from edgecache.brain.s3.objects.lookup import find_object, object_key
-from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.s3.xml import Node, document
-from edgecache.brain.values import ObjectVersion
+from edgecache.brain.s3.objects.first_steps import find_object, object_key
 from edgecache.http.response_head import http_date
 
 ATTRIBUTES: Final = frozenset(("ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"))

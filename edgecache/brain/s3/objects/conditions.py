@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.values import Conditions
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.requests import S3Request
+from edgecache.brain.core.values import Conditions
 from edgecache.http.response_head import parse_http_date
 
 ANY = "*"

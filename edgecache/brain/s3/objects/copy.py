@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
-from edgecache.brain.errors import OriginChanged, OriginMissing, StoreMissing
-from edgecache.brain.s3 import checksums, requests
+from edgecache.brain.aws import checksums, requests
+from edgecache.brain.aws.errors import S3Error, not_implemented
+from edgecache.brain.aws.requests import S3Request
+from edgecache.brain.aws.xml import Node, document
+from edgecache.brain.core.errors import OriginChanged, OriginMissing, StoreMissing
+from edgecache.brain.core.values import TAGGING_HEADER, BucketInfo, ObjectVersion, WrittenFields
+from edgecache.brain.s3 import tags
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error, not_implemented
-from edgecache.brain.s3.listings.query import iso
+from edgecache.brain.s3.listing_query import iso
 from edgecache.brain.s3.objects import conditions, headers
-from edgecache.brain.s3.objects.lookup import find_object
-from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.s3.tagging import tags
-from edgecache.brain.s3.xml import Node, document
-from edgecache.brain.values import TAGGING_HEADER, BucketInfo, ObjectVersion, WrittenFields
+from edgecache.brain.s3.objects.first_steps import find_object
 
 T = TypeVar("T")
 

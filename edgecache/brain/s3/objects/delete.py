@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from edgecache.brain.errors import BrainError, KeyRefused
+from edgecache.brain.aws.errors import S3Error, from_brain_error, not_implemented
+from edgecache.brain.aws.xml import Element, Node, long_document, parse
+from edgecache.brain.core.errors import BrainError, KeyRefused
+from edgecache.brain.core.values import BucketInfo, check_key
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error, from_brain_error, not_implemented
-from edgecache.brain.s3.objects.lookup import object_key
-from edgecache.brain.s3.xml import Element, Node, long_document, parse
-from edgecache.brain.values import BucketInfo, check_key
+from edgecache.brain.s3.objects.first_steps import object_key
 
 LIMIT: Final = 1000
 CONDITIONS: Final = ("ETag", "LastModifiedTime", "Size")

@@ -1,18 +1,18 @@
 """GetObject and HeadObject: from the nearest worker that holds the object, or from its origin."""
 
-from edgecache.brain.delivery.delivery import DeliveryPlan, WorkerSource
+from edgecache.brain.aws import checksums
+from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.delivery.plan import DeliveryPlan, WorkerSource
 from edgecache.brain.delivery.planning import delivery_of, sources_of
 from edgecache.brain.delivery.response_cache import ResponseKey
-from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.objects import conditions, redirects
-from edgecache.brain.s3.objects.lookup import (
+from edgecache.brain.s3.objects.first_steps import (
     find_object,
     object_key,
     response_overrides,
     select_and_describe,
 )
-from edgecache.brain.values import BucketInfo
 
 REQUEST_ID_HEADER = "x-amz-request-id"
 

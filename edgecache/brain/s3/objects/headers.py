@@ -5,12 +5,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from edgecache.brain.identity_memo import Memo
-from edgecache.brain.s3 import checksums
-from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.s3.tagging import tags
-from edgecache.brain.values import (
+from edgecache.brain.aws import checksums
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.requests import S3Request
+from edgecache.brain.core.identity_memo import Memo
+from edgecache.brain.core.values import (
     DEFAULT_CONTENT_TYPE,
     METADATA_PREFIX,
     OBJECT_HEADERS,
@@ -19,6 +18,7 @@ from edgecache.brain.values import (
     ObjectVersion,
     WrittenFields,
 )
+from edgecache.brain.s3 import tags
 from edgecache.http.headers import decoded
 from edgecache.http.response_head import http_date
 

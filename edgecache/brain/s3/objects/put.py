@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from edgecache.brain.s3 import bodies, checksums
+from edgecache.brain.aws import checksums
+from edgecache.brain.s3 import bodies
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.objects import conditions, headers
 

@@ -8,12 +8,12 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from edgecache.brain.delivery.delivery import WorkerSource
+from edgecache.brain.aws.requests import S3Request
+from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.delivery.plan import WorkerSource
 from edgecache.brain.nodes.tickets import TicketGrant
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.objects.selection import ObjectSelection
-from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.addresses import parse_address
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.requests import S3Request
+from edgecache.brain.core.values import ObjectVersion
+from edgecache.brain.delivery.plan import Span
 from edgecache.brain.s3.objects import conditions
-from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.values import ObjectVersion
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 
 PART_LIMIT = 10_000

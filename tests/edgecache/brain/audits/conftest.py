@@ -10,15 +10,15 @@ import pytest
 from cryptography.fernet import Fernet
 
 from common.ids import uuid7
-from edgecache.brain.audits.audits import Audits
 from edgecache.brain.audits.node_checks import NodeChecker
-from edgecache.brain.audits.settings import AuditSettings, Vantage
-from edgecache.brain.database import BrainDatabase
-from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.directory.directory import Directory
+from edgecache.brain.audits.rounds import Audits
+from edgecache.brain.conf.operators import AuditSettings, Vantage
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.directory.versions import Directory
 from edgecache.brain.nodes.client import WorkerClient
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.regions import RegionMap
-from edgecache.brain.nodes.registry import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
 from tests.edgecache.brain.delivery.faulty_workers import Proxy, healthy
 from tests.edgecache.brain.support import ClusterRows

@@ -17,12 +17,12 @@ from edgecache.brain.audits.node_checks import (
     NodeChecker,
     Path,
 )
-from edgecache.brain.audits.settings import Vantage
-from edgecache.brain.database import BrainDatabase
-from edgecache.brain.delivery.delivery import EnvironmentKey, Span
+from edgecache.brain.conf.operators import Vantage
+from edgecache.brain.core.values import BlobManifest
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.delivery.plan import EnvironmentKey, Span
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.tickets import TicketSigner
-from edgecache.brain.values import BlobManifest
 from edgecache.http.client import ServerAddress
 from tests.edgecache.brain.brains import Brain, Rows
 from tests.edgecache.brain.support import FakeWorker, Internal, register

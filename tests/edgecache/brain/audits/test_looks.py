@@ -5,8 +5,8 @@ import random
 import anyio.to_thread
 import pytest
 
-from edgecache.brain.audits.audits import Audits
 from edgecache.brain.audits.node_checks import CheckOutcome
+from edgecache.brain.audits.rounds import Audits
 from tests.edgecache.brain.audits.conftest import OPERATOR, AuditedCluster
 from tests.edgecache.brain.delivery.faulty_workers import (
     Passage,
@@ -106,7 +106,7 @@ async def test_each_answer_has_its_outcome(
 async def test_a_node_that_alters_too_much_is_quarantined_and_checked_over_another_path(
     audits: Audits, audited: AuditedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.audits.audits.FORWARDED_SHARE", 0.0)
+    monkeypatch.setattr("edgecache.brain.audits.rounds.FORWARDED_SHARE", 0.0)
     audited.proxy.fault = altered
     for _ in range(10):
         if await audits.check(audited.node_id) is None:

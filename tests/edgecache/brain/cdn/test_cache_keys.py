@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from edgecache.brain.cdn.cache_keys import KeyPolicy, Target, codings
+from edgecache.brain.http_caching.cache_keys import KeyPolicy, Target, codings
 from tests.edgecache.brain.cdn.conftest import CdnBucket, Origin, cdn_bucket_for
 from tests.edgecache.brain.cdn.test_caching import until
 from tests.edgecache.cluster import Cluster

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgecache.brain.cdn import caching_rules
-from edgecache.brain.cdn.caching_rules import Reuse, StoredResponse
+from edgecache.brain.http_caching import caching_rules
+from edgecache.brain.http_caching.caching_rules import Reuse, StoredResponse
 
 NOW = 1_795_000_000.0
 Pairs = list[tuple[str, str]]

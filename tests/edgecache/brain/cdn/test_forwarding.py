@@ -18,7 +18,7 @@ from edgecache.brain.cdn.forwarding import (
     Forwarding,
     RunningForward,
 )
-from edgecache.brain.errors import Overloaded
+from edgecache.brain.core.errors import Overloaded
 from edgecache.http.server.limits import NEVER
 from tests.edgecache.brain.cdn.conftest import (
     Asked,

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgecache.brain.blocks import BLOCK_BYTES, EARLIER_BLOCK_BYTES, Blocks
-from edgecache.brain.delivery.delivery import DeliveryPlan, EnvironmentKey, Span, WorkerSource
+from edgecache.brain.core.blocks import BLOCK_BYTES, EARLIER_BLOCK_BYTES, Blocks
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
+from edgecache.brain.delivery.plan import DeliveryPlan, EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
-from edgecache.brain.storage.disk.digests import Digests
+from edgecache.brain.disk.digests import Digests
 
 pytestmark = pytest.mark.slow
 

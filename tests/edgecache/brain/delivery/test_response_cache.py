@@ -10,8 +10,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from edgecache.brain.db.coherence import CHANNEL
 from edgecache.brain.delivery import nginx_offload
-from edgecache.brain.directory.coherence import CHANNEL
 from tests.edgecache.brain.delivery.shelf import BODY, Shelf, direct_shelf, hash_of, sha256_of
 from tests.edgecache.brain.s3.raw import Answer, Signer, md5, send
 from tests.edgecache.cluster import Cluster, Keys, until

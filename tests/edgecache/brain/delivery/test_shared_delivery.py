@@ -13,19 +13,19 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from edgecache.brain.blocks import BLOCK_BYTES
+from edgecache.brain.core.blocks import BLOCK_BYTES
+from edgecache.brain.core.errors import Overloaded
+from edgecache.brain.core.fair_share import use_share_of_organization
 from edgecache.brain.delivery import local_files, own_files
-from edgecache.brain.delivery.delivery import DeliveryPlan, EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery.integrity import BlockChecks
 from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.delivery.own_files import MIN_BYTES, OwnFiles
+from edgecache.brain.delivery.plan import DeliveryPlan, EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery.worker_reads import WorkerReads
-from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import use_share_of_organization
 from edgecache.brain.nodes import client as node_client
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.health import NodeStatistics
-from edgecache.brain.nodes.registry import KnownNodes
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.http.client import ServerAddress
 from edgecache.http.files import FileBody

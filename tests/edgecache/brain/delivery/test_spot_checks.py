@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from edgecache.brain.delivery import spot_checks
-from edgecache.brain.delivery.delivery import DeliveryPlan, EnvironmentKey, Span, WorkerSource
+from edgecache.brain.delivery.plan import DeliveryPlan, EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery.spot_checks import INTERVAL_S, SpotChecks
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from common.ids import uuid7
-from edgecache.brain.directory import coherence as module
-from edgecache.brain.errors import DatabaseUnavailable, OriginMissing
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.core.errors import DatabaseUnavailable, OriginMissing
+from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.db import coherence as module
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, assemble, running, until
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from edgecache.brain.directory.coherent_cache import CoherentCache
+from edgecache.brain.db.coherent_cache import CoherentCache
 
 Row = tuple[int, str]
 

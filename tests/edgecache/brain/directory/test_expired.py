@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from edgecache.brain.cdn.caching_rules import StoredResponse
-from edgecache.brain.directory import commits, expired
-from edgecache.brain.directory.expired import forget_excess, forget_expired
-from edgecache.brain.values import BucketInfo, WrittenFields
+from edgecache.brain.core.values import BucketInfo, WrittenFields
+from edgecache.brain.directory import commits
+from edgecache.brain.http_caching.caching_rules import StoredResponse
+from edgecache.brain.upkeep import expired_responses
+from edgecache.brain.upkeep.expired_responses import forget_excess, forget_expired
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows
 
 pytestmark = pytest.mark.slow
@@ -22,8 +23,8 @@ Respond = Callable[[BucketInfo, str, int, StoredResponse], Awaitable[None]]
 @pytest.fixture
 def respond(brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> Respond:
     """Return a function that stores a response of some days ago."""
-    monkeypatch.setattr(expired, "STEP", 2)
-    monkeypatch.setattr(expired, "READ", 3)
+    monkeypatch.setattr(expired_responses, "STEP", 2)
+    monkeypatch.setattr(expired_responses, "READ", 3)
 
     async def store(bucket: BucketInfo, path: str, days: int, response: StoredResponse) -> None:
         key, _, variant = path.partition("?")

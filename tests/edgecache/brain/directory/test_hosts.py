@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from edgecache.brain.core.errors import HostTaken, NoSuchBucket, NoSuchHost
 from edgecache.brain.directory.hosts import Hosts, LapsedHost
-from edgecache.brain.errors import HostTaken, NoSuchBucket, NoSuchHost
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, until
 
 HOST = "files.example.com"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgecache.brain.bounded_cache import BoundedCache
+from edgecache.brain.core.caches import BoundedCache
+from edgecache.brain.core.values import ObjectVersion
 from edgecache.brain.directory.index import Index
 from edgecache.brain.directory.locations import Holders
-from edgecache.brain.values import ObjectVersion
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 FOUND = ObjectVersion(

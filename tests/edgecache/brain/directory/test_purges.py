@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from common.ids import uuid7
+from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.core.values import BucketInfo, PurgeResult
 from edgecache.brain.directory.purges import PurgeCount, Targets
-from edgecache.brain.errors import DatabaseUnavailable
-from edgecache.brain.values import BucketInfo, PurgeResult
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.core.values import BucketInfo
 from tests.edgecache.brain.brains import MIB, Brain, settled
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
@@ -58,7 +58,7 @@ async def test_a_small_body_is_fetched_completely_without_readers(
 async def test_the_fetch_of_a_large_body_is_cancelled_without_readers(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.shared_fetch.ABANDON_S", 0.0)
+    monkeypatch.setattr("edgecache.brain.objects.shared_fetch.ABANDON_S", 0.0)
     origin.handler = endless
     opened = await brain.objects.open(http_bucket, "k")
     body = aiter(opened.body())
@@ -74,7 +74,7 @@ async def test_the_fetch_of_a_large_body_is_cancelled_without_readers(
 async def test_a_large_fetch_is_cancelled_if_its_reader_left_before_the_headers(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.shared_fetch.ABANDON_S", 0.01)
+    monkeypatch.setattr("edgecache.brain.objects.shared_fetch.ABANDON_S", 0.01)
     gate = Gate()
 
     async def late(asked: Asked) -> None:
@@ -96,7 +96,7 @@ async def test_a_large_fetch_is_cancelled_if_its_reader_left_before_the_headers(
 async def test_a_late_reader_keeps_a_fetch_that_the_first_reader_left(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.shared_fetch.ABANDON_S", 0.01)
+    monkeypatch.setattr("edgecache.brain.objects.shared_fetch.ABANDON_S", 0.01)
     gate, rest = Gate(), Gate()
     data = b"x" * 20 * MIB
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from edgecache.brain.cdn.lookup import Lookup
-from edgecache.brain.errors import DatabaseBusy, Overloaded
-from edgecache.brain.fair_share import use_share_of_bucket
-from edgecache.brain.fetch.open_object import OpenObject
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.core.errors import DatabaseBusy, Overloaded
+from edgecache.brain.core.fair_share import use_share_of_bucket
+from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.objects.open_object import OpenObject
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, settled, until
 from tests.edgecache.brain.fetch.plain_requests import opened, plain_request
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
@@ -212,7 +212,7 @@ async def test_a_crowd_at_a_slow_origin_needs_no_crowd_of_database_connections(
     brains: int,
 ) -> None:
     # A request that does not get a connection of its share immediately is refused.
-    monkeypatch.setattr("edgecache.brain.database.QUEUE_S", 0.0)
+    monkeypatch.setattr("edgecache.brain.db.database.QUEUE_S", 0.0)
     gate = Gate()
 
     async def held(asked: Asked) -> None:

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from common.ids import uuid7
+from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import DatabaseUnavailable
-from edgecache.brain.fetch import leases, singleflight
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.objects import leases, singleflight
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from common.crypto import encrypt
+from edgecache.brain.access.access_keys import AccessKeys
+from edgecache.brain.access.platform_keys import PlatformKeys
 from edgecache.brain.cdn.lookup import Lookup
-from edgecache.brain.database import BrainDatabase
-from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.errors import OriginMissing
-from edgecache.brain.fetch.directory_writer import DirectoryWriter
-from edgecache.brain.s3.auth.access_keys import AccessKeys
-from edgecache.brain.s3.auth.platform_keys import PlatformKeys
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.core.errors import OriginMissing
+from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.objects.directory_writer import DirectoryWriter
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, settled, until
 from tests.edgecache.brain.fetch.plain_requests import opened, plain_request
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
@@ -264,7 +264,7 @@ class ComparedKey(str):
 async def test_a_change_of_a_key_finds_its_fetches_without_a_search(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.negative_cache.KEPT_S", 600.0)
+    monkeypatch.setattr("edgecache.brain.objects.negative_cache.KEPT_S", 600.0)
     gate, count = Gate(), 30
 
     async def answer(asked: Asked) -> None:

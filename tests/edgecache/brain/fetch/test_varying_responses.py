@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
-from edgecache.brain.cdn.cache_keys import KeyPolicy
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.cdn.requests import CdnRequest
 from edgecache.brain.cdn.urls import CacheUrl, target_of
-from edgecache.brain.fetch import singleflight
+from edgecache.brain.http_caching.cache_keys import KeyPolicy
+from edgecache.brain.objects import singleflight
 from edgecache.brain.origins.http import HttpDriver
 from tests.edgecache.brain.brains import Brain, read, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin

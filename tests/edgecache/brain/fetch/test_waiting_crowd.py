@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.fetch import singleflight
-from edgecache.brain.fetch.singleflight import SPARE, bodies_allowed
+from edgecache.brain.objects import singleflight
+from edgecache.brain.objects.singleflight import SPARE, bodies_allowed
 from edgecache.runtime import resource_limits
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed
 from edgecache.runtime.shares import Shares

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from edgecache.brain.delivery.delivery import EnvironmentKey
+from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.metering.creditable_reads import CreditableReads, CreditLimits
 from edgecache.brain.metering.hourly_counts import HOURS_KEPT, HourlyCounts
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner

@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from edgecache.brain.database import BrainDatabase
-from edgecache.brain.delivery.delivery import EnvironmentKey
-from edgecache.brain.errors import DatabaseUnavailable
+from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.metering import usage_lines
 from edgecache.brain.metering.meters import (
     HOUR_S,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.conf import Geography
+from edgecache.brain.conf.brain import Geography
 from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.regions import RegionMap
 

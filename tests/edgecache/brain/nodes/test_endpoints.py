@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgecache.brain.errors import Invalid
+from edgecache.brain.core.errors import Invalid
 from edgecache.brain.nodes.endpoints import is_proof, is_public_host, new_nonce, normalize
 from edgecache.protocol.credentials import NONCE
 

@@ -12,10 +12,10 @@ from django.core.management.base import CommandError
 
 from common.crypto import decrypt
 from edgecache import local_nodes
-from edgecache.brain.delivery.delivery import EnvironmentKey
+from edgecache.brain import local_setup
+from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.nodes import Node
-from edgecache.brain.nodes import local
 from edgecache.protocol.credentials import secret_hash
 from tests.platform_site.embedded.support import prepare
 
@@ -31,8 +31,8 @@ def command(folder: Path, *words: str) -> str:
 
 def test_a_local_node_belongs_to_the_platform_and_is_active(tmp_path: Path) -> None:
     (node,) = prepare(tmp_path, ["eu-central"])
-    local.register(node)
-    local.register(node)
+    local_setup.register(node)
+    local_setup.register(node)
 
     row = Node.objects.get()
     assert (row.id, row.organization_id, row.status) == (node.node_id, None, "active")
@@ -43,11 +43,11 @@ def test_a_local_node_belongs_to_the_platform_and_is_active(tmp_path: Path) -> N
 def test_a_node_with_a_new_port_has_a_new_endpoint(tmp_path: Path) -> None:
     one, other = prepare(tmp_path, ["eu-central", "us-east"])
     for node in (one, other):
-        local.register(node)
+        local_setup.register(node)
     # The two nodes swap their ports.
     for node, port in ((one, other.port), (other, one.port)):
         moved = local_nodes.save(node.folder, region=node.region, port=port, node_id=node.node_id)
-        local.register(moved)
+        local_setup.register(moved)
 
     assert Node.objects.get(pk=one.node_id).endpoint == other.endpoint
     assert Node.objects.get(pk=other.node_id).endpoint == one.endpoint
@@ -55,10 +55,10 @@ def test_a_node_with_a_new_port_has_a_new_endpoint(tmp_path: Path) -> None:
 
 def test_a_removed_node_is_registered_again(tmp_path: Path) -> None:
     (node,) = prepare(tmp_path, ["eu-central"])
-    local.register(node)
+    local_setup.register(node)
     Node.objects.update(status="removed", removed_at="2026-01-01T00:00:00Z", inventory_of="x")
 
-    local.register(node)
+    local_setup.register(node)
 
     row = Node.objects.get()
     assert (row.status, row.removed_at, row.inventory_of) == ("active", None, "")
@@ -66,17 +66,17 @@ def test_a_removed_node_is_registered_again(tmp_path: Path) -> None:
 
 def test_a_quarantined_node_stays_quarantined(tmp_path: Path) -> None:
     (node,) = prepare(tmp_path, ["eu-central"])
-    local.register(node)
+    local_setup.register(node)
     Node.objects.update(status="quarantined")
-    local.register(node)
+    local_setup.register(node)
     assert Node.objects.get().status == "quarantined"
 
 
 def test_the_development_key_is_created_once_with_private_permissions(tmp_path: Path) -> None:
     file = tmp_path / "access-key.json"
-    first = local.development_access(EnvironmentKey(3, 4), file)
+    first = local_setup.development_access(EnvironmentKey(3, 4), file)
 
-    assert local.development_access(EnvironmentKey(3, 4), file) == first
+    assert local_setup.development_access(EnvironmentKey(3, 4), file) == first
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     row = AccessKey.objects.get()
     assert (row.id, row.organization_id, row.environment_pk) == (first.access_key_id, 3, 4)
@@ -87,10 +87,10 @@ def test_the_development_key_is_created_once_with_private_permissions(tmp_path: 
 
 def test_a_key_missing_in_the_database_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "access-key.json"
-    first = local.development_access(EnvironmentKey(3, 4), file)
+    first = local_setup.development_access(EnvironmentKey(3, 4), file)
     AccessKey.objects.all().delete()
 
-    second = local.development_access(EnvironmentKey(3, 4), file)
+    second = local_setup.development_access(EnvironmentKey(3, 4), file)
 
     assert second.access_key_id != first.access_key_id
     assert json.loads(file.read_text())["access_key_id"] == second.access_key_id

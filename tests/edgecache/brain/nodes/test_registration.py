@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from edgecache.brain.database import BrainDatabase
+from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.nodes.registration import PENDING_LIMIT, remove_unproved
 from tests.edgecache.brain.support import ApiAnswer, ClusterRows, Internal, register
 from tests.edgecache.cluster import Cluster

@@ -5,7 +5,7 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from edgecache.brain.nodes.registry import KnownNodes
+from edgecache.brain.nodes.known_nodes import KnownNodes
 from tests.edgecache.brain.nodes.rows import node
 
 pytestmark = pytest.mark.anyio

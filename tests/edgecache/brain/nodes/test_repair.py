@@ -18,7 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from cryptography.fernet import Fernet
 
-from edgecache.brain.nodes.hot_objects import HOT_READS
+from edgecache.brain.delivery.hot_objects import HOT_READS
 from edgecache.runtime.hot_cache import OBJECT_LIMIT_BYTES
 from tests.edgecache.brain.support import (
     ClusterRows,

@@ -4,11 +4,7 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.errors import (
-    BrainError,
-    Invalid,
-    OriginExists,
-)
+from edgecache.brain.core.errors import BrainError, Invalid, OriginExists
 from tests.edgecache.brain.brains import ALICE, Brain, Rows
 
 pytestmark = pytest.mark.slow

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 import httpcore
 import pytest
 
-from edgecache.brain.errors import OriginTimeout
+from edgecache.brain.core.errors import OriginTimeout
+from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.origins import connections
 from edgecache.brain.origins.connections import OriginConnections, Request
-from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 

@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.errors import (
-    OriginDenied,
-    OriginFailed,
-    OriginMissing,
-    OriginTimeout,
-)
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.core.errors import OriginDenied, OriginFailed, OriginMissing, OriginTimeout
+from edgecache.brain.core.values import BucketInfo
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, running
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
@@ -115,7 +110,7 @@ async def test_a_404_is_cached_for_a_moment(
 async def test_a_cached_404_expires(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.negative_cache.KEPT_S", 0.0)
+    monkeypatch.setattr("edgecache.brain.objects.negative_cache.KEPT_S", 0.0)
     with pytest.raises(OriginMissing):
         await brain.objects.open(http_bucket, "k")
     origin.objects["/k"] = b"there"

@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from edgecache.brain.errors import OriginFailed
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.core.errors import OriginFailed
+from edgecache.brain.core.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
@@ -73,7 +73,7 @@ async def test_a_few_interim_responses_are_passed_over(
 async def test_a_body_that_drips_ends_with_its_readers(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.shared_fetch.ABANDON_S", 0.05)
+    monkeypatch.setattr("edgecache.brain.objects.shared_fetch.ABANDON_S", 0.05)
 
     async def drip(asked: Asked) -> None:
         asked.head("200 OK", f"Content-Length: {2**30}")

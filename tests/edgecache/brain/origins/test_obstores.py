@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from edgecache.brain.errors import (
+from edgecache.brain.core.errors import (
     KeyRefused,
     OriginDenied,
     OriginFailed,
@@ -17,7 +17,7 @@ from edgecache.brain.errors import (
     OriginTimeout,
     PreconditionFailed,
 )
-from edgecache.brain.values import BucketInfo, Conditions, WrittenFields
+from edgecache.brain.core.values import BucketInfo, Conditions, WrittenFields
 from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import Brain, Rows, running, settled
 from tests.edgecache.brain.cloud_origins import ACCOUNT_KEY, Azure, Google, service_account

@@ -8,13 +8,13 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from edgecache.brain.errors import (
+from edgecache.brain.core.errors import (
     OriginDenied,
     OriginFailed,
     OriginMissing,
     PreconditionFailed,
 )
-from edgecache.brain.values import BucketInfo, Conditions, KeyPage, WrittenFields
+from edgecache.brain.core.values import BucketInfo, Conditions, KeyPage, WrittenFields
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
 from tests.edgecache.brain.http_origin import Asked
 from tests.edgecache.brain.s3_origin import S3Origin, Stored

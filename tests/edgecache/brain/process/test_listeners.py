@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 
 from common.machine.errors import PortTakenError, StartError
-from edgecache.brain.conf import BrainSettings, Listener
+from edgecache.brain.conf.brain import BrainSettings, Listener
 from edgecache.brain.process.listeners import Listeners, port_server
 from edgecache.brain.process.sockets import open_sockets
 from edgecache.http.exchange import Exchange

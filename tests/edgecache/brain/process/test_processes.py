@@ -17,7 +17,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 from cryptography.fernet import Fernet
 
-from edgecache.brain.directory.coherence import LEASE_S
+from edgecache.brain.db.coherence import LEASE_S
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
 from tests.processes import connections_of, has_ended

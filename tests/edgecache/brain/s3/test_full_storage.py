@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from edgecache.brain.errors import StorageFull
-from edgecache.brain.s3.errors import from_brain_error
+from edgecache.brain.aws.errors import from_brain_error
+from edgecache.brain.core.errors import StorageFull
 from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster
 

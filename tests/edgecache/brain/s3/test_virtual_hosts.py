@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from edgecache.brain.s3 import requests
+from edgecache.brain.aws import requests
 from tests.edgecache.brain.s3.raw import Answer, Signer, send
 from tests.edgecache.cluster import Cluster, Keys
 from tests.edgecache.conftest import connect

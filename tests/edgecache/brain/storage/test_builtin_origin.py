@@ -5,8 +5,7 @@ import hashlib
 
 import pytest
 
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import (
+from edgecache.brain.core.errors import (
     BucketExists,
     BucketNotEmpty,
     KeyRefused,
@@ -14,7 +13,8 @@ from edgecache.brain.errors import (
     OriginMissing,
     PreconditionFailed,
 )
-from edgecache.brain.values import Conditions, WrittenFields
+from edgecache.brain.core.values import Conditions, WrittenFields
+from edgecache.brain.delivery.plan import Span
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, buffered, read
 
 HOSTILE = [

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from common.ids import uuid7
-from edgecache.brain.errors import OriginMissing
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.core.errors import OriginMissing
+from edgecache.brain.core.values import BucketInfo
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, running, settled
 from tests.edgecache.brain.http_origin import HttpOrigin
 
@@ -140,7 +140,7 @@ async def test_all_objects_of_a_large_purge_are_collected(
     brain: Brain, rows: Rows, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.directory.commits.TOGETHER", 3)
-    monkeypatch.setattr("edgecache.brain.storage.garbage_collection.STEP_RELEASES", 2)
+    monkeypatch.setattr("edgecache.brain.upkeep.garbage_collection.STEP_RELEASES", 2)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     for n in range(20):
         origin.objects[f"/k{n}"] = f"bytes {n}".encode()
@@ -296,7 +296,7 @@ async def test_a_failed_round_does_not_stop_the_next_one(
         raise PermissionError("a file that cannot be removed")
 
     monkeypatch.setattr(brain.garbage_collector, "_work", failing)
-    monkeypatch.setattr("edgecache.brain.storage.garbage_collection.EVERY_S", 0.01)
+    monkeypatch.setattr("edgecache.brain.upkeep.garbage_collection.EVERY_S", 0.01)
     await brain.garbage_collector.start()
 
     async with asyncio.timeout(20):

@@ -9,18 +9,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from edgecache.brain.blocks import BLOCK_BYTES
-from edgecache.brain.errors import (
+from edgecache.brain.core.blocks import BLOCK_BYTES
+from edgecache.brain.core.errors import (
     NoSuchBucket,
     OriginMissing,
     PreconditionFailed,
     StorageFull,
 )
-from edgecache.brain.storage.disk import durable_bytes, journal
-from edgecache.brain.storage.disk.buffers import Buffers
-from edgecache.brain.storage.disk.durable_bytes import DurableBytes
-from edgecache.brain.storage.disk.syncing import write_new
-from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion
+from edgecache.brain.core.values import BucketInfo, Conditions, ObjectVersion
+from edgecache.brain.disk import durable_bytes, journal
+from edgecache.brain.disk.buffers import Buffers
+from edgecache.brain.disk.durable_bytes import DurableBytes
+from edgecache.brain.disk.syncing import write_new
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered, until
 from tests.edgecache.brain.children import child
 from tests.edgecache.brain.storage.writes import (

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from edgecache.brain.directory.directory import Directory
-from edgecache.brain.errors import NoSuchBucket
+from edgecache.brain.core.errors import NoSuchBucket
+from edgecache.brain.directory.versions import Directory
 from tests.edgecache.brain.brains import Brain, Rows, until
 from tests.edgecache.brain.storage.writes import locked, outcomes, put
 

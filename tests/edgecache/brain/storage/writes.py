@@ -10,7 +10,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, ObjectVersion, WrittenFields
+from edgecache.brain.core.values import (
+    ALWAYS,
+    BucketInfo,
+    Conditions,
+    ObjectVersion,
+    WrittenFields,
+)
 from tests.edgecache.brain.brains import Brain, Rows, buffered
 from tests.edgecache.brain.held import Held, held_at
 
@@ -53,7 +59,7 @@ def waiting(brain: Brain) -> int:
 
 def held_once(monkeypatch: pytest.MonkeyPatch, *, is_folder: bool) -> Held:
     """Hold the next sync of a folder or of a file; no other group begins because it takes long."""
-    monkeypatch.setattr("edgecache.brain.storage.group_queue.SLOW_S", 3600.0)
+    monkeypatch.setattr("edgecache.brain.objects.group_queue.SLOW_S", 3600.0)
     held_files: list[int] = []
 
     def is_held(file: int) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgecache.brain.errors import OriginForbidden
+from edgecache.brain.core.errors import OriginForbidden
 from edgecache.brain.origins.egress.guard import Guard
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.errors import OriginFailed, OriginForbidden
+from edgecache.brain.core.errors import OriginFailed, OriginForbidden
 from edgecache.brain.origins.egress.guard import Guard
 from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import Brain, Rows, running

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
+from edgecache.brain.core.errors import OriginFailed, OriginForbidden, OriginTimeout
 from edgecache.brain.origins.egress.guard import LOOK_UPS, RESOLVE_TIMEOUT_S, SPARE, Guard
 from tests.edgecache.brain.brains import until
 
@@ -136,7 +136,7 @@ async def test_lookups_over_an_organization_s_limit_wait(
 ENDS_WHILE_A_NAME_HANGS = """
 import asyncio, contextlib, socket, time
 from edgecache.brain.origins.egress import guard
-from edgecache.brain.errors import OriginTimeout
+from edgecache.brain.core.errors import OriginTimeout
 
 async def main():
     with contextlib.suppress(OriginTimeout):

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edgecache.brain.s3.auth.sigv4 import chunks
-from edgecache.brain.s3.auth.sigv4.verification import StreamSigning, claims_of, verify
-from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.requests import S3Request, parse
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.requests import S3Request, parse
+from edgecache.brain.aws.sigv4 import chunks
+from edgecache.brain.aws.sigv4.verification import StreamSigning, claims_of, verify
 from edgecache.http.headers import Headers
 from edgecache.http.scope import HttpScope
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from common.crypto import encrypt
-from edgecache.brain.s3.auth import access_keys
-from edgecache.brain.s3.auth.access_keys import AccessKeys
-from edgecache.brain.s3.auth.platform_keys import PlatformKeys
+from edgecache.brain.access import access_keys
+from edgecache.brain.access.access_keys import AccessKeys
+from edgecache.brain.access.platform_keys import PlatformKeys
 from tests.edgecache.brain.brains import Brain, Rows
 from tests.edgecache.brain.s3.raw import Signer, send
 from tests.edgecache.cluster import Cluster, Keys, until

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from edgecache.brain.core.values import BucketInfo, WrittenFields
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.values import BucketInfo, WrittenFields
 from tests.edgecache.brain.brains import Brain
 
 PART = 5 * 2**20

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.database import DatabaseTransaction
-from edgecache.brain.errors import DatabaseUnavailable
-from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.core.values import StagedFile, WrittenFields
+from edgecache.brain.db.database import DatabaseTransaction
 from edgecache.brain.s3.multipart import complete, completion, uploads
-from edgecache.brain.values import StagedFile, WrittenFields
 from edgecache.http.exchange import ClientGone
 from tests.edgecache.brain.brains import Brain
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.errors import StorageFull
-from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.core.errors import StorageFull
+from edgecache.brain.core.values import ObjectVersion
 from edgecache.brain.s3.multipart import complete
-from edgecache.brain.values import ObjectVersion
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import HttpScope
 from tests.edgecache.http.support import ask, head, run, serving

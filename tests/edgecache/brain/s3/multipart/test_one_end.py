@@ -7,10 +7,15 @@ import psycopg
 import pytest
 
 from common.ids import uuid7
-from edgecache.brain.errors import OriginMissing, PreconditionFailed, UploadBusy, UploadMissing
+from edgecache.brain.core.errors import (
+    OriginMissing,
+    PreconditionFailed,
+    UploadBusy,
+    UploadMissing,
+)
+from edgecache.brain.core.values import BucketInfo, Conditions, ObjectVersion
+from edgecache.brain.objects import upload_rows
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.storage import upload_rows
-from edgecache.brain.values import BucketInfo, Conditions, ObjectVersion
 from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, until
 from tests.edgecache.brain.http_origin import Asked, Gate
 from tests.edgecache.brain.s3.multipart.support import add_part, begin

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.database import Row
+from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.db.database import Row
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, Rows
 
 ADD = (

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.errors import StorageFull
-from edgecache.brain.fair_share import use_share_of_bucket, use_share_of_organization
-from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import Body
-from edgecache.brain.values import StagedFile
+from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.core.errors import StorageFull
+from edgecache.brain.core.fair_share import use_share_of_bucket, use_share_of_organization
+from edgecache.brain.core.values import StagedFile
+from edgecache.brain.stores.store import Body
 from tests.edgecache.brain.brains import ALICE, MIB, Brain, Rows, running, until
 from tests.edgecache.brain.http_origin import Gate
 

@@ -1,6 +1,6 @@
 """Memory for small bodies, which tenants share."""
 
-from edgecache.brain.storage.disk.buffers import LIMIT_BYTES, Buffers
+from edgecache.brain.disk.buffers import LIMIT_BYTES, Buffers
 
 
 def test_a_tenant_has_a_share_of_the_memory_for_bodies() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgecache.brain.blocks import BLOCK_BYTES
-from edgecache.brain.storage.disk.digests import Digests, manifest_of
+from edgecache.brain.core.blocks import BLOCK_BYTES
+from edgecache.brain.disk.digests import Digests, manifest_of
 
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1])

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.storage.disk import segments
-from edgecache.brain.storage.disk.digests import manifest_of
-from edgecache.brain.storage.disk.journal import Journal
-from edgecache.brain.storage.disk.segments import HEADER
+from edgecache.brain.disk import segments
+from edgecache.brain.disk.digests import manifest_of
+from edgecache.brain.disk.journal import Journal
+from edgecache.brain.disk.segments import HEADER
 from tests.edgecache.brain.held import held_at
 
 BODIES = [b"first", b"second", b"third"]

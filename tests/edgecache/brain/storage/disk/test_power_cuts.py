@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from edgecache.brain.storage.disk import journal as journals
-from edgecache.brain.storage.disk.digests import manifest_of
-from edgecache.brain.storage.disk.process_folders import STARTING_S
-from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.disk import journal as journals
+from edgecache.brain.disk.digests import manifest_of
+from edgecache.brain.disk.process_folders import STARTING_S
 from tests.edgecache.brain.brains import PLAIN, Brain, Rows, buffered, running, until
 from tests.edgecache.brain.children import child
 

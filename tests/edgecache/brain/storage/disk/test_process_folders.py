@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.storage.disk.process_folders import LOCK, ProcessFolders, end_dead, make_locked
-from edgecache.brain.storage.disk.staging import DataDirectory
+from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.disk.process_folders import LOCK, ProcessFolders, end_dead, make_locked
 
 
 @pytest.fixture

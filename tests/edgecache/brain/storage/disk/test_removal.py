@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from edgecache.brain.database import DatabaseTransaction
-from edgecache.brain.errors import DatabaseUnavailable
-from edgecache.brain.storage.disk import removal
-from edgecache.brain.storage.disk.digests import manifest_of
-from edgecache.brain.storage.disk.durable_bytes import DurableBytes
-from edgecache.brain.values import BucketInfo, StagedFile
+from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.core.values import BucketInfo, StagedFile
+from edgecache.brain.db.database import DatabaseTransaction
+from edgecache.brain.disk import removal
+from edgecache.brain.disk.digests import manifest_of
+from edgecache.brain.disk.durable_bytes import DurableBytes
 from tests.edgecache.brain.brains import PLAIN, Brain, Rows, buffered, until
 from tests.edgecache.brain.held import held_at
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.storage.disk import staging as files
-from edgecache.brain.storage.disk.staging import BUFFER_BYTES, DataDirectory
-from edgecache.brain.storage.disk.syncing import write_whole
+from edgecache.brain.delivery.plan import Span
+from edgecache.brain.disk import data_directory as files
+from edgecache.brain.disk.data_directory import BUFFER_BYTES, DataDirectory
+from edgecache.brain.disk.syncing import write_whole
 from edgecache.runtime.threads import FairThreads
 from tests.edgecache.brain.brains import MIB, until
 from tests.edgecache.brain.held import Held

@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.conf.stores import StoreSettings
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.cloud_origins import ACCOUNT_KEY, Azure, Google, service_account
 from tests.edgecache.cluster import Cluster

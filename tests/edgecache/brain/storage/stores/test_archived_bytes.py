@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.storage.disk.digests import manifest_of
-from edgecache.brain.storage.stores.archived_bytes import Bytes, BytesRestore, path_of
-from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.disk.digests import manifest_of
+from edgecache.brain.stores.archived_bytes import Bytes, BytesRestore, path_of
 
 
 async def test_a_restored_file_s_name_is_durable(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import StoreMissing, StoreUnavailable
-from edgecache.brain.storage.stores.registry import open_store
-from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import ByteStore
+from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.core.errors import StoreMissing, StoreUnavailable
+from edgecache.brain.delivery.plan import Span
+from edgecache.brain.stores.reachable_stores import open_store
+from edgecache.brain.stores.store import ByteStore
 from tests.edgecache.cluster import Cluster, Keys
 from tests.edgecache.conftest import connect
 from tests.ports import free_port

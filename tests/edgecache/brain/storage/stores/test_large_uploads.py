@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.errors import PartMissing, PreconditionFailed
-from edgecache.brain.fair_share import use_share_of_bucket
-from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.upload_parts import StoredPart
-from edgecache.brain.values import BucketInfo, Conditions
+from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.core.errors import PartMissing, PreconditionFailed
+from edgecache.brain.core.fair_share import use_share_of_bucket
+from edgecache.brain.core.values import BucketInfo, Conditions
+from edgecache.brain.stores.upload_parts import StoredPart
 from tests.edgecache.brain.brains import MIB, PLAIN, Brain, Rows, running
 from tests.edgecache.brain.s3.multipart.support import Upload
 from tests.edgecache.brain.s3.raw import Signer

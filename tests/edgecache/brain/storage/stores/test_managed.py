@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import (
+from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.core.errors import (
     OriginChanged,
     OriginMissing,
     PreconditionFailed,
     StoreMissing,
     StoreUnavailable,
 )
+from edgecache.brain.core.values import Conditions
+from edgecache.brain.delivery.plan import Span
+from edgecache.brain.objects import upload_rows
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.storage import upload_rows
-from edgecache.brain.storage.stores import stored_blobs
-from edgecache.brain.storage.stores.registry import StoreError
-from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.storage.stores.store import ByteStore
-from edgecache.brain.values import Conditions
+from edgecache.brain.stores import stored_blobs
+from edgecache.brain.stores.reachable_stores import StoreError
+from edgecache.brain.stores.store import ByteStore
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, read, running, until
 from tests.edgecache.brain.children import child
 from tests.edgecache.brain.s3.multipart.support import add_part, begin
@@ -147,7 +147,7 @@ async def test_a_brain_killed_before_its_commit_leaves_the_old_object(
     await stored.put(bucket, "k", b"old")
     async with child(rows.url, stored.staging.root, stores=[chosen]) as doomed:
         await doomed.halt(
-            "edgecache.brain.storage.stores.stored_blobs:record",
+            "edgecache.brain.stores.stored_blobs:record",
             "put",
             bucket=bucket.id,
             key="k",

@@ -14,18 +14,14 @@ import pytest
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import StoreUnavailable
+from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.core.errors import StoreUnavailable
+from edgecache.brain.core.values import WrittenFields
+from edgecache.brain.delivery.plan import Span
 from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.storage.stores import relocation
-from edgecache.brain.storage.stores.move import Move, MoveProgress, Remainder
-from edgecache.brain.storage.stores.relocation import (
-    CannotMove,
-    RelocationRequest,
-    RelocationResult,
-)
-from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.values import WrittenFields
+from edgecache.brain.stores import relocation
+from edgecache.brain.stores.move import Move, MoveProgress, Remainder
+from edgecache.brain.stores.relocation import CannotMove, RelocationRequest, RelocationResult
 from tests import commands
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, read, running
 from tests.edgecache.brain.s3.multipart.support import add_part

@@ -9,16 +9,20 @@ from typing import Any, Final
 
 import pytest
 
-from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.errors import Overloaded
-from edgecache.brain.fair_share import SHARE_KEY, use_share_of_bucket, use_share_of_organization
-from edgecache.brain.storage.stores import folder_store as folders
-from edgecache.brain.storage.stores import managed, object_store
-from edgecache.brain.storage.stores import store as stores
-from edgecache.brain.storage.stores.folder_store import FolderStore
-from edgecache.brain.storage.stores.object_store import ObjectStore, open_object_store
-from edgecache.brain.storage.stores.settings import StoreSettings
-from edgecache.brain.values import BucketInfo, StagedFile
+from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.core.errors import Overloaded
+from edgecache.brain.core.fair_share import (
+    SHARE_KEY,
+    use_share_of_bucket,
+    use_share_of_organization,
+)
+from edgecache.brain.core.values import BucketInfo, StagedFile
+from edgecache.brain.delivery.plan import Span
+from edgecache.brain.stores import folder_store as folders
+from edgecache.brain.stores import managed, object_store
+from edgecache.brain.stores import store as stores
+from edgecache.brain.stores.folder_store import FolderStore
+from edgecache.brain.stores.object_store import ObjectStore, open_object_store
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Rows, running, until
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from common.settings.env import Env, SettingError
-from edgecache.brain.storage.stores.settings import StoreSettings, StoreUrl, parse_url, read_stores
+from edgecache.brain.conf.stores import StoreSettings, StoreUrl, parse_url, read_stores
 
 ACCOUNT = json.dumps({"client_email": "a@b", "private_key": "PEM", "private_key_id": "1"})
 

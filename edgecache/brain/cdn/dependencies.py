@@ -1,0 +1,25 @@
+"""The parts of the brain that the CDN uses."""
+
+from typing import Protocol
+
+from edgecache.brain.delivery.streaming import Streamer
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.nodes.client_region import Locator
+from edgecache.brain.nodes.known_nodes import KnownNodes
+from edgecache.brain.objects.object_cache import ObjectCache
+from edgecache.brain.origins.open_origins import Origins
+from edgecache.runtime.shares import Shares
+
+
+class CdnDependencies(Protocol):
+    """What serving plain HTTP uses. running: places for running requests."""
+
+    directory: Directory
+    staging: DataDirectory
+    origins: Origins
+    objects: ObjectCache
+    nodes: KnownNodes
+    locator: Locator
+    streamer: Streamer
+    running: Shares

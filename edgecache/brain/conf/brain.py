@@ -1,0 +1,423 @@
+"""Settings of the brain: its listeners, its budgets, where it and its clients are."""
+
+import ipaddress
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from common.settings.env import Env, SettingError
+from common.settings.table import (
+    POSTGRESQL_SCHEMES,
+    Integer,
+    Secret,
+    Secrets,
+    Text,
+    Url,
+    Words,
+    load,
+)
+from edgecache.brain.conf.operators import AuditSettings
+from edgecache.brain.conf.processes import ProcessSettings
+from edgecache.brain.conf.stores import NextStoreSettings, StoreSettings, read_stores
+from edgecache.brain.metering.creditable_reads import CreditLimits
+from edgecache.brain.stores.upload_parts_limit import UploadSettings
+from edgecache.http.addresses import parse_address
+from edgecache.protocol.names import LABEL
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+SECRET_CHARS: Final = 32
+# Characters that nginx accepts after `unix:`; its length leaves room for a temporary name.
+SOCKET_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
+SOCKET_PATH_LIMIT: Final = 90
+_URL: Final = re.compile(r"https?://[^\s/?#@]+")
+# Names of containers may have underscores.
+_HOST: Final = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+LOCAL: Final = "localhost"
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise ValueError(f"must be an IP address, not {text!r}.") from None
+
+
+def _socket_path(text: str) -> Path | None:
+    if text and not (SOCKET_PATH.fullmatch(text) and len(text) <= SOCKET_PATH_LIMIT):
+        raise ValueError(
+            f"must be an absolute path of at most {SOCKET_PATH_LIMIT} plain characters, not "
+            f"{text!r}."
+        )
+    return Path(text) if text else None
+
+
+def _existing_file(text: str) -> Path | None:
+    if text and not Path(text).is_file():
+        raise ValueError(f"names a file that does not exist: {text!r}.")
+    return Path(text) if text else None
+
+
+def api_url(text: str) -> str:
+    """Return the URL of an API without a slash at its end; '' stays.
+
+    Raises ValueError for anything with a path, a query or a user.
+    """
+    url = text.rstrip("/")
+    try:
+        is_valid = _URL.fullmatch(url) is not None and bool(urlsplit(url).hostname)
+    except ValueError:
+        is_valid = False
+    if url and not is_valid:
+        raise ValueError(f"must be like http://127.0.0.1:8081, not {text!r}.")
+    return url
+
+
+def _domains(words: tuple[str, ...]) -> tuple[str, ...]:
+    domains = tuple(word.lower().rstrip(".") for word in words)
+    for domain in domains:
+        if not _HOST.fullmatch(domain):
+            raise ValueError(f"must be host names like s3.example.com, not {domain!r}.")
+    return domains
+
+
+def _region(text: str) -> str:
+    region = text.strip()
+    if not LABEL.fullmatch(region):
+        raise ValueError(f"has an invalid region name: {region!r}.")
+    return region
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text.strip())
+    except ValueError:
+        raise ValueError(f"has an invalid network: {text!r}.") from None
+
+
+def _coordinates(words: tuple[str, ...]) -> dict[str, tuple[float, float]]:
+    found: dict[str, tuple[float, float]] = {}
+    for word in words:
+        match = re.fullmatch(r"([^=]+)=(-?\d{1,2}(?:\.\d+)?):(-?\d{1,3}(?:\.\d+)?)", word)
+        if match is None:
+            raise ValueError(f"must be like eu-home=48.1:11.6, not {word!r}.")
+        found[_region(match[1])] = (float(match[2]), float(match[3]))
+    return found
+
+
+def _networks(words: tuple[str, ...]) -> tuple[tuple[Network, str], ...]:
+    """Return networks with their region, the narrowest first."""
+    found = []
+    for word in words:
+        network, separator, region = word.partition("=")
+        if not separator:
+            raise ValueError(f"must be like 203.0.113.0/24=us-east, not {word!r}.")
+        found.append((_network(network), _region(region)))
+    return tuple(sorted(found, key=lambda row: row[0].prefixlen, reverse=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where one of the brain's APIs listens; port_setting names what chooses another port."""
+
+    address: str
+    port: int
+    port_setting: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geography:
+    """How a client's region is found, and how far regions are from one another.
+
+    region: the brain's own, and that of a client that cannot be located.
+    coordinates: latitude and longitude of regions that are not in the built-in table.
+    networks: regions by network; the narrowest network applies.
+    """
+
+    region: Annotated[
+        str,
+        Text(
+            "ZCACHE_REGION",
+            "The brain's own region, and that of clients that cannot be located.",
+            default="eu-central",
+            parse=_region,
+        ),
+    ]
+    coordinates: Annotated[
+        dict[str, tuple[float, float]],
+        Words(
+            "ZCACHE_REGIONS",
+            "Regions beyond the built-in ones: `name=latitude:longitude`, in degrees.",
+            parse=_coordinates,
+        ),
+    ]
+    networks: Annotated[
+        tuple[tuple[Network, str], ...],
+        Words(
+            "ZCACHE_NETWORKS",
+            "Clients' regions by network: `203.0.113.0/24=us-east`.",
+            parse=_networks,
+        ),
+    ]
+    header: Annotated[
+        str,
+        Text(
+            "ZCACHE_REGION_HEADER",
+            "Header in which an edge of ZCACHE_TRUSTED_EDGES declares a client's region.",
+            parse=str.lower,
+        ),
+    ]
+    trusted_edges: Annotated[
+        tuple[Network, ...],
+        Words(
+            "ZCACHE_TRUSTED_EDGES",
+            "Networks of your own proxies and edges: the region's header and X-Forwarded-For count "
+            "from these alone. The client is the rightmost address that is none of theirs.",
+            parse=lambda words: tuple(_network(word) for word in words),
+        ),
+    ]
+    geoip: Annotated[
+        Path | None,
+        Text(
+            "ZCACHE_GEOIP",
+            "A MaxMind database (.mmdb) that locates clients.",
+            parse=_existing_file,
+        ),
+    ]
+
+
+def _bind(name: str, api: str) -> Text:
+    sentence = f"Address that the brain's {api} listens on."
+    return Text(name, sentence, default="127.0.0.1", parse=_address)
+
+
+def _port(name: str, api: str, port: int) -> Integer:
+    return Integer(name, f"Port of the brain's {api}.", default=port, minimum=1, maximum=65535)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSettings:
+    """Addresses and ports of the brain's three APIs."""
+
+    internal_address: Annotated[str, _bind("ZBRAIN_BIND", "internal API")]
+    internal_port: Annotated[int, _port("ZBRAIN_PORT", "internal API", 8081)]
+    s3_address: Annotated[str, _bind("ZBRAIN_S3_BIND", "object API")]
+    s3_port: Annotated[int, _port("ZBRAIN_S3_PORT", "object API", 9000)]
+    workers_address: Annotated[str, _bind("ZBRAIN_WORKER_BIND", "workers' API")]
+    workers_port: Annotated[int, _port("ZBRAIN_WORKER_PORT", "workers' API", 8083)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrainSettings:
+    """Settings of one brain.
+
+    database_url: its own database, by default the control database.
+    previous_secrets: accepted until the last process has the new one.
+    data_dir: files of one brain, or of several that share it.
+    stores: the managed store, and the one to move to.
+    s3_socket: the object API's Unix socket, in addition to its port.
+    s3_domains: host names of the object API, the host of s3_url and localhost among them; their
+    subdomains are buckets.
+    is_production: refuse private endpoints.
+    """
+
+    internal: Listener
+    s3: Listener
+    workers: Listener
+    processes: ProcessSettings
+    geography: Geography
+    audits: AuditSettings
+    credit_limits: CreditLimits
+    uploads: UploadSettings
+    data_dir: Path
+    stores: tuple[StoreSettings, ...]
+    is_production: bool
+    s3_socket: Annotated[
+        Path | None,
+        Text(
+            "ZBRAIN_S3_SOCKET",
+            "A Unix socket for the object API beside its port, for an nginx on the same machine: "
+            "cheaper than TCP.",
+            parse=_socket_path,
+        ),
+    ]
+    workers_url: Annotated[
+        str,
+        Text(
+            "ZBRAIN_WORKER_URL",
+            "URL of the brain's workers' API that workers use.",
+            shown="http://127.0.0.1:ZBRAIN_WORKER_PORT",
+            parse=api_url,
+        ),
+    ]
+    tls_cert: Annotated[
+        Path | None,
+        Text(
+            "ZBRAIN_TLS_CERT",
+            "PEM file with the certificate of the workers' API.",
+            parse=_existing_file,
+        ),
+    ]
+    tls_key: Annotated[
+        Path | None,
+        Text(
+            "ZBRAIN_TLS_KEY",
+            "PEM file with the private key of the workers' API.",
+            parse=_existing_file,
+        ),
+    ]
+    database_url: Annotated[
+        str,
+        Url(
+            "ZBRAIN_DATABASE_URL",
+            "A database for the brain alone; unset, it uses the control database.",
+            schemes=POSTGRESQL_SCHEMES,
+        ),
+    ] = field(repr=False)
+    secret: Annotated[
+        str,
+        Secret(
+            "ZCACHE_BRAIN_SECRET",
+            "Shared secret of the platform and the brain; the brain needs it to start.",
+            min_chars=SECRET_CHARS,
+            aliases=("BRAIN_SECRET",),
+        ),
+    ] = field(repr=False)
+    previous_secrets: Annotated[
+        tuple[str, ...],
+        Secrets(
+            "ZCACHE_BRAIN_SECRET_PREVIOUS",
+            "Earlier values of ZCACHE_BRAIN_SECRET that the brain still accepts.",
+            min_chars=SECRET_CHARS,
+        ),
+    ] = field(repr=False)
+    s3_domains: Annotated[
+        tuple[str, ...],
+        Words(
+            "ZBRAIN_S3_DOMAINS",
+            "Host names of the object API, beside localhost and that of ZCACHE_BRAIN_S3_URL. Their "
+            "subdomains are buckets; at any other name a request is refused.",
+            parse=_domains,
+        ),
+    ]
+    s3_url: Annotated[
+        str,
+        Text(
+            "ZCACHE_BRAIN_S3_URL",
+            "URL of the brain's object API.",
+            shown="http://127.0.0.1:ZBRAIN_S3_PORT",
+            parse=api_url,
+        ),
+    ]
+    staging_bytes: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_STAGING_MIB",
+            "Disk that unfinished uploads and fills of one brain may take.",
+            default=20_480,
+            unit="MiB",
+            minimum=16,
+            maximum=2**30,
+            scale=2**20,
+        ),
+    ]
+    max_responses: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_RESPONSES",
+            "Responses of the CDN that are kept for one organization; the oldest make room.",
+            default=1_000_000,
+            minimum=1000,
+            maximum=2**31,
+        ),
+    ]
+    replicas: Annotated[
+        int,
+        Integer(
+            "ZCACHE_REPLICAS", "Copies of an object on workers.", default=2, minimum=1, maximum=8
+        ),
+    ]
+    hot_replicas: Annotated[
+        int,
+        Integer(
+            "ZCACHE_HOT_REPLICAS",
+            "Copies of an object that is requested often.",
+            default=3,
+            minimum=1,
+            maximum=16,
+        ),
+    ]
+    heartbeat_s: Annotated[
+        int,
+        Integer(
+            "ZCACHE_HEARTBEAT",
+            "Time between two heartbeats of a worker.",
+            default=10,
+            unit="seconds",
+            minimum=1,
+            maximum=300,
+        ),
+    ]
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets that are accepted, the present one first."""
+        return (self.secret, *self.previous_secrets)
+
+
+TABLES: Final = (
+    ListenerSettings,
+    ProcessSettings,
+    BrainSettings,
+    Geography,
+    AuditSettings,
+    CreditLimits,
+    StoreSettings,
+    NextStoreSettings,
+    UploadSettings,
+)
+
+
+def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) -> BrainSettings:
+    """Return the brain's settings.
+
+    database_url: the control database's.
+    Raises SettingError.
+    """
+    listeners = load(ListenerSettings, env)
+    chosen = load(
+        BrainSettings,
+        env,
+        internal=Listener(listeners.internal_address, listeners.internal_port, "ZBRAIN_PORT"),
+        s3=Listener(listeners.s3_address, listeners.s3_port, "ZBRAIN_S3_PORT"),
+        workers=Listener(listeners.workers_address, listeners.workers_port, "ZBRAIN_WORKER_PORT"),
+        processes=load(ProcessSettings, env),
+        geography=load(Geography, env),
+        audits=load(AuditSettings, env),
+        credit_limits=load(CreditLimits, env),
+        uploads=load(UploadSettings, env),
+        data_dir=data_dir / "brain",
+        stores=read_stores(env),
+        is_production=is_production,
+    )
+    if bool(chosen.tls_cert) != bool(chosen.tls_key):
+        missing = "ZBRAIN_TLS_KEY" if chosen.tls_cert else "ZBRAIN_TLS_CERT"
+        raise SettingError(missing, "is missing: certificate and key belong together.")
+    scheme = "https" if chosen.tls_cert else "http"
+    s3_url = chosen.s3_url or f"http://127.0.0.1:{chosen.s3.port}"
+    return replace(
+        chosen,
+        s3_url=s3_url,
+        s3_domains=_own_domains(chosen.s3_domains, s3_url),
+        workers_url=chosen.workers_url or f"{scheme}://127.0.0.1:{chosen.workers.port}",
+        database_url=chosen.database_url or database_url,
+    )
+
+
+def _own_domains(domains: tuple[str, ...], s3_url: str) -> tuple[str, ...]:
+    """Return the object API's host names: those that are set, its URL's and this machine's."""
+    named = (urlsplit(s3_url).hostname or "").rstrip(".")
+    own = () if parse_address(named) else (named,)
+    return tuple(dict.fromkeys((*domains, *own, LOCAL)))

@@ -1,0 +1,207 @@
+"""Values shared by the brain's parts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from edgecache.brain.core.errors import KeyRefused
+from edgecache.brain.delivery.plan import EnvironmentKey
+
+KEY_LIMIT_BYTES: Final = 1024
+# Headers that are stored with an object, in addition to its type.
+OBJECT_HEADERS: Final = (
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+)
+# Stored among an object's headers, but never sent with it: its tags, in the form of a query.
+TAGGING_HEADER: Final = "x-amz-tagging"
+METADATA_PREFIX: Final = "x-amz-meta-"
+DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class BlobManifest:
+    """A blob's digests. chunks: of its blocks (``Blocks``); crc32 unsigned."""
+
+    sha256: bytes
+    size: int
+    md5: bytes
+    crc32: int
+    chunks: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """Bytes received whole and synced to disk, under a temporary name.
+
+    It must be passed to ``ObjectCache.put``, ``staging.keep_part`` or ``staging.discard``.
+    """
+
+    path: Path
+    manifest: BlobManifest
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFields:
+    """An object's fields, as set by its writer.
+
+    etag: without quotes; empty means the MD5 in hex. headers: Cache-Control and the like, and the
+    tags (TAGGING_HEADER); lower-case names. metadata: ``x-amz-meta-`` without that. parts: sizes,
+    of a multipart upload.
+    """
+
+    content_type: str = DEFAULT_CONTENT_TYPE
+    headers: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[int, ...] = ()
+    etag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Preconditions of a write.
+
+    if_match: the ETag that must be there, without quotes; ``*`` for any. if_none_match: nothing
+    may be there. upload: the id of the multipart upload that the write ends; it must be there.
+    """
+
+    if_match: str | None = None
+    if_none_match: bool = False
+    upload: str = ""
+
+
+ALWAYS: Final = Conditions()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectVersion:
+    """One version of one key.
+
+    generation: 0 if the directory does not have it (an origin's response to ``head``).
+    sha256: empty while its bytes are being fetched, and if only the origin has them.
+    size: bytes, or -1 while unknown.
+    etag: without quotes.
+    http: an HTTP origin's response as RFC 9111 needs it, or empty.
+    crc32: of all bytes, unsigned; None if only the origin knows them.
+    """
+
+    bucket_id: int
+    key: str
+    variant: str
+    generation: int
+    sha256: bytes
+    size: int
+    etag: str
+    content_type: str
+    headers: Mapping[str, str]
+    metadata: Mapping[str, str]
+    checksums: Mapping[str, str]
+    parts: tuple[int, ...]
+    last_modified: datetime
+    http: Mapping[str, Any]
+    cached_at: datetime
+    crc32: int | None = None
+
+    @property
+    def sent_headers(self) -> Mapping[str, str]:
+        """The headers that every reader may see: all but the tags."""
+        if TAGGING_HEADER not in self.headers:
+            return self.headers
+        return {name: value for name, value in self.headers.items() if name != TAGGING_HEADER}
+
+
+@dataclass(frozen=True, slots=True)
+class BucketInfo:
+    """A bucket's row. origin_id: None is the built-in origin.
+
+    forwarded_headers: names of request headers that an HTTP origin gets as well, with commas.
+    """
+
+    id: int
+    tenant: EnvironmentKey
+    name: str
+    public_name: str
+    origin_id: int | None
+    origin_prefix: str
+    is_public: bool
+    allows_redirect: bool
+    verifies_reads: bool
+    forwards_writes: bool
+    forwarded_headers: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """One line of a listing."""
+
+    key: str
+    size: int
+    etag: str
+    last_modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPage:
+    """A page of keys in the order of their UTF-8 bytes.
+
+    prefixes: the groups that the delimiter makes, in order. next: ``start_after`` of the page that
+    follows (a key or a group), None at the end.
+    """
+
+    objects: tuple[ListedObject, ...]
+    prefixes: tuple[str, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeResult:
+    """Exact counts of a purge.
+
+    objects_purged: cached objects that it hit. bytes_freed: of blobs that no cached object names
+    any more, times the nodes that held them. nodes_affected: these nodes, each once.
+    """
+
+    objects_purged: int
+    bytes_freed: int
+    nodes_affected: int
+
+
+def fields_of(found: ObjectVersion) -> WrittenFields:
+    """Return the fields of a version."""
+    return WrittenFields(
+        found.content_type,
+        found.headers,
+        found.metadata,
+        found.checksums,
+        found.parts,
+        found.etag,
+    )
+
+
+def check_key(key: str) -> str:
+    """Return a valid key.
+
+    Raises KeyRefused for an empty or overlong one, for NUL and for lone surrogates.
+    """
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise KeyRefused from None
+    if not 0 < size <= KEY_LIMIT_BYTES or "\0" in key:
+        raise KeyRefused
+    return key
+
+
+def check_url_key(key: str) -> str:
+    """Return a valid key of a URL, which may be empty: the root of an HTTP origin.
+
+    Raises KeyRefused.
+    """
+    return key and check_key(key)

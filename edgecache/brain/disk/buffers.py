@@ -1,0 +1,54 @@
+"""Memory for small bodies, which need no file of their own before they are written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from edgecache.brain.core.errors import Overloaded
+from edgecache.brain.core.values import BlobManifest
+from edgecache.runtime.shares import Shares
+
+# A larger body goes through a file; otherwise it would be in memory while its client sends it.
+BUFFERED_BYTES: Final = 2**20
+LIMIT_BYTES: Final = 64 * 2**20
+# A tenant that sends slowly may fill a quarter; the others' bodies have the rest.
+SPARE: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BufferedBody:
+    """Bytes received whole, in memory. It must be passed on, or discarded, like a staged file."""
+
+    data: bytes
+    manifest: BlobManifest
+    release: Callable[[], None]
+
+
+class Buffers:
+    """One process's memory for bodies."""
+
+    def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._shares = Shares(limit_bytes, refusal=Overloaded, spare=SPARE)
+
+    @property
+    def used_bytes(self) -> int:
+        """Return the bytes that are reserved at the moment."""
+        return self._shares.taken
+
+    def reserve(self, organization_id: int, size: int) -> Callable[[], None] | None:
+        """Reserve memory; return what releases it, None if there is too little left.
+
+        A body without a reservation is received into a file.
+        """
+        share_key = (organization_id,)
+        if size > BUFFERED_BYTES or not self._shares.try_take(share_key, size):
+            return None
+        is_released = False
+
+        def release() -> None:
+            nonlocal is_released
+            if not is_released:
+                is_released = True
+                self._shares.give_back(share_key, size)
+
+        return release

@@ -1,0 +1,185 @@
+"""Which parts of a client's request go to the origin, and which are part of the key.
+
+A header that goes to the origin can change its response, so it belongs in the key; otherwise one
+client could decide what all others get (cache poisoning). By default these go there:
+
+- Accept-Encoding, reduced to the codings that clients know; keyed if the response is encoded, or
+  its Vary says so.
+- Accept and Accept-Language, once Vary of the URL's response has named them; then keyed.
+
+A bucket may list more headers (``forwarded_headers``): each one goes to the origin and is keyed,
+whatever Vary says. ``*`` sends all end-to-end headers except those withheld, and only Vary keys
+them: use it for origins that are known to send Vary. Authorization is never keyed; RFC 9111 §3.5
+applies.
+"""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from edgecache.brain.http_caching.caching_rules import HOP_BY_HOP, Pairs, names_of
+
+EVERYTHING: Final = "*"
+ENCODING: Final = "accept-encoding"
+AUTHORIZATION: Final = "authorization"
+COOKIE: Final = "cookie"
+# Sent where Vary has named them. Both are case-insensitive.
+NEGOTIATED: Final = frozenset({"accept", "accept-language"})
+CODINGS: Final = ("zstd", "br", "gzip")
+# The cache's own business; a bucket cannot list them.
+RESERVED: Final = HOP_BY_HOP | {
+    "cdn-loop",
+    "content-encoding",
+    "content-type",
+    "expect",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "range",
+    "via",
+}
+# Headers that identify the client, or that frameworks build links and routes from; ``*`` omits
+# them.
+WITHHELD: Final = RESERVED | {
+    AUTHORIZATION,
+    COOKIE,
+    "cookie2",
+    "forwarded",
+    "front-end-https",
+    "proxy",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "client-ip",
+    "user-agent",
+    "x-host",
+    "x-real-ip",
+    "x-client-ip",
+    "x-wap-profile",
+}
+WITHHELD_PREFIXES: Final = ("x-forwarded", "x-original-", "x-rewrite-", "x-http-", "x-method-")
+TOKEN: Final = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]+")
+# A longer query is named by its digest: the names are in an index of PostgreSQL.
+QUERY_NAME_CHARS: Final = 512
+DIGEST: Final = "sha256:"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPolicy:
+    """A bucket's rules. listed: header names that it added. is_open: all headers go."""
+
+    listed: frozenset[str]
+    is_open: bool = False
+
+    @classmethod
+    def of(cls, names: Iterable[str], *, is_shared_host: bool = False) -> "KeyPolicy":
+        """Return the policy of a bucket's list.
+
+        is_shared_host: of a request to the host that all public buckets share, where a browser
+        sends what other buckets' pages have set.
+        """
+        wanted = frozenset(name for name in names if name)
+        if is_shared_host:
+            wanted -= {COOKIE}
+        return cls(wanted - {EVERYTHING}, EVERYTHING in wanted)
+
+    def sent(self, fields: Mapping[str, str], learned: Collection[str]) -> dict[str, str]:
+        """Return the client's headers that go to the origin.
+
+        fields: the client's, lower-case names. learned: what Vary of this URL has named.
+        """
+        sent = {}
+        for name, value in fields.items():
+            if name in self.listed:
+                sent[name] = value
+            elif name in NEGOTIATED:
+                if self.is_open or name in learned:
+                    sent[name] = _without_blanks(value).lower()
+            elif self.is_open and not _is_withheld(name):
+                sent[name] = value
+        if ENCODING not in self.listed:
+            sent[ENCODING] = codings(fields.get(ENCODING, ""))
+        return sent
+
+    def names(self, headers: Pairs) -> tuple[str, ...]:
+        """Return the request headers that a response depends on, beyond the listed ones."""
+        fields = dict(headers)
+        varying = {name for key, value in headers if key == "vary" for name in names_of(value)}
+        if fields.get("content-encoding", "identity").lower() != "identity":
+            varying.add(ENCODING)
+        return tuple(sorted(name for name in varying if self._can_be_sent(name)))
+
+    def variant(self, target: "Target", sent: Mapping[str, str], learned: Collection[str]) -> str:
+        """Return the secondary key: the query, the keyed headers, and the path's spelling.
+
+        Never empty: '' is an object that was read through S3.
+        """
+        named = sorted((self.listed | frozenset(learned)) - {AUTHORIZATION})
+        digest = ""
+        if named:
+            # As they are sent: two spellings that the origin can distinguish have two keys.
+            lines = (f"{name}:{sent.get(name, '')}" for name in named)
+            digest = digest_of("\n".join(lines))
+        return f"{query_name(target.query)}#{digest}#{target.spelling}"
+
+    def _can_be_sent(self, name: str) -> bool:
+        if name in self.listed:
+            return False
+        return name in NEGOTIATED or name == ENCODING or (self.is_open and not _is_withheld(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The key that a URL names, and the path and query that name it.
+
+    path: the key's path, as the client sent it.
+    spelling: '' for the usual one, otherwise a digest, because an origin may tell ``%2F`` from
+    ``/``.
+    """
+
+    key: str
+    path: str
+    query: str
+    spelling: str = ""
+
+
+def query_name(query: str) -> str:
+    """Return what names a query in the directory."""
+    is_digested = len(query) > QUERY_NAME_CHARS or query.startswith(DIGEST)
+    return f"{DIGEST}{digest_of(query)}" if is_digested else query
+
+
+def codings(accepted: str) -> str:
+    """Return the content codings that a client accepts, limited to those that have a variant."""
+    weights: dict[str, str] = {}
+    for member in accepted.lower().split(","):
+        coding, _, parameters = member.partition(";")
+        weights[coding.strip()] = parameters.replace(" ", "")
+    wanted = [
+        coding
+        for coding in CODINGS
+        if coding in weights and weights[coding].rstrip("0") not in {"q=", "q=0."}
+    ]
+    return ", ".join(wanted) or "identity"
+
+
+def is_forwardable(name: str) -> bool:
+    """True if a bucket may list a header (lower case)."""
+    return TOKEN.fullmatch(name) is not None and name not in RESERVED
+
+
+def _is_withheld(name: str) -> bool:
+    return name in WITHHELD or name.startswith(WITHHELD_PREFIXES)
+
+
+def _without_blanks(value: str) -> str:
+    return ",".join(part.strip(" \t") for part in value.split(","))
+
+
+def digest_of(text: str) -> str:
+    """Return 32 digits that name a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -1,0 +1,43 @@
+"""The parts of the brain that the internal API uses."""
+
+from typing import Protocol
+from uuid import UUID
+
+from edgecache.brain.access.platform_keys import PlatformKeys
+from edgecache.brain.conf.brain import BrainSettings
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.directory.buckets import Buckets
+from edgecache.brain.directory.hosts import Hosts
+from edgecache.brain.directory.purges import Purges
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.metering.operator_networks import OperatorNetworks
+from edgecache.brain.metering.statistics import Statistics
+from edgecache.brain.nodes.known_nodes import KnownNodes
+from edgecache.brain.nodes.repair import Repair
+from edgecache.brain.objects.object_cache import ObjectCache
+from edgecache.brain.origins.catalog import Catalog
+from edgecache.brain.siblings.reports import Siblings
+
+
+class InternalApiDependencies(Protocol):
+    """What a handler of the platform's calls may use."""
+
+    settings: BrainSettings
+    brain_id: UUID
+    platform_keys: PlatformKeys
+    database: BrainDatabase
+    coherence: Coherence
+    directory: Directory
+    buckets: Buckets
+    hosts: Hosts
+    catalog: Catalog
+    staging: DataDirectory
+    objects: ObjectCache
+    purges: Purges
+    nodes: KnownNodes
+    repair: Repair
+    networks: OperatorNetworks
+    statistics: Statistics
+    siblings: Siblings

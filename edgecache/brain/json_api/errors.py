@@ -1,0 +1,103 @@
+"""Errors of the JSON APIs alone, beside those of the brain's parts.
+
+BrainError
+├── MalformedBody          400  not JSON, or not an object
+├── NotAuthenticated       401
+├── NotFound               404  absent, or another tenant's
+│   ├── NodeNotFound
+│   └── AccessKeyNotFound
+├── PathMethodNotAllowed   405
+├── SlowBody               408  the body did not arrive
+├── EndpointTaken          409
+├── StateConflict          409  the request does not fit the resource's state
+├── NodeRemoved            410
+└── BodyTooLarge           413
+"""
+
+from edgecache.brain.core.errors import BrainError
+
+
+class MalformedBody(BrainError):
+    """A body that is not a JSON object."""
+
+    code = "malformed"
+    status = 400
+    sentence = "The body is not a JSON object."
+
+
+class NotAuthenticated(BrainError):
+    """No credential, or a wrong one: not distinguished."""
+
+    code = "not_authenticated"
+    status = 401
+    sentence = "The credential is missing or wrong."
+
+
+class NotFound(BrainError):
+    """No such thing that the caller may see."""
+
+    code = "not_found"
+    status = 404
+    sentence = "There is nothing at this path."
+
+
+class NodeNotFound(NotFound):
+    """The node does not exist."""
+
+    code = "node_not_found"
+    sentence = "There is no such node."
+
+
+class AccessKeyNotFound(NotFound):
+    """The environment has no such access key."""
+
+    code = "access_key_not_found"
+    sentence = "There is no such access key."
+
+
+class PathMethodNotAllowed(BrainError):
+    """The path does not have that method."""
+
+    code = "method_not_allowed"
+    status = 405
+    sentence = "This path does not have that method."
+
+
+class SlowBody(BrainError):
+    """A body that did not arrive in time."""
+
+    code = "timeout"
+    status = 408
+    sentence = "The request did not arrive in time."
+
+
+class EndpointTaken(BrainError):
+    """A node has this endpoint already."""
+
+    code = "endpoint_taken"
+    status = 409
+    sentence = "A node with this endpoint is registered already."
+
+
+class StateConflict(BrainError):
+    """The request does not fit the resource's state."""
+
+    code = "not_possible"
+    status = 409
+    sentence = "That is not possible in its present state."
+
+
+class NodeRemoved(BrainError):
+    """The node existed and has been removed permanently."""
+
+    code = "node_removed"
+    status = 410
+    sentence = "This node has been removed."
+
+
+class BodyTooLarge(BrainError):
+    """A body beyond the limit."""
+
+    code = "too_large"
+    status = 413
+    sentence = "The body is larger than this path takes."

@@ -1,0 +1,169 @@
+"""The built-in origin: objects are rows, their bytes files named by hash."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from psycopg.types.json import Jsonb
+
+from edgecache.brain.core.errors import OriginMissing
+from edgecache.brain.core.values import (
+    TAGGING_HEADER,
+    BlobManifest,
+    BucketInfo,
+    Conditions,
+    ObjectVersion,
+    WrittenFields,
+)
+from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
+from edgecache.brain.db.database import BrainDatabase, Row
+from edgecache.brain.directory import commits
+from edgecache.brain.objects.stored_writes import check_conditions
+
+STORED: Final = (
+    "SELECT s.blob_id, b.size, b.md5, b.crc32, b.chunks, s.etag, s.content_type, s.headers,"
+    " s.metadata, s.checksums, s.parts, s.last_modified"
+    " FROM brain_storedobject s JOIN brain_blob b ON b.sha256 = s.blob_id"
+    " WHERE s.bucket_id = %s AND s.key = %s"
+)
+WRITE_STORED: Final = (
+    "INSERT INTO brain_storedobject (bucket_id, key, blob_id, etag, content_type, headers,"
+    " metadata, checksums, parts, last_modified) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    " ON CONFLICT (bucket_id, key) DO UPDATE SET blob_id = EXCLUDED.blob_id,"
+    " etag = EXCLUDED.etag, content_type = EXCLUDED.content_type, headers = EXCLUDED.headers,"
+    " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
+    " last_modified = EXCLUDED.last_modified"
+)
+TAG: Final = (
+    "UPDATE brain_storedobject SET headers = (headers - %s) || %s WHERE bucket_id = %s AND key = %s"
+)
+
+
+async def copy(
+    coherence: Coherence,
+    source: tuple[BucketInfo, str],
+    bucket: BucketInfo,
+    key: str,
+    describe: Callable[[ObjectVersion], WrittenFields],
+    conditions: Conditions,
+) -> ObjectVersion | None:
+    """Write an object with the bytes of another object of the built-in origin.
+
+    source: bucket and key.
+    describe: returns the copy's fields for a version.
+
+    Returns None if the source was overwritten concurrently. Raises OriginMissing,
+    PreconditionFailed, NoSuchBucket, DatabaseUnavailable, and what ``describe`` raises.
+    """
+    async with coherence.transaction() as change:
+        await commits.lock_keys(change, bucket.id, [key])
+        current = await change.one(STORED, [bucket.id, key])
+        check_conditions(current, conditions)
+        # While the row of the bytes is locked, garbage collection cannot delete the file.
+        row = await change.one(STORED + " FOR KEY SHARE OF b", [source[0].id, source[1]])
+        if row is None:
+            if await change.one(STORED, [source[0].id, source[1]]) is None:
+                raise OriginMissing
+            return None
+        named = await change.one(
+            "SELECT 1 FROM brain_storedobject WHERE blob_id = %s LIMIT 1", [row.blob_id]
+        )
+        if named is None:
+            return None
+        version = _stored(*source, row)
+        fields = describe(commits.version_of(version))
+        return await _write(change, bucket, key, version.manifest, fields, current)
+
+
+async def head(database: BrainDatabase, bucket: BucketInfo, key: str) -> ObjectVersion | None:
+    """Return the object's fields. Raises DatabaseUnavailable."""
+    row = await database.one(STORED, [bucket.id, key])
+    return None if row is None else commits.version_of(_stored(bucket, key, row))
+
+
+async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVersion | None:
+    """Put an object into the directory again after a purge; None if it does not exist.
+
+    Raises NoSuchBucket, DatabaseUnavailable.
+    """
+    async with coherence.transaction(wait_for_acks=False) as change:
+        await commits.lock_keys(change, bucket.id, [key])
+        row = await change.one(STORED, [bucket.id, key])
+        if row is None:
+            return None
+        version = _stored(bucket, key, row)
+        await commits.hold_blob(change, version.manifest)
+        return await commits.write_cached(change, version)
+
+
+async def tag(
+    coherence: Coherence, bucket: BucketInfo, key: str, tagging: str
+) -> ObjectVersion | None:
+    """Replace an object's tags only; None if the object does not exist.
+
+    tagging: the header's value, empty for no tags. Raises NoSuchBucket, DatabaseUnavailable.
+    """
+    async with coherence.transaction() as change:
+        await commits.lock_keys(change, bucket.id, [key])
+        tags = {TAGGING_HEADER: tagging} if tagging else {}
+        await change.run(TAG, [TAGGING_HEADER, Jsonb(tags), bucket.id, key])
+        row = await change.one(STORED, [bucket.id, key])
+        if row is None:
+            return None
+        version = _stored(bucket, key, row)
+        await commits.hold_blob(change, version.manifest)
+        return await commits.write_cached(change, version)
+
+
+async def delete(coherence: Coherence, bucket: BucketInfo, keys: Sequence[str]) -> None:
+    """Delete objects, ignoring absent ones. Raises NoSuchBucket, DatabaseUnavailable."""
+    async with coherence.transaction() as change:
+        await commits.lock_keys(change, bucket.id, keys)
+        gone = await change.all(
+            "DELETE FROM brain_storedobject WHERE bucket_id = %s AND key = ANY(%s)"
+            " RETURNING blob_id",
+            [bucket.id, list(keys)],
+        )
+        await commits.forget_keys(change, bucket.id, keys)
+        await commits.release_stored(change, {row.blob_id for row in gone})
+
+
+async def _write(
+    change: AnnouncingTransaction,
+    bucket: BucketInfo,
+    key: str,
+    manifest: BlobManifest,
+    fields: WrittenFields,
+    current: Row | None,
+) -> ObjectVersion:
+    now = datetime.now(UTC).replace(microsecond=0)
+    version = commits.VersionRow(
+        bucket.id, key, "", manifest, fields, fields.etag or manifest.md5.hex(), now, {}
+    )
+    await change.run(
+        WRITE_STORED,
+        [
+            bucket.id,
+            key,
+            manifest.sha256,
+            version.etag,
+            fields.content_type,
+            Jsonb(dict(fields.headers)),
+            Jsonb(dict(fields.metadata)),
+            Jsonb(dict(fields.checksums)),
+            Jsonb(list(fields.parts)),
+            now,
+        ],
+    )
+    found = await commits.write_cached(change, version, is_written=True)
+    if current is not None and current.blob_id != manifest.sha256:
+        await commits.release_stored(change, [current.blob_id])
+    return found
+
+
+def _stored(bucket: BucketInfo, key: str, row: Row) -> commits.VersionRow:
+    manifest = BlobManifest(row.blob_id, row.size, row.md5, row.crc32, row.chunks)
+    fields = WrittenFields(
+        row.content_type, row.headers, row.metadata, row.checksums, tuple(row.parts), row.etag
+    )
+    return commits.VersionRow(bucket.id, key, "", manifest, fields, row.etag, row.last_modified, {})

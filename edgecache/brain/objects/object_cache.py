@@ -1,0 +1,391 @@
+"""Objects of buckets: read through the cache, written through to their origin.
+
+A read asks the directory, then the origin (``Singleflight``). A write goes to the origin first,
+then to the directory; when it returns, no brain serves the previous version any more.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import OriginChanged, OriginMissing
+from edgecache.brain.core.fair_share import use_share_of_bucket
+from edgecache.brain.core.values import (
+    ALWAYS,
+    BlobManifest,
+    BucketInfo,
+    Conditions,
+    KeyPage,
+    ObjectVersion,
+    StagedFile,
+    WrittenFields,
+    check_key,
+    check_url_key,
+    fields_of,
+)
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.db.grouped_calls import GroupedCalls
+from edgecache.brain.delivery.plan import Span
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.disk.buffers import BufferedBody
+from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.disk.digests import verified
+from edgecache.brain.disk.durable_bytes import DurableBytes
+from edgecache.brain.disk.local_bytes import local_bytes
+from edgecache.brain.objects import builtin_origin
+from edgecache.brain.objects.group_commit import GroupCommit
+from edgecache.brain.objects.listings import list_keys
+from edgecache.brain.objects.open_object import OpenObject
+from edgecache.brain.objects.origin_writes import OriginWrites
+from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
+from edgecache.brain.objects.singleflight import Singleflight
+from edgecache.brain.origins.driver import version_at
+from edgecache.brain.origins.open_origins import Origins
+from edgecache.brain.stores.managed import ManagedStore
+
+T = TypeVar("T")
+V = TypeVar("V", bound=ObjectVersion | None)
+
+StoredKey = tuple[BucketInfo, str]
+
+# Attempts to copy within the built-in origin while the source is overwritten.
+COPY_ATTEMPTS: Final = 4
+
+
+class ObjectCache:
+    """This brain's reads and writes of objects."""
+
+    def __init__(
+        self,
+        database: BrainDatabase,
+        directory: Directory,
+        staging: DataDirectory,
+        origins: Origins,
+        managed: ManagedStore,
+        *,
+        brain_id: UUID,
+        limit: int = 256,
+        on_stored: Callable[[BucketInfo, ObjectVersion], None],
+    ) -> None:
+        """limit: of concurrent fetches. on_stored: called with each version that was stored."""
+        self._database = database
+        self._directory = directory
+        self._coherence = directory.coherence
+        self._staging = staging
+        self._managed = managed
+        self._running = BackgroundTasks()
+        self.singleflight = Singleflight(
+            database,
+            directory,
+            staging,
+            origins,
+            brain_id=brain_id,
+            limit=limit,
+            on_stored=on_stored,
+        )
+        self._on_stored = on_stored
+        self._stored_writes = GroupCommit(directory, DurableBytes(staging), on_stored=on_stored)
+        self._deletes: GroupedCalls[StoredKey, None] = GroupedCalls(self._delete_rows)
+        self.writes = OriginWrites(database, self._coherence, staging, brain_id)
+
+    async def stop(self) -> None:
+        """Finish the writes, cancel the fetches."""
+        await self._running.finish()
+        await self._stored_writes.finish()
+        await self.singleflight.stop()
+
+    # --- reading ----------------------------------------------------------------------------
+
+    async def open(
+        self, bucket: BucketInfo, key: str, *, variant: str = "", client: str = ""
+    ) -> OpenObject:
+        """Open a key's version, from the directory or from the origin.
+
+        client: the address of an anonymous client.
+
+        Raises KeyRefused, OriginMissing, OriginError, NoSuchBucket, Overloaded,
+        DatabaseUnavailable.
+        """
+        name = (bucket.id, check_key(key), variant)
+        # Few names have a running fetch; the check saves the others a coroutine.
+        if name in self.singleflight.running:
+            fetch = await self.singleflight.shareable(name)
+            if fetch is not None and fetch.cacheability.is_shared:
+                self.singleflight.queue_for_place(bucket, fetch, client)
+                return await self._wait(bucket, fetch)
+        found = await self._directory.find(*name)
+        if found is not None:
+            return OpenObject(self, bucket, found)
+        request = FetchRequest(client=client)
+        return await self.fetch(bucket, key, variant=variant, request=request)
+
+    async def fetch(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        *,
+        variant: str = "",
+        request: FetchRequest | None = None,
+        alone: bool = False,
+    ) -> OpenObject:
+        """Ask the origin, whatever the directory has; concurrent requests share the fetch.
+
+        alone: do not share the fetch, after a response that was not for all (``is_shared``).
+
+        Raises as ``open`` does.
+        """
+        name = (bucket.id, check_url_key(key), variant)
+        if bucket.origin_id is None:
+            return await self._adopt(bucket, key)
+        request = request or FetchRequest()
+        if request.stale is None and self.singleflight.is_known_missing(name):
+            raise OriginMissing
+        fetch = None if alone else await self.singleflight.shareable(name)
+        if fetch is None or not request.joins(fetch):
+            fetch = self.singleflight.start(bucket, name, request, alone=alone)
+        else:
+            self.singleflight.queue_for_place(bucket, fetch, request.client)
+        return await self._wait(bucket, fetch)
+
+    async def reopen(
+        self, bucket: BucketInfo, found: ObjectVersion, span: Span
+    ) -> AsyncIterator[bytes]:
+        """Yield correct bytes of exactly this version when no node can: from staging or the origin.
+
+        Raises OriginChanged when the origin has another version, OriginError, DatabaseUnavailable.
+        """
+        manifest = await self._directory.manifest(found.sha256)
+        if manifest is None:
+            raise OriginChanged
+        position = span.start
+        async for piece in local_bytes(self._staging, manifest, span):
+            position += len(piece)
+            yield piece
+        rest = Span(position, span.start + span.length - position)
+        if not rest.length:
+            return
+        if bucket.origin_id is None:
+            source = self._managed.read(bucket, found, manifest, rest)
+        else:
+            source = await self._refetch(bucket, found, manifest, rest)
+        async for piece in source:
+            yield piece
+
+    async def head(self, bucket: BucketInfo, key: str, *, client: str = "") -> ObjectVersion:
+        """Ask the origin for an object's metadata; sha256 and checksums where the cache has them.
+
+        client: the address of an anonymous client.
+        Raises KeyRefused, OriginMissing, OriginError, Overloaded, DatabaseUnavailable.
+        """
+        check_key(key)
+        if bucket.origin_id is None:
+            found = await builtin_origin.head(self._database, bucket, key)
+            if found is None:
+                raise OriginMissing
+            return found
+        async with self.singleflight.origin(bucket, client) as driver:
+            response = await driver.head(key)
+        cached = await self._directory.find(bucket.id, key)
+        if cached is not None and cached.etag == response.etag:
+            return cached
+        return version_at((bucket.id, key, ""), response)
+
+    async def list(
+        self,
+        bucket: BucketInfo,
+        prefix: str = "",
+        start_after: str = "",
+        delimiter: str = "",
+        limit: int = 1000,
+    ) -> KeyPage:
+        """Return a page of the origin's keys, in the order of their UTF-8 bytes.
+
+        Raises OriginError, Overloaded, DatabaseUnavailable.
+        """
+        if bucket.origin_id is not None:
+            async with self.singleflight.origin(bucket, has_body=True) as driver:
+                return await driver.list(prefix, start_after, delimiter, limit)
+        return await list_keys(
+            self._database,
+            bucket.id,
+            prefix=prefix,
+            start_after=start_after,
+            delimiter=delimiter,
+            limit=limit,
+        )
+
+    # --- writing ----------------------------------------------------------------------------
+
+    async def put(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        body: StagedFile | BufferedBody,
+        fields: WrittenFields,
+        *,
+        conditions: Conditions = ALWAYS,
+    ) -> ObjectVersion:
+        """Write an object to its origin and to the directory; the body is consumed.
+
+        body: in memory only for a bucket without an origin: drivers send files.
+        Continues when the caller is cancelled. Raises KeyRefused, PreconditionFailed,
+        OriginMissing (if_match, and nothing there), OriginError, NoSuchBucket, StorageFull,
+        Overloaded, DatabaseUnavailable.
+        """
+        check_key(key)
+        if bucket.origin_id is None:
+            async with self._managed.write(bucket.tenant, body) as stored:
+                return await self._stored_writes.put(
+                    bucket, key, body, fields, conditions, stored=stored
+                )
+        if isinstance(body, BufferedBody):
+            raise TypeError("A bucket's origin is sent files.")
+        return await self._uncancelled(self._put(bucket, key, body, fields, conditions))
+
+    async def put_pieces(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        pieces: AsyncIterator[bytes],
+        size: int,
+        fields: WrittenFields,
+        *,
+        conditions: Conditions = ALWAYS,
+    ) -> ObjectVersion:
+        """Write a long object to the managed store as it arrives, without using the disk.
+
+        Raises what ``put`` and the pieces raise.
+        """
+        async with self._managed.write_stream(bucket.tenant, pieces, size) as (body, stored):
+            return await self._stored_writes.put(
+                bucket, check_key(key), body, fields, conditions, stored=stored
+            )
+
+    async def copy(
+        self,
+        source: tuple[BucketInfo, str],
+        bucket: BucketInfo,
+        key: str,
+        describe: Callable[[ObjectVersion], WrittenFields] = fields_of,
+        *,
+        conditions: Conditions = ALWAYS,
+    ) -> ObjectVersion:
+        """Write an object with the bytes of another one.
+
+        source: bucket and key.
+        describe: returns the copy's fields for a version; raises to refuse it.
+
+        Raises as ``put`` and ``open`` do; OriginChanged for a source that changes during the copy.
+        """
+        check_key(key)
+        origin, source_key = source[0], check_key(source[1])
+        if origin.origin_id is None and bucket.origin_id is None:
+            for _ in range(COPY_ATTEMPTS):
+                write = builtin_origin.copy(
+                    self._coherence, (origin, source_key), bucket, key, describe, conditions
+                )
+                copied = await self._uncancelled(self._remembered(bucket, key, write))
+                if copied is not None:
+                    return copied
+        opened = await self.open(origin, source_key)
+        fields = describe(opened.version)
+        staged = await self._staging.take(opened.body())
+        return await self.put(bucket, key, staged, fields, conditions=conditions)
+
+    async def delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
+        """Delete objects at their origin and from the directory, ignoring absent ones.
+
+        Continues when the caller is cancelled. Raises KeyRefused, OriginError, NoSuchBucket,
+        Overloaded, DatabaseUnavailable.
+        """
+        wanted = list(dict.fromkeys(check_key(key) for key in keys))
+        await self._uncancelled(self._delete(bucket, wanted))
+
+    async def tag(self, bucket: BucketInfo, key: str, tagging: str) -> ObjectVersion:
+        """Replace the tags of an object of the built-in origin.
+
+        Continues when the caller is cancelled. Raises KeyRefused, OriginMissing, NoSuchBucket,
+        DatabaseUnavailable.
+        """
+        write = builtin_origin.tag(self._coherence, bucket, check_key(key), tagging)
+        found = await self._uncancelled(self._remembered(bucket, key, write))
+        if found is None:
+            raise OriginMissing
+        return found
+
+    # --- internal ---------------------------------------------------------------------------
+
+    async def _wait(self, bucket: BucketInfo, fetch: SharedFetch) -> OpenObject:
+        return OpenObject(self, bucket, await fetch.wait_for_version(), fetch)
+
+    async def _adopt(self, bucket: BucketInfo, key: str) -> OpenObject:
+        """Open an object of the built-in origin and put it into the directory again."""
+        if await builtin_origin.head(self._database, bucket, key) is None:
+            raise OriginMissing
+        write = builtin_origin.adopt(self._coherence, bucket, key)
+        found = await self._remembered(bucket, key, write)
+        if found is None:
+            raise OriginMissing
+        opened = OpenObject(self, bucket, found)
+        opened.is_hit = False
+        return opened
+
+    async def _refetch(
+        self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest, span: Span
+    ) -> AsyncIterator[bytes]:
+        """Return a version's bytes from the origin, checked against its manifest."""
+        if found.variant:
+            # A variant depends on the query or on request headers, which the key does not tell.
+            raise OriginChanged
+        request = FetchRequest(above=found.generation)
+        opened = await self.fetch(bucket, found.key, variant=found.variant, request=request)
+        if opened.version.size not in {-1, found.size} or opened.version.etag != found.etag:
+            raise OriginChanged
+        return verified(opened.body, manifest, span)
+
+    async def _put(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        staged: StagedFile,
+        fields: WrittenFields,
+        conditions: Conditions,
+    ) -> ObjectVersion:
+        try:
+            async with self.singleflight.origin(bucket, has_body=True) as driver:
+                write = self.writes.put(driver, bucket, key, staged, fields, conditions)
+                return await self._remembered(bucket, key, write)
+        finally:
+            await self._staging.discard(staged)
+
+    async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
+        if bucket.origin_id is not None:
+            async with self.singleflight.origin(bucket) as driver:
+                await self.writes.delete(driver, bucket, keys)
+        elif len(keys) == 1:
+            # ``GroupedCalls`` groups by share key: this makes a group of one bucket.
+            use_share_of_bucket(bucket)
+            await self._deletes.get((bucket, keys[0]))
+        else:
+            await builtin_origin.delete(self._coherence, bucket, keys)
+
+    async def _delete_rows(self, given: Sequence[StoredKey]) -> Mapping[StoredKey, None]:
+        """Delete keys together; all are of one bucket, because ``_delete`` sets its share key."""
+        bucket = given[0][0]
+        await builtin_origin.delete(self._coherence, bucket, sorted({key for _, key in given}))
+        return {}
+
+    async def _remembered(self, bucket: BucketInfo, key: str, write: Awaitable[V]) -> V:
+        """Make a write, and put what it wrote into the directory."""
+        with self._directory.watch((bucket.id, key, "")) as watch:
+            found = await write
+            if found is not None and found.generation:
+                self._directory.remember(found, watch)
+                self._on_stored(bucket, found)
+            return found
+
+    async def _uncancelled(self, write: Coroutine[Any, Any, T]) -> T:
+        """Run a write to its end, even when the caller is cancelled."""
+        return await asyncio.shield(self._running.add(write, has_caller=True))

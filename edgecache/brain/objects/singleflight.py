@@ -1,0 +1,325 @@
+"""Singleflight: one fetch from an origin for each name at a time, across all brains."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+from uuid import UUID
+
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import (
+    BrainError,
+    DatabaseUnavailable,
+    OriginMissing,
+    OriginTimeout,
+    Overloaded,
+    VariantChanged,
+)
+from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.db.grouped_calls import GroupedCalls
+from edgecache.brain.db.joined_reads import JoinedReads
+from edgecache.brain.directory import commits
+from edgecache.brain.directory.index import KeyVariants, Name
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.objects.directory_writer import DirectoryWriter
+from edgecache.brain.objects.leases import Leases
+from edgecache.brain.objects.negative_cache import NegativeCache
+from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
+from edgecache.brain.origins.driver import Driver
+from edgecache.brain.origins.open_origins import Origins
+from edgecache.http.addresses import network_of
+from edgecache.runtime.resource_limits import connections_allowed, files_allowed, memory_bytes
+from edgecache.runtime.shares import ShareKey, Shares
+
+# One organization gets half of the places at most, one bucket a quarter, an anonymous client less.
+SPARE: Final = 1
+# How long a fetch waits for its turn.
+QUEUE_S: Final = 5.0
+# While a body is transferred, it needs two more files and at most this much memory.
+BODY_BYTES: Final = 2**19
+MIN_BODIES: Final = 64
+# More than this one process could not serve.
+MAX_BODIES: Final = 8192
+# One organization gets a fifth of them at most, one bucket a thirteenth, an anonymous client less.
+BODIES_SPARE: Final = 4
+# More than there can be: a response that has come is not refused ...
+BODIES_WAITING: Final = 2**30
+# ... unless the others of its bucket come so slowly that it does not get its turn.
+BODIES_QUEUE_S: Final = 30.0
+# A brain waits at most this long for another brain's fetch, then fetches itself.
+TURN_LIMIT_S: Final = 30.0
+# ... and this long for a replica of what another brain fetched.
+REPLICA_LIMIT_S: Final = 3.0
+POLL_S: Final = 0.05
+# Purge records are kept for longer (``storage.garbage_collection``).
+FETCH_LIMIT_S: Final = 6 * 3600
+
+
+class Singleflight:
+    """The fetches of this brain. limit: of concurrent ones. on_stored: called with what one stored.
+
+    A fetch that waits for a slow origin costs its socket and some memory: no thread, no file, no
+    database connection. So the limit is high, and shared by organization, origin, bucket and
+    anonymous client (``Shares``). Bodies cost more, and have fewer places of their own.
+    """
+
+    def __init__(
+        self,
+        database: BrainDatabase,
+        directory: Directory,
+        staging: DataDirectory,
+        origins: Origins,
+        *,
+        brain_id: UUID,
+        limit: int,
+        on_stored: Callable[[BucketInfo, ObjectVersion], None],
+    ) -> None:
+        self._on_stored = on_stored
+        self.running: dict[Name, SharedFetch] = {}
+        self._variants = KeyVariants()
+        self.negative_cache = NegativeCache()
+        self._database = database
+        self._directory = directory
+        self._coherence: Coherence = directory.coherence
+        self._staging = staging
+        self._origins = origins
+        # HEAD, listings and writes at origins have their places here as well (``ObjectCache``).
+        self.shares = Shares(limit, refusal=Overloaded, spare=SPARE, queue=limit, wait_s=QUEUE_S)
+        # A fetch takes a place of `shares` first and of `bodies` second, so no deadlock is
+        # possible.
+        self.bodies = Shares(
+            min(limit, bodies_allowed()),
+            refusal=Overloaded,
+            spare=BODIES_SPARE,
+            queue=BODIES_WAITING,
+            wait_s=BODIES_QUEUE_S,
+        )
+        self._tasks = BackgroundTasks()
+        self._checks: JoinedReads[tuple[Name, int], bool] = JoinedReads()
+        self._generations: GroupedCalls[None, int] = GroupedCalls(self._next_generation)
+        self._leases = Leases(database, self._coherence, brain_id)
+        self._coherence.subscribe("key", self._on_key)
+        self._coherence.subscribe("prefix", self._on_prefix)
+        self._coherence.on_loss(self._on_loss)
+
+    def start(
+        self, bucket: BucketInfo, name: Name, request: FetchRequest, *, alone: bool = False
+    ) -> SharedFetch:
+        """Start a fetch; others may share it until it ends or its key changes.
+
+        alone: do not share it. It fails with Overloaded when its turn does not come in time.
+        """
+        fetch = SharedFetch(
+            name,
+            request,
+            self._staging,
+            place_for_body=lambda: self.bodies.place(_share_key(bucket, request.client)),
+            on_header=self._header_received,
+            on_failure=self._failed,
+        )
+        if not alone:
+            self._attach(name, fetch)
+        fetch.task = self._tasks.add(self._run(bucket, fetch, alone=alone))
+        return fetch
+
+    @asynccontextmanager
+    async def origin(
+        self, bucket: BucketInfo, client: str = "", *, has_body: bool = False
+    ) -> AsyncIterator[Driver]:
+        """Hold a place at a bucket's origin, as a fetch does, and one for a body if it has one.
+
+        client: the address of an anonymous client. Raises Overloaded, OriginFailed,
+        DatabaseUnavailable.
+        """
+        share_key = _share_key(bucket, client)
+        async with self.shares.place(share_key), contextlib.AsyncExitStack() as stack:
+            if has_body:
+                await stack.enter_async_context(self.bodies.place(share_key))
+            yield await self._origins.driver(bucket)
+
+    def queue_for_place(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
+        """Add another client's quota to those in which a queued fetch waits.
+
+        So a client that has used its quota does not delay others that join its fetch.
+        """
+        if fetch.is_queued:
+            fetch.turn.wait(self.shares, _share_key(bucket, client))
+
+    async def shareable(self, name: Name) -> SharedFetch | None:
+        """Return the running fetch of a name, unless its key changed since it began.
+
+        Raises DatabaseUnavailable.
+        """
+        fetch = self.running.get(name)
+        if fetch is None or fetch.failure is not None:
+            return None
+        began = fetch.began
+        if self._coherence.is_current or began is None:
+            return fetch
+        # Without announcements the database has to be asked.
+        is_late = await self._checks.get(
+            (name, began), lambda: commits.is_overtaken(self._database, name, began)
+        )
+        return None if is_late or fetch.failure is not None else fetch
+
+    def is_known_missing(self, name: Name) -> bool:
+        """True if the origin has just answered 404 for it."""
+        return self._coherence.is_current and self.negative_cache.contains(name)
+
+    @property
+    def is_busy(self) -> bool:
+        """True if a fetch is running."""
+        return bool(self._tasks)
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        await self._leases.stop()
+
+    async def _run(self, bucket: BucketInfo, fetch: SharedFetch, *, alone: bool) -> None:
+        try:
+            async with asyncio.timeout(FETCH_LIMIT_S), contextlib.AsyncExitStack() as stack:
+                self.queue_for_place(bucket, fetch, fetch.request.client)
+                await stack.enter_async_context(fetch.turn.place())
+                fetch.is_queued = False
+                # What is not shared here is not shared with other brains either.
+                found = None if alone else await self._acquire_lease(fetch, stack)
+                if found is not None:
+                    fetch.complete(found)
+                    return
+                driver = await self._origins.driver(bucket)
+                await fetch.run(driver, await self._writer(fetch))
+        except TimeoutError:
+            fetch.fail(OriginTimeout())
+        except BrainError as exc:
+            fetch.fail(exc)
+        finally:
+            self._end(bucket, fetch)
+
+    async def _acquire_lease(
+        self, fetch: SharedFetch, stack: contextlib.AsyncExitStack
+    ) -> ObjectVersion | None:
+        """Hold the lease until the stack unwinds, or return what its holder has fetched.
+
+        Raises VariantChanged when the name is no longer the request's.
+        """
+        if not self._coherence.peers:
+            return None
+        request = fetch.request
+        known = max(request.above, request.stale.generation if request.stale is not None else 0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TURN_LIMIT_S):
+                while True:
+                    is_held = await self._leases.acquire(fetch.name)
+                    if is_held:
+                        stack.push_async_callback(self._leases.release, fetch.name)
+                    else:
+                        await self._leases.wait(fetch.name)
+                    found = await self._directory.find(*fetch.name)
+                    if found is None and await _is_renamed(fetch):
+                        raise VariantChanged
+                    if found is not None and found.generation > known and request.takes(found):
+                        # A variant can be fetched again only with the headers of its request.
+                        if await self._wait_for_bytes(found) or not found.variant:
+                            return found
+                        known = found.generation
+                    if is_held:
+                        return None
+        return None
+
+    async def _wait_for_bytes(self, found: ObjectVersion) -> bool:
+        """Wait until a node holds what another brain fetched; False if none does in time.
+
+        Its local files may be out of reach.
+        """
+        for _ in range(round(REPLICA_LIMIT_S / POLL_S)):
+            is_local = await self._staging.local(found.sha256) is not None
+            if is_local or await self._directory.locations(found.sha256):
+                return True
+            await asyncio.sleep(POLL_S)
+        return False
+
+    async def _writer(self, fetch: SharedFetch) -> DirectoryWriter:
+        began = fetch.began = await self._generations.get(None)
+        if began is None:
+            raise DatabaseUnavailable
+        return DirectoryWriter(self._database, self._directory, self._staging, fetch.name, began)
+
+    async def _next_generation(self, names: list[None]) -> dict[None, int]:
+        """Return a number above all earlier ones; fetches that begin together may share it."""
+        row = await self._database.one("SELECT nextval('brain_generation') AS generation")
+        return {} if row is None else dict.fromkeys(names, row.generation)
+
+    def _end(self, bucket: BucketInfo, fetch: SharedFetch) -> None:
+        # After any error, no request may be left waiting.
+        fetch.close()
+        for name in {fetch.name, (*fetch.name[:2], fetch.cacheability.variant)}:
+            if self.running.get(name) is fetch:
+                self._detach(name)
+        if fetch.kept is not None and fetch.is_fetched:
+            self._on_stored(bucket, fetch.kept)
+
+    def _header_received(self, fetch: SharedFetch) -> None:
+        """Share the fetch under the variant that the response turned out to be, as well."""
+        if fetch.cacheability.is_stored and self.running.get(fetch.name) is fetch:
+            name = (*fetch.name[:2], fetch.cacheability.variant)
+            if name not in self.running:
+                self._attach(name, fetch)
+
+    def _failed(self, fetch: SharedFetch, error: BrainError) -> None:
+        is_shareable = self.running.get(fetch.name) is fetch
+        if is_shareable and isinstance(error, OriginMissing) and error.is_cacheable:
+            self.negative_cache.add(fetch.name)
+
+    def _attach(self, name: Name, fetch: SharedFetch) -> None:
+        self.running[name] = fetch
+        self._variants.add(name)
+
+    def _detach(self, name: Name) -> None:
+        self.running.pop(name, None)
+        self._variants.discard(name)
+
+    # --- announcements: a request that comes afterwards must not share an older fetch --------
+
+    def _on_key(self, bucket_id: int, key: str, generation: int, filled: str | None = None) -> None:
+        """Stop sharing the key's fetches. filled: the variant that a fetch stored, no change."""
+        self.negative_cache.forget(bucket_id, key, generation)
+        if filled is not None:
+            return
+        for name in self._variants.names(bucket_id, key):
+            self._detach(name)
+
+    def _on_prefix(self, bucket_id: int, prefix: str, _generation: int) -> None:
+        self.negative_cache.clear()
+        for name in list(self.running):
+            if name[0] == bucket_id and name[1].startswith(prefix):
+                self._detach(name)
+
+    def _on_loss(self) -> None:
+        self.negative_cache.clear()
+        self.running.clear()
+        self._variants.clear()
+
+
+async def _is_renamed(fetch: SharedFetch) -> bool:
+    """True if its request has another variant, as responses are known that others stored."""
+    find = fetch.request.find_variant
+    return find is not None and await find() != fetch.name[2]
+
+
+def _share_key(bucket: BucketInfo, client: str) -> ShareKey:
+    share_key: ShareKey = (bucket.tenant.organization_id, bucket.origin_id, bucket.id)
+    return (*share_key, network_of(client)) if client else share_key
+
+
+def bodies_allowed() -> int:
+    """Return how many bodies this machine may transfer concurrently.
+
+    Bodies may use half of the open files that remain after two for each client connection.
+    """
+    left = files_allowed() - 2 * connections_allowed()
+    by_machine = min(left // 4, memory_bytes() // BODY_BYTES)
+    return min(max(by_machine, MIN_BODIES), MAX_BODIES)

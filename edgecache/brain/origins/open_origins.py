@@ -1,0 +1,209 @@
+"""The drivers of origins, with their open connections."""
+
+import os
+import ssl
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Final
+
+import orjson
+import structlog
+from cryptography.fernet import InvalidToken
+
+from common.crypto import decrypt
+from common.egress import Network
+from edgecache.brain.aws.sigv4.signing import OriginCredentials
+from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import OriginFailed
+from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.coherent_cache import CoherentCache
+from edgecache.brain.db.database import BrainDatabase, Row
+from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.origins import obstores
+from edgecache.brain.origins.config import OriginConfig
+from edgecache.brain.origins.connections import STALL_TIMEOUT_S, OriginConnections
+from edgecache.brain.origins.driver import Driver
+from edgecache.brain.origins.egress.guard import Guard, Resolve
+from edgecache.brain.origins.egress.pool import ConnectionPool
+from edgecache.brain.origins.egress.proxy import Proxy
+from edgecache.brain.origins.http import HttpDriver
+from edgecache.brain.origins.s3 import S3Driver, place_of
+
+log = structlog.get_logger(__name__)
+
+# Prefixes of the variables with which clouds' libraries find credentials.
+AMBIENT: Final = ("AWS_", "AZURE_", "GOOGLE_", "GCLOUD_", "MSI_", "IDENTITY_")
+ORIGINS_KEPT: Final = 256
+ORIGIN: Final = "SELECT id, organization_id, kind, config, secret FROM brain_origin WHERE id = %s"
+
+# Returns the driver for one prefix within the origin.
+Opener = Callable[[str], Driver]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOrigin:
+    """An origin that is in use.
+
+    row: its configuration in the database.
+    connections: None if obstore has its own.
+    """
+
+    row: Row
+    opener: Opener
+    connections: OriginConnections | None = None
+
+
+class Origins:
+    """The origins of one brain; each has its own connections, so that none delays another.
+
+    allows_private: allow private addresses, and S3 without TLS, for development and tests.
+    refused: networks that are refused in addition to the built-in ones.
+    trust: a PEM file of additional certificate authorities.
+    stall_timeout_s: how long an origin may be silent.
+    """
+
+    def __init__(
+        self,
+        database: BrainDatabase,
+        coherence: Coherence,
+        staging: DataDirectory,
+        *,
+        allows_private: bool,
+        refused: Sequence[Network] = (),
+        trust: Path | None = None,
+        stall_timeout_s: float = STALL_TIMEOUT_S,
+    ) -> None:
+        self._database = database
+        self._staging = staging
+        self._guard = Guard(allows_private=allows_private, refused=refused)
+        self._proxy = Proxy(self._guard)
+        self._trust_pem = "" if trust is None else trust.read_text(encoding="ascii")
+        self._trust = _trusting(self._trust_pem)
+        self._stall_timeout_s = stall_timeout_s
+        self._rows: CoherentCache[int, Row] = CoherentCache(
+            coherence, "origin", row_of=lambda row: row.id
+        )
+        self._open: OrderedDict[int, OpenOrigin] = OrderedDict()
+        self._closing = BackgroundTasks()
+        coherence.subscribe("origin", self._close)
+        coherence.on_loss(self._on_loss)
+
+    async def start(self) -> None:
+        """Remove the machine's cloud identity, and start obstore's proxy."""
+        forget_ambient_identity()
+        await self._proxy.start()
+
+    async def stop(self) -> None:
+        """Close every connection."""
+        self._on_loss()
+        await self._closing.finish()
+        await self._proxy.stop()
+
+    async def driver(self, bucket: BucketInfo) -> Driver:
+        """Return the driver of a bucket's origin.
+
+        Raises OriginFailed for a secret that cannot be read, DatabaseUnavailable.
+        """
+        if bucket.origin_id is None:
+            raise OriginFailed("The bucket has no external origin.")
+        row = self._rows.known(bucket.origin_id) or await self._read(bucket.origin_id)
+        opened = self._open.get(bucket.origin_id)
+        if opened is None or opened.row != row:
+            self._close(bucket.origin_id)
+            opened = self._open[bucket.origin_id] = self._opened(row, bucket.origin_id)
+            if len(self._open) > ORIGINS_KEPT:
+                self._close(next(iter(self._open)))
+        else:
+            self._open.move_to_end(bucket.origin_id)
+        return opened.opener(bucket.origin_prefix)
+
+    async def _read(self, origin_id: int) -> Row:
+        # Together: a crowd's first requests for an origin must not queue for the database.
+        row = await self._rows.get(origin_id, lambda: self._database.one(ORIGIN, [origin_id]))
+        if row is None:
+            raise OriginFailed("The bucket's origin is not there any more.")
+        return row
+
+    def _opened(self, row: Row, origin_id: int) -> OpenOrigin:
+        try:
+            secret = orjson.loads(decrypt(row.secret)) if row.secret else {}
+        except InvalidToken:
+            log.error("origin_secret_unreadable", origin_id=origin_id)  # noqa: TRY400 - no trace
+            raise OriginFailed("The origin's credentials cannot be read.") from None
+        config = OriginConfig(row.kind, row.config, secret)
+        if config.kind in {"gcs", "azure"}:
+            return OpenOrigin(row, self._through_proxy(config, row.organization_id))
+        pool = ConnectionPool(self._resolve(row.organization_id), self._trust)
+        connections = OriginConnections(pool, self._stall_timeout_s)
+        if config.kind == "http":
+            return OpenOrigin(row, partial(_http, connections, config), connections)
+        return OpenOrigin(row, partial(_s3, connections, config, self._staging), connections)
+
+    def _resolve(self, owner: int) -> Resolve:
+        return partial(self._guard.resolve, owner=owner)
+
+    def _through_proxy(self, config: OriginConfig, owner: int) -> Opener:
+        resolve = self._resolve(owner)
+        access = obstores.ObstoreAccess(
+            self._proxy.url(owner), self._stall_timeout_s, self._trust_pem
+        )
+        if config.kind == "gcs":
+            gcs = obstores.open_gcs(config, access)
+            endpoint = config.config.get("endpoint", obstores.GOOGLE)
+            return lambda prefix: obstores.ObstoreDriver(gcs, resolve, endpoint, prefix=prefix)
+        azure = obstores.open_azure(config, access)
+        endpoint = obstores.azure_endpoint(config)
+        return lambda prefix: obstores.ObstoreDriver(azure, resolve, endpoint, prefix=prefix)
+
+    def _close(self, origin_id: int) -> None:
+        opened = self._open.pop(origin_id, None)
+        if opened is not None and opened.connections is not None:
+            self._closing.add(opened.connections.retire())
+
+    def _on_loss(self) -> None:
+        for origin_id in tuple(self._open):
+            self._close(origin_id)
+
+
+def _http(connections: OriginConnections, config: OriginConfig, prefix: str) -> HttpDriver:
+    authorization = config.secret.get("authorization", "")
+    return HttpDriver(connections, config.config["url"], prefix=prefix, authorization=authorization)
+
+
+def _s3(
+    connections: OriginConnections, config: OriginConfig, staging: DataDirectory, prefix: str
+) -> S3Driver:
+    secret = config.secret
+    credentials = None
+    if secret:
+        credentials = OriginCredentials(
+            secret["access_key_id"], secret["secret_access_key"], secret.get("session_token", "")
+        )
+    return S3Driver(connections, place_of(config.config, prefix), credentials, staging)
+
+
+@cache
+def _trusting(pem: str) -> ssl.SSLContext:
+    """Return a context that trusts the machine's authorities, and those of the PEM text.
+
+    Made once: reading the machine's takes tens of milliseconds, which block the event loop.
+    """
+    context = ssl.create_default_context()
+    if pem:
+        context.load_verify_locations(cadata=pem)
+    return context
+
+
+def forget_ambient_identity() -> None:
+    """Remove the clouds' variables from this process's environment.
+
+    obstore adds them to its configuration: the machine's key would be used for a tenant that gave
+    none, or sent to an endpoint that a tenant chose.
+    """
+    for name in tuple(os.environ):
+        if name.upper().startswith(AMBIENT):
+            del os.environ[name]

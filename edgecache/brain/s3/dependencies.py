@@ -1,0 +1,51 @@
+"""The parts of the brain that the object API uses."""
+
+from typing import Final, Protocol
+
+from edgecache.brain.access.platform_keys import PlatformKeys
+from edgecache.brain.conf.brain import BrainSettings
+from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.delivery.response_cache import ResponseCache
+from edgecache.brain.delivery.streaming import Streamer
+from edgecache.brain.directory.buckets import Buckets
+from edgecache.brain.directory.hosts import Hosts
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.metering.meters import Meters
+from edgecache.brain.nodes.client_region import Locator
+from edgecache.brain.nodes.known_nodes import KnownNodes
+from edgecache.brain.nodes.tickets import TicketSigner
+from edgecache.brain.objects.object_cache import ObjectCache
+from edgecache.brain.stores.upload_parts import UploadParts
+from edgecache.runtime.shares import Shares
+
+# Bodies of XML, which are parsed in memory; an organization gets a quarter at most.
+XML_BYTES: Final = 64 * 2**20
+XML_SPARE: Final = 3
+
+
+class S3Dependencies(Protocol):
+    """What an operation uses.
+
+    running: places for running requests. xml_bytes: memory for bodies of XML.
+    """
+
+    settings: BrainSettings
+    platform_keys: PlatformKeys
+    database: BrainDatabase
+    coherence: Coherence
+    directory: Directory
+    buckets: Buckets
+    hosts: Hosts
+    staging: DataDirectory
+    upload_parts: UploadParts
+    objects: ObjectCache
+    nodes: KnownNodes
+    locator: Locator
+    tickets: TicketSigner
+    meters: Meters
+    streamer: Streamer
+    responses: ResponseCache
+    running: Shares
+    xml_bytes: Shares

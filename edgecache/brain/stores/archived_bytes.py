@@ -1,0 +1,208 @@
+"""The bytes of stored objects for backups: list, locate and write them.
+
+Runs in management commands, next to Django's models. Nothing here deletes or replaces bytes.
+"""
+
+import asyncio
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import psycopg
+
+from edgecache.brain.conf.stores import DATA_FOLDER, StoreSettings
+from edgecache.brain.core.errors import StoreMissing
+from edgecache.brain.delivery.plan import EnvironmentKey, Span
+from edgecache.brain.disk.syncing import make_folders, sync_folder
+from edgecache.brain.stores import stored_blobs
+from edgecache.brain.stores.reachable_stores import TAG_BYTES, open_store
+
+ALL: Final = (
+    "SELECT DISTINCT encode(b.sha256, 'hex'), b.size FROM brain_storedobject s"
+    " JOIN brain_blob b ON b.sha256 = s.blob_id ORDER BY 1"
+)
+PLACES: Final = (
+    "SELECT encode(l.blob_id, 'hex'), s.name, l.name FROM brain_storedblob l"
+    " JOIN brain_store s ON s.id = l.store_id WHERE l.blob_id = ANY(%s)"
+)
+# Each environment that has an object with the bytes, and none of them in a store yet.
+WANTING: Final = (
+    "SELECT DISTINCT encode(s.blob_id, 'hex'), k.organization_id, k.environment_pk"
+    " FROM brain_storedobject s JOIN brain_bucket k ON k.id = s.bucket_id"
+    " WHERE s.blob_id = ANY(%s) AND NOT EXISTS (SELECT FROM brain_storedblob l"
+    " WHERE l.blob_id = s.blob_id AND l.organization_id = k.organization_id"
+    " AND l.environment_pk = k.environment_pk)"
+)
+
+
+class Bytes(NamedTuple):
+    """Bytes of objects. sha256: in hexadecimal digits."""
+
+    sha256: str
+    size: int
+
+
+class BytesLocation(NamedTuple):
+    """Where bytes are; without a store they are a file of the data directory."""
+
+    store: str
+    name: str
+
+
+def all_bytes(connection: psycopg.Connection) -> Iterator[Bytes]:
+    """Return the bytes of every stored object, each once."""
+    with connection.cursor() as cursor:
+        for row in cursor.stream(ALL):
+            yield Bytes(*row)
+
+
+def places(connection: psycopg.Connection, found: Sequence[Bytes]) -> dict[str, BytesLocation]:
+    """Return where bytes are that are in a store."""
+    digests = [bytes.fromhex(each.sha256) for each in found]
+    rows = connection.execute(PLACES, [digests]).fetchall()
+    return {sha256: BytesLocation(store, name) for sha256, store, name in rows}
+
+
+def path_of(data_dir: Path, sha256: str) -> Path:
+    """Return the file of the built-in origin, as ``DataDirectory.origin_path`` does."""
+    return data_dir / "origin" / sha256[:2] / sha256
+
+
+class Sources:
+    """Reads bytes from wherever the platform keeps them."""
+
+    def __init__(self, data_dir: Path, configured: Sequence[StoreSettings]) -> None:
+        self._data_dir = data_dir
+        self._stores = {each.name: open_store(each) for each in configured}
+
+    async def copy(self, wanted: Bytes, place: BytesLocation | None, target: Path) -> bool:
+        """Write bytes to a file; False if they are missing or wrong.
+
+        Raises StoreUnavailable.
+        """
+        try:
+            if place is None:
+                source = path_of(self._data_dir, wanted.sha256)
+                await asyncio.to_thread(shutil.copyfile, source, target)
+            else:
+                store = self._stores.get(place.store)
+                if store is None:
+                    return False
+                with target.open("wb") as opened:
+                    async for piece in store.read(place.name, Span(0, wanted.size)):
+                        opened.write(piece)
+        except (FileNotFoundError, StoreMissing):
+            return False
+        return await asyncio.to_thread(_sha256_of, target) == wanted.sha256
+
+
+class BytesRestore:
+    """Writes restored bytes to the first of the configured stores."""
+
+    def __init__(self, data_dir: Path, configured: Sequence[StoreSettings]) -> None:
+        self._data_dir = data_dir
+        self._chosen = configured[0]
+        self._store = open_store(self._chosen)
+        self._id, self._tag = 0, ""
+
+    def prepare(self, connection: psycopg.Connection) -> None:
+        """Add the stores' rows. Tags are new: the former platform may use the same stores."""
+        names = {DATA_FOLDER, self._chosen.name}
+        for name in sorted(names):
+            connection.execute(
+                "INSERT INTO brain_store (name, tag, is_active) VALUES (%s, %s, %s)"
+                " ON CONFLICT (name) DO NOTHING",
+                [name, secrets.token_hex(TAG_BYTES), name == self._chosen.name],
+            )
+        row = connection.execute(
+            "SELECT id, tag FROM brain_store WHERE name = %s", [self._chosen.name]
+        ).fetchone()
+        self._id, self._tag = row if row is not None else (0, "")
+
+    def missing(
+        self, connection: psycopg.Connection, found: Sequence[Bytes]
+    ) -> dict[str, list[EnvironmentKey]]:
+        """Return the bytes that still have to be written, by hash, and for which environments."""
+        if self._store is None:
+            return {
+                each.sha256: []
+                for each in found
+                if not path_of(self._data_dir, each.sha256).exists()
+            }
+        digests = [bytes.fromhex(each.sha256) for each in found]
+        wanting: dict[str, list[EnvironmentKey]] = {}
+        for sha256, organization_id, environment_pk in connection.execute(WANTING, [digests]):
+            wanting.setdefault(sha256, []).append(EnvironmentKey(organization_id, environment_pk))
+        return wanting
+
+    async def write(
+        self, found: Bytes, body: Path, tenants: Sequence[EnvironmentKey]
+    ) -> list[tuple[EnvironmentKey, str]]:
+        """Write a file's bytes durably; return the names to ``record``. The file may be consumed.
+
+        Raises StoreUnavailable.
+        """
+        if self._store is None:
+            await asyncio.to_thread(self._keep_file, found.sha256, body)
+            return []
+        written = []
+        for tenant in tenants:
+            name = stored_blobs.new_name(self._tag, tenant, stored_blobs.OBJECTS)
+            await self._store.put(name, body, found.size)
+            written.append((tenant, name))
+        return written
+
+    def record(
+        self,
+        connection: psycopg.Connection,
+        sha256: str,
+        written: Sequence[tuple[EnvironmentKey, str]],
+    ) -> None:
+        for tenant, name in written:
+            connection.execute(
+                "INSERT INTO brain_storedblob (organization_id, environment_pk, blob_id, store_id,"
+                " name) VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                [
+                    *tenant,
+                    bytes.fromhex(sha256),
+                    self._id,
+                    name,
+                ],
+            )
+
+    def _keep_file(self, sha256: str, body: Path) -> None:
+        path = path_of(self._data_dir, sha256)
+        if not path.parent.is_dir():
+            for folder in (path.parent.parent, path.parent):
+                make_folders([folder])
+        unfinished = path.with_name(f".{secrets.token_hex(8)}")
+        try:
+            with body.open("rb") as source, unfinished.open("xb") as target:
+                shutil.copyfileobj(source, target)
+                target.flush()
+                os.fsync(target.fileno())
+            unfinished.replace(path)
+            sync_folder(path.parent)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def forget_cached(connection: psycopg.Connection, absent: Sequence[str]) -> int:
+    """Delete cached bytes, and objects whose bytes are not in the backup; return their number."""
+    digests = [bytes.fromhex(sha256) for sha256 in absent]
+    gone = connection.execute("DELETE FROM brain_storedobject WHERE blob_id = ANY(%s)", [digests])
+    connection.execute(
+        "DELETE FROM brain_blob b WHERE NOT EXISTS"
+        " (SELECT FROM brain_storedobject s WHERE s.blob_id = b.sha256)"
+    )
+    return gone.rowcount

@@ -1,0 +1,196 @@
+"""A store in a folder, such as a network file system's."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from edgecache.brain.core.errors import StoreMissing, StoreUnavailable
+from edgecache.brain.core.fair_share import SHARE_KEY
+from edgecache.brain.delivery.plan import Span
+from edgecache.brain.disk.data_directory import NO_ROOM
+from edgecache.brain.disk.syncing import sync_folder, write_whole
+from edgecache.brain.stores.store import Body, ListedFile, places
+from edgecache.runtime.threads import FairThreads
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+PIECE_BYTES: Final = 2**20
+LIST_STEP: Final = 1000
+UNFINISHED: Final = "unfinished"
+FULL: Final = "The store of this platform's objects is full; nothing was stored."
+# Threads that write whole bodies, and as many for the other, short operations.
+THREADS: Final = 8
+
+
+class FolderStore:
+    """Files below a folder; each gets its name when it is complete and synced."""
+
+    # What file systems hold in a file.
+    max_object_bytes: int = 8 * 2**40
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._writing = FairThreads(THREADS, "store-writing", turns=places(THREADS))
+        self._others = FairThreads(THREADS, "store", turns=places(THREADS))
+
+    async def put(self, name: str, body: Body, size: int) -> None:
+        """Write bytes. Raises Overloaded."""
+        del size
+        if isinstance(body, Path | bytes):
+            await self._run(self._writing, self._put, name, body)
+        else:
+            await self._put_pieces(name, body)
+
+    async def _put_pieces(self, name: str, pieces: AsyncIterator[bytes]) -> None:
+        unfinished = await self._run(self._writing, self._begin, name)
+        try:
+            async for piece in pieces:
+                await self._run(self._writing, _append, unfinished, piece, has_no_timeout=True)
+            await self._run(self._writing, self._finish, unfinished, name, has_no_timeout=True)
+        except BaseException:
+            await self._run(self._others, lambda: unfinished.unlink(missing_ok=True))
+            raise
+
+    async def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
+        """Yield bytes. Raises Overloaded before the first ones."""
+        position, end = span.start, span.start + span.length
+        while position < end:
+            piece = await self._run(
+                self._others,
+                self._piece,
+                name,
+                position,
+                min(end - position, PIECE_BYTES),
+                # A response that has begun would be cut short.
+                has_no_timeout=position > span.start,
+            )
+            if not piece:
+                raise StoreMissing
+            position += len(piece)
+            yield piece
+
+    async def size(self, name: str) -> int:
+        return await self._run(self._others, self._size, name)
+
+    async def delete(self, names: Sequence[str]) -> None:
+        await self._run(self._others, self._delete, names)
+
+    async def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
+        """Yield every complete file below a folder."""
+        found = await self._run(self._others, lambda: [*self._walk(self._root / folder)])
+        for start in range(0, len(found), LIST_STEP):
+            yield found[start : start + LIST_STEP]
+
+    async def abort_unfinished(self, folder: str, before: datetime) -> int:
+        """Delete what a brain was writing when it ended."""
+        aborted = f"{folder}-{UNFINISHED}"
+        return await self._run(self._others, self._abort_unfinished, aborted, before)
+
+    # --- on a thread ------------------------------------------------------------------------
+
+    def _put(self, name: str, body: Path | bytes) -> None:
+        unfinished = self._begin(name)
+        try:
+            if isinstance(body, bytes):
+                _append(unfinished, body)
+            else:
+                with body.open("rb") as source:
+                    while piece := source.read(PIECE_BYTES):
+                        _append(unfinished, piece)
+            self._finish(unfinished, name)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+
+    def _begin(self, name: str) -> Path:
+        """Create the file that becomes a name when it is complete."""
+        folder, _, _ = name.partition("/")
+        unfinished = self._root / f"{folder}-{UNFINISHED}" / secrets.token_hex(16)
+        self._make_folder(unfinished.parent)
+        self._make_folder((self._root / name).parent)
+        unfinished.touch(exist_ok=False)
+        return unfinished
+
+    def _finish(self, unfinished: Path, name: str) -> None:
+        """Sync a file, and give it its name."""
+        with unfinished.open("ab") as file:
+            os.fsync(file.fileno())
+        target = self._root / name
+        unfinished.replace(target)
+        sync_folder(target.parent)
+
+    def _make_folder(self, folder: Path) -> None:
+        """Create a folder below the root, which itself must be there: it may be a mount."""
+        if folder == self._root or folder.is_dir():
+            return
+        self._make_folder(folder.parent)
+        folder.mkdir(exist_ok=True, mode=0o700)
+        sync_folder(folder.parent)
+
+    def _size(self, name: str) -> int:
+        found = (self._root / name).stat()
+        if not stat.S_ISREG(found.st_mode):
+            # A folder, or a pipe that a read would wait for. No store writes such a thing.
+            raise FileNotFoundError
+        return found.st_size
+
+    def _piece(self, name: str, position: int, length: int) -> bytes:
+        with (self._root / name).open("rb") as file:
+            return os.pread(file.fileno(), length, position)
+
+    def _delete(self, names: Sequence[str]) -> None:
+        for name in names:
+            (self._root / name).unlink(missing_ok=True)
+
+    def _walk(self, top: Path) -> Iterator[ListedFile]:
+        for folder, _, names in os.walk(top):
+            for name in names:
+                path = Path(folder) / name
+                with contextlib.suppress(FileNotFoundError):
+                    yield ListedFile(path.relative_to(self._root).as_posix(), _modified_at(path))
+
+    def _abort_unfinished(self, folder: str, before: datetime) -> int:
+        count = 0
+        for path in (self._root / folder).glob("*"):
+            with contextlib.suppress(FileNotFoundError):
+                if _modified_at(path) < before:
+                    path.unlink()
+                    count += 1
+        return count
+
+    async def _run(
+        self, threads: FairThreads, work: Callable[..., T], *args: Any, has_no_timeout: bool = False
+    ) -> T:
+        """Run a function on a thread; its errors become a store's. Raises Overloaded."""
+        try:
+            return await threads.run(
+                SHARE_KEY.get(), lambda: work(*args), has_no_timeout=has_no_timeout
+            )
+        except FileNotFoundError as exc:
+            # A file system that is not mounted has lost nothing.
+            if await asyncio.to_thread(self._root.is_dir):
+                raise StoreMissing from None
+            log.warning("store_failed", store=str(self._root), errno=exc.errno)
+            raise StoreUnavailable from None
+        except OSError as exc:
+            log.warning("store_failed", store=str(self._root), errno=exc.errno)
+            raise StoreUnavailable(FULL if exc.errno in NO_ROOM else "") from exc
+
+
+def _append(unfinished: Path, piece: bytes) -> None:
+    with unfinished.open("ab", buffering=0) as file:
+        write_whole(file.fileno(), piece)
+
+
+def _modified_at(path: Path) -> datetime:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)

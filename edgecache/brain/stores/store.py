@@ -1,0 +1,67 @@
+"""What a store can do. Names are random and new: none is written twice."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from edgecache.brain.core.errors import Overloaded
+from edgecache.brain.delivery.plan import Span
+from edgecache.runtime.shares import Shares
+
+# An organization gets two thirds of a store's places, one of its buckets half.
+SPARE: Final = 0.5
+# As many as there may be running requests; they wait as long as their clients would.
+WAITING: Final = 16_384
+WAIT_S: Final = 20.0
+
+# A file, bytes, or pieces as they come.
+Body = Path | bytes | AsyncIterator[bytes]
+
+
+class ListedFile(NamedTuple):
+    name: str
+    modified_at: datetime
+
+
+class ByteStore(Protocol):
+    """A place for bytes. Every method raises StoreUnavailable when it does not answer.
+
+    Overloaded: the caller's share of the places is in use.
+    """
+
+    max_object_bytes: int
+
+    async def put(self, name: str, body: Body, size: int) -> None:
+        """Write bytes, at most ``max_object_bytes``; durable when it returns.
+
+        A body in pieces ends the write with what it raises.
+
+        Raises Overloaded, StoreUnavailable: they may be there.
+        """
+
+    def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
+        """Yield bytes, as many as asked for.
+
+        Raises StoreMissing, StoreUnavailable, Overloaded before the first ones.
+        """
+
+    async def size(self, name: str) -> int:
+        """Return how many bytes there are. Raises StoreMissing, StoreUnavailable, Overloaded."""
+
+    async def delete(self, names: Sequence[str]) -> None:
+        """Delete bytes, ignoring absent ones."""
+
+    def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
+        """Yield the files of a folder, some hundreds at a time."""
+
+    async def abort_unfinished(self, folder: str, before: datetime) -> int:
+        """Abort uploads below a folder that began earlier and never ended; return their number."""
+
+
+def places(limit: int) -> Shares:
+    """Return places for requests to a store; a request waits for one, then gets Overloaded.
+
+    Reading and writing have places of their own, because a large body takes longer than a read.
+    """
+    return Shares(limit, refusal=Overloaded, spare=SPARE, queue=WAITING, wait_s=WAIT_S)

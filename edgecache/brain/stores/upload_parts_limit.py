@@ -1,0 +1,113 @@
+"""How many bytes of unfinished uploads' parts an organization may have in stores.
+
+Parts that are files of the data directory count in its budget (``disk/budget.py``) instead.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+from common.settings.table import Integer
+from edgecache.brain.core.caches import BoundedCache
+from edgecache.brain.core.errors import TooManyParts
+from edgecache.brain.db.database import BrainDatabase
+
+# How long what this brain knows may leave out what other brains have written or deleted.
+FRESH_S: Final = 10.0
+# Before a refusal it is counted again, but not for each of many.
+FRESH_BEFORE_REFUSAL_S: Final = 1.0
+MAX_ORGANIZATIONS_COUNTED: Final = 10_000
+GIB: Final = 2**30
+
+STORED: Final = (
+    "SELECT coalesce(sum(p.size), 0)::bigint AS bytes FROM brain_uploadpart p"
+    " JOIN brain_upload u ON u.id = p.upload_id JOIN brain_bucket b ON b.id = u.bucket_id"
+    " WHERE b.organization_id = %s AND p.store_id IS NOT NULL"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadSettings:
+    """Limits of unfinished uploads."""
+
+    limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_UPLOADS_GIB",
+            "What parts of one organization's unfinished uploads may take in a managed store; in "
+            "the data directory they count in ZBRAIN_STAGING_MIB.",
+            default=1024,
+            unit="GiB",
+            minimum=1,
+            maximum=2**20,
+            scale=GIB,
+        ),
+    ] = 1024 * GIB
+
+
+@dataclass(slots=True)
+class _Count:
+    """The bytes of an organization. at: monotonic seconds."""
+
+    bytes: int
+    at: float = field(default_factory=time.monotonic)
+
+    def is_older(self, seconds: float) -> bool:
+        """True if it was counted longer ago."""
+        return time.monotonic() - self.at >= seconds
+
+
+class UploadPartsLimit:
+    """This process's view of what organizations have in stores.
+
+    Several processes may together let an organization go beyond its limit by what they take within
+    FRESH_S.
+    """
+
+    def __init__(self, database: BrainDatabase, settings: UploadSettings | None = None) -> None:
+        self._database = database
+        self._limit_bytes = (settings or UploadSettings()).limit_bytes
+        self._counted: BoundedCache[int, _Count] = BoundedCache(
+            MAX_ORGANIZATIONS_COUNTED, lambda *_: 1
+        )
+        self._arriving: Counter[int] = Counter()
+
+    async def check(self, organization_id: int, size: int) -> None:
+        """Check that there is room for a part. Raises TooManyParts, DatabaseUnavailable."""
+        count = self._counted.get(organization_id)
+        if count is None or count.is_older(FRESH_S):
+            count = await self._count(organization_id)
+        if self._has_room(organization_id, count, size):
+            return
+        if count.is_older(FRESH_BEFORE_REFUSAL_S):
+            count = await self._count(organization_id)
+        if not self._has_room(organization_id, count, size):
+            raise TooManyParts(self._limit_bytes)
+
+    @contextmanager
+    def count_arriving(self, organization_id: int, size: int) -> Iterator[None]:
+        """Count a part while its bytes and its row are written, and after the block."""
+        self._arriving[organization_id] += size
+        try:
+            yield
+        finally:
+            self._arriving[organization_id] -= size
+            if not self._arriving[organization_id]:
+                del self._arriving[organization_id]
+        count = self._counted.get(organization_id)
+        if count is not None:
+            count.bytes += size
+
+    def _has_room(self, organization_id: int, count: _Count, size: int) -> bool:
+        taken = count.bytes + self._arriving[organization_id]
+        return taken + size <= self._limit_bytes
+
+    async def _count(self, organization_id: int) -> _Count:
+        async with self._database.long():
+            row = await self._database.one(STORED, [organization_id])
+        count = _Count(0 if row is None else row.bytes)
+        self._counted.put(organization_id, count)
+        return count

@@ -1,0 +1,56 @@
+"""Hourly upkeep: storage is metered, and old rows are deleted."""
+
+import asyncio
+import time
+from typing import Final, LiteralString
+
+from edgecache.brain.audits import records
+from edgecache.brain.core.background import PeriodicTask
+from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.metering import operator_networks, usage_lines
+from edgecache.brain.metering.receipts import KEPT_DAYS
+from edgecache.brain.metering.statistics import Statistics
+from edgecache.brain.nodes import registration
+
+HOUR_S: Final = 3600.0
+# After the full hour, so that all brains agree which hour is over.
+AFTER_S: Final = 5.0
+
+OLD_RECEIPTS: Final[LiteralString] = (
+    "DELETE FROM brain_receipt WHERE created_at < now() - make_interval(days => %s)"
+)
+# Removed long ago, and nothing but usage lines refers to it.
+OLD_NODES: Final[LiteralString] = (
+    "DELETE FROM brain_node n WHERE status = 'removed'"
+    " AND coalesce(removed_at, created_at) < now() - interval '90 days'"
+    " AND NOT EXISTS (SELECT FROM brain_receipt r WHERE r.node_id = n.id)"
+    " AND NOT EXISTS (SELECT FROM brain_location l WHERE l.node_id = n.id)"
+)
+DEAD_BRAINS: Final[LiteralString] = (
+    "DELETE FROM brain_braininstance WHERE lease_until < now() - interval '1 day'"
+)
+
+
+class Upkeep(PeriodicTask):
+    """The hourly round."""
+
+    def __init__(self, database: BrainDatabase, statistics: Statistics) -> None:
+        self._database = database
+        self._statistics = statistics
+        super().__init__("upkeep", self.round, _until_the_next_hour)
+
+    async def round(self) -> None:
+        """Run everything once. Raises DatabaseUnavailable."""
+        await usage_lines.add_storage(self._database, clock=time.time)
+        await usage_lines.forget(self._database)
+        await records.forget(self._database)
+        await operator_networks.forget(self._database)
+        await self._statistics.roll_up()
+        await self._database.run(OLD_RECEIPTS, [KEPT_DAYS])
+        await registration.remove_unproved(self._database)
+        await self._database.run(OLD_NODES)
+        await self._database.run(DEAD_BRAINS)
+
+
+async def _until_the_next_hour() -> None:
+    await asyncio.sleep(HOUR_S - time.time() % HOUR_S + AFTER_S)
