@@ -29,10 +29,13 @@ from django.conf import settings  # noqa: E402 - after django.setup()
 
 from benchmarks.cache.cache_index import MIB, resident  # noqa: E402 - after django.setup()
 from common.ids import uuid7  # noqa: E402 - after django.setup()
-from edgecache.brain.core.values import BucketInfo, WrittenFields  # noqa: E402 - after django.setup()
+from edgecache.brain.core.values import (  # noqa: E402 - after django.setup()
+    BucketInfo,
+    EnvironmentKey,  # noqa: E402 - after django.setup()
+    WrittenFields,
+)
 from edgecache.brain.db.coherence import Coherence  # noqa: E402 - after django.setup()
 from edgecache.brain.db.database import BrainDatabase  # noqa: E402 - after django.setup()
-from edgecache.brain.delivery.plan import EnvironmentKey  # noqa: E402 - after django.setup()
 from edgecache.brain.directory.buckets import Buckets  # noqa: E402 - after django.setup()
 from edgecache.brain.directory.purges import Purges  # noqa: E402 - after django.setup()
 from edgecache.brain.directory.versions import Directory  # noqa: E402 - after django.setup()

@@ -31,7 +31,7 @@ from psycopg import sql
 
 from benchmarks import load
 from benchmarks.servers import processor_s
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind

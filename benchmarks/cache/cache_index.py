@@ -14,8 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from edgecache.brain.core.values import ObjectVersion
-from edgecache.brain.directory.index import Index
-from edgecache.brain.directory.locations import Holders
+from edgecache.brain.directory.index import Holders, Index
 
 OBJECTS: Final = 1_000_000
 MIB: Final = 2**20

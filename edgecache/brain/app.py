@@ -13,8 +13,8 @@ from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.delivery.hot_objects import HotObjects
+from edgecache.brain.delivery.local_files import OwnFiles
 from edgecache.brain.delivery.nginx_offload import NginxOffload
-from edgecache.brain.delivery.own_files import OwnFiles
 from edgecache.brain.delivery.response_cache import ResponseCache
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
@@ -30,10 +30,9 @@ from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.client import WorkerClient
-from edgecache.brain.nodes.client_region import Locator
-from edgecache.brain.nodes.endpoint_proofs import EndpointProofs
+from edgecache.brain.nodes.endpoints import EndpointProofs
 from edgecache.brain.nodes.known_nodes import KnownNodes
-from edgecache.brain.nodes.regions import RegionMap
+from edgecache.brain.nodes.regions import Locator, RegionMap
 from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.nodes.replica_plan import ReplicaCounts
 from edgecache.brain.nodes.replication import Replication

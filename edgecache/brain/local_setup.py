@@ -13,8 +13,8 @@ from django.db import transaction
 
 from common.crypto import encrypt
 from common.machine.files import read_text, write_private
-from edgecache.brain.delivery.plan import EnvironmentKey
-from edgecache.brain.internal_api.access_keys import new_pair
+from edgecache.brain.access.access_keys import new_pair
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.nodes import Node
 from edgecache.local_nodes import LocalNode

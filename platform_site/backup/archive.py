@@ -12,7 +12,7 @@ from django.conf import settings
 from common.commands import CommandRefused, Unreachable
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreUnavailable
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Span
 from edgecache.brain.stores.reachable_stores import open_store
 from edgecache.brain.stores.store import ByteStore, ListedFile
 from platform_site.backup.sealing import Digest

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from common.commands import CommandRefused
 from edgecache.brain.core.errors import StoreMissing
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.stores import archived_bytes
 from edgecache.brain.stores.archived_bytes import Bytes, BytesRestore
 from platform_site.backup import catalogue, control, manifest, sealing

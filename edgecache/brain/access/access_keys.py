@@ -3,6 +3,7 @@
 Announced topic: ``access_key`` (its id), when one is created or deleted.
 """
 
+import secrets
 import time
 from contextlib import suppress
 from typing import Final
@@ -13,10 +14,10 @@ from common.crypto import decrypt
 from edgecache.brain.access.platform_keys import PlatformKeys, SigningKey, is_platform_key
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import BrainError
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.coherent_cache import MAX_ENTRIES, CoherentCache
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey
 
 TOPIC: Final = "access_key"
 ID_LIMIT: Final = 32
@@ -84,3 +85,22 @@ class AccessKeys:
             return None
         tenant = EnvironmentKey(row.organization_id, row.environment_pk)
         return SigningKey(row.id, tenant, secret, row.access == "write")
+
+
+# In the form of AWS's ids, for tools that check it.
+ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+
+
+ID_PREFIX: Final = "ZK"
+
+
+ID_RANDOM_CHARS: Final = 18
+
+
+SECRET_BYTES: Final = 30
+
+
+def new_pair() -> tuple[str, str]:
+    """Return a fresh id and secret."""
+    chars = (secrets.choice(ID_ALPHABET) for _ in range(ID_RANDOM_CHARS))
+    return ID_PREFIX + "".join(chars), secrets.token_urlsafe(SECRET_BYTES)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from common.crypto import keyed_digest
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
 
 # Ids of access keys begin with capitals.
 PREFIX: Final = "zp-"

@@ -19,11 +19,9 @@ from uuid import UUID
 from common.ids import uuid7
 from edgecache.brain.conf.operators import Vantage
 from edgecache.brain.core.blocks import Blocks
-from edgecache.brain.core.values import BlobManifest
-from edgecache.brain.delivery.plan import EnvironmentKey, Span
+from edgecache.brain.core.values import BlobManifest, EnvironmentKey, Span
 from edgecache.brain.nodes.client import CONNECT_TIMEOUT_S, STALL_S, BlobPart, WorkerClient
-from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
-from edgecache.brain.s3.objects.redirects import client_prefix
+from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner, client_prefix
 from edgecache.http.client import HttpClient, ServerAddress
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 from edgecache.protocol.names import TICKET_PARAMETER, object_path

@@ -22,8 +22,8 @@ from edgecache.brain.audits.node_checks import (
 )
 from edgecache.brain.conf.operators import AuditSettings
 from edgecache.brain.core.background import PeriodicTask
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.nodes.health import Health, is_too_much
 from edgecache.brain.nodes.known_nodes import KnownNodes

@@ -6,15 +6,13 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from edgecache.brain.aws.errors import S3Error
-from edgecache.brain.core.values import KEY_LIMIT_BYTES
+from edgecache.brain.core.values import KEY_LIMIT_BYTES, host_name
 from edgecache.http.addresses import parse_address
 from edgecache.http.headers import Headers
 from edgecache.http.scope import HttpScope
-from edgecache.protocol.names import BUCKET
 
 PARAMETER_LIMIT: Final = 100
 HOST_CHARS: Final = 255
-_ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _HEADER_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 # Names of AWS's own headers begin with it.
@@ -179,23 +177,6 @@ def check_name_and_key(bucket: str, key: str) -> None:
         raise S3Error("KeyTooLongError", extra=limits)
     if "\0" in key:
         raise S3Error("InvalidArgument", "A key cannot contain NUL.")
-
-
-def is_bucket_name(name: str) -> bool:
-    """True if a new bucket may have this name (AWS's rules for general purpose buckets)."""
-    return bool(
-        BUCKET.fullmatch(name)
-        and not _ADDRESS.fullmatch(name)
-        and ".." not in name
-        and not name.startswith(("xn--", "sthree-"))
-        and not name.endswith(("-s3alias", "--ol-s3"))
-    )
-
-
-def host_name(authority: str) -> str:
-    """Return the name in a Host header, in lower case, without port and trailing dot."""
-    name, separator, port = authority.rpartition(":")
-    return (name if separator and port.isdigit() else authority).lower().rstrip(".")
 
 
 def bucket_of_host(host: str, domains: Sequence[str]) -> str:

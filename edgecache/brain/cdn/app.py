@@ -19,8 +19,7 @@ from edgecache.brain.cdn import cache_status, conditional_requests
 from edgecache.brain.cdn.dependencies import CdnDependencies
 from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
 from edgecache.brain.cdn.lookup import Lookup, LookupResult, NotCached
-from edgecache.brain.cdn.requests import CdnRequest
-from edgecache.brain.cdn.urls import CacheUrl, target_of
+from edgecache.brain.cdn.urls import CacheUrl, CdnRequest, target_of
 from edgecache.brain.core.errors import (
     BrainError,
     KeyRefused,
@@ -34,9 +33,8 @@ from edgecache.brain.core.errors import (
     Unavailable,
 )
 from edgecache.brain.core.fair_share import use_share_of_bucket
-from edgecache.brain.core.values import BucketInfo, ObjectVersion
-from edgecache.brain.delivery.plan import WorkerSource
-from edgecache.brain.delivery.planning import delivery_of, sources_of
+from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
+from edgecache.brain.delivery.plan import delivery_of, sources_of
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.http_caching.cache_keys import KeyPolicy
 from edgecache.brain.objects.open_object import OpenObject

@@ -7,8 +7,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Final
 
-from edgecache.brain.core.values import ObjectVersion
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import ObjectVersion, Span
 from edgecache.http.response_head import HeaderPairs, parse_http_date
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 

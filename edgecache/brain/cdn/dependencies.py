@@ -5,8 +5,8 @@ from typing import Protocol
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
-from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.known_nodes import KnownNodes
+from edgecache.brain.nodes.regions import Locator
 from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.origins.open_origins import Origins
 from edgecache.runtime.shares import Shares

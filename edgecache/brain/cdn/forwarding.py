@@ -19,8 +19,7 @@ from edgecache.brain.cdn import cache_status
 from edgecache.brain.cdn.dependencies import CdnDependencies
 from edgecache.brain.cdn.urls import CacheUrl
 from edgecache.brain.core.errors import OriginReadOnly, Overloaded
-from edgecache.brain.core.values import StagedFile, check_url_key
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Span, StagedFile, check_url_key
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.origins.connections import Reply
 from edgecache.brain.origins.http import HttpDriver

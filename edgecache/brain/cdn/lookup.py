@@ -12,13 +12,11 @@ import structlog
 
 from edgecache.brain.cdn import cache_status
 from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
-from edgecache.brain.cdn.memory import BODY_LIMIT_BYTES, NegativeResponses, is_negative
-from edgecache.brain.cdn.requests import CdnRequest
-from edgecache.brain.cdn.vary_names import VaryNames
+from edgecache.brain.cdn.memory import BODY_LIMIT_BYTES, NegativeResponses, VaryNames, is_negative
+from edgecache.brain.cdn.urls import CdnRequest
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import BrainError, OriginChanged, OriginError, VariantChanged
-from edgecache.brain.core.values import ObjectVersion, check_key, check_url_key
-from edgecache.brain.directory.index import Name
+from edgecache.brain.core.values import Name, ObjectVersion, check_key, check_url_key
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.http_caching.cache_keys import AUTHORIZATION, Target

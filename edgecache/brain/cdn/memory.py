@@ -1,6 +1,8 @@
 """Responses that a URL does not exist, kept in memory for two seconds.
 
 In memory, because clients that request random URLs would fill the directory.
+
+The headers that each URL's responses vary on.
 """
 
 import time
@@ -9,10 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from edgecache.brain.core.values import ObjectVersion
+from edgecache.brain.core.values import Name, ObjectVersion
 from edgecache.brain.db.coherence import Coherence
-from edgecache.brain.directory.index import KeyVariants, Name
+from edgecache.brain.directory.index import KeyVariants
+from edgecache.brain.directory.versions import Directory
 from edgecache.brain.http_caching import caching_rules
+from edgecache.brain.http_caching.cache_keys import Target, query_name
 from edgecache.brain.http_caching.caching_rules import StoredResponse
 
 KEPT_S: Final = 2.0
@@ -107,3 +111,43 @@ def is_negative(stored: StoredResponse) -> bool:
         and not caching_rules.is_useful(stored)
         and caching_rules.allows_negative_caching(stored.headers)
     )
+
+
+MAX_NAMES: Final = 100_000
+
+
+class VaryNames:
+    """What this process knows of these headers, by bucket and URL.
+
+    Learned from the origin's responses, and from the directory: another process may have stored
+    one, or this one before it was restarted. The oldest are forgotten, and learned again.
+    """
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._names: OrderedDict[tuple[int, Target], tuple[str, ...]] = OrderedDict()
+
+    def of(self, bucket_id: int, target: Target) -> tuple[str, ...]:
+        """Return the names; () for a URL whose responses are not known to vary."""
+        return self._names.get((bucket_id, target), ())
+
+    def learn(self, bucket_id: int, target: Target, names: tuple[str, ...]) -> None:
+        """Store the names that a response depends on."""
+        if not names:
+            self._names.pop((bucket_id, target), None)
+            return
+        self._names[bucket_id, target] = names
+        self._names.move_to_end((bucket_id, target))
+        if len(self._names) > MAX_NAMES:
+            self._names.popitem(last=False)
+
+    async def recall(self, bucket_id: int, target: Target) -> bool:
+        """Learn the names from the directory if none are known; True if there are some.
+
+        Raises DatabaseUnavailable.
+        """
+        if self.of(bucket_id, target):
+            return False
+        names = await self._directory.vary_names(bucket_id, target.key, query_name(target.query))
+        self.learn(bucket_id, target, names)
+        return bool(names)

@@ -1,6 +1,10 @@
-"""What URLs of the cache name, and what URLs of the origin are for the cache's clients."""
+"""What URLs of the cache name, and what URLs of the origin are for the cache's clients.
+
+What a client asks the CDN for.
+"""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -9,7 +13,7 @@ from edgecache.brain.cdn import browser_urls
 from edgecache.brain.cdn.browser_urls import BrowserUrl
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.http_caching import caching_rules
-from edgecache.brain.http_caching.cache_keys import Target, digest_of
+from edgecache.brain.http_caching.cache_keys import KeyPolicy, Target, digest_of
 from edgecache.brain.http_caching.caching_rules import COOKIES, Pairs
 from edgecache.brain.origins.http import SAFE, HttpDriver
 
@@ -131,3 +135,32 @@ def _leads(reference: str, here: BrowserUrl, wanted: BrowserUrl) -> bool:
         if here._replace(scheme=scheme).join(reference) != goal:
             return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class CdnRequest:
+    """A client's request. fields: its headers, lower-case names. client: its address."""
+
+    cache_url: CacheUrl
+    fields: Mapping[str, str]
+    policy: KeyPolicy
+    only_if_cached: bool = False
+    client: str = ""
+
+    @property
+    def bucket(self) -> BucketInfo:
+        return self.cache_url.bucket
+
+    @property
+    def target(self) -> Target:
+        """Return what the URL names."""
+        return self.cache_url.target
+
+    @property
+    def key(self) -> str:
+        return self.cache_url.target.key
+
+    @property
+    def is_http(self) -> bool:
+        """True if the origin speaks plain HTTP; others have objects, without variants."""
+        return self.cache_url.driver is not None

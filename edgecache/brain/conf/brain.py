@@ -18,11 +18,14 @@ from common.settings.table import (
     Words,
     load,
 )
-from edgecache.brain.conf.operators import AuditSettings
+from edgecache.brain.conf.operators import AuditSettings, CreditLimits
 from edgecache.brain.conf.processes import ProcessSettings
-from edgecache.brain.conf.stores import NextStoreSettings, StoreSettings, read_stores
-from edgecache.brain.metering.creditable_reads import CreditLimits
-from edgecache.brain.stores.upload_parts_limit import UploadSettings
+from edgecache.brain.conf.stores import (
+    NextStoreSettings,
+    StoreSettings,
+    UploadSettings,
+    read_stores,
+)
 from edgecache.http.addresses import parse_address
 from edgecache.protocol.names import LABEL
 

@@ -83,3 +83,28 @@ class AuditSettings:
             parse=_vantages,
         ),
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditLimits:
+    """What an operator is credited for at most: by client network, bucket, node, hour and brain."""
+
+    hits: Annotated[
+        int,
+        Integer(
+            "ZCACHE_CREDIT_HITS",
+            "Hits from one network of clients (/24, /56) that an operator is credited for, by "
+            "bucket, node, hour and brain.",
+            default=10_000,
+        ),
+    ]
+    limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZCACHE_CREDIT_MIB",
+            "Egress to one network of clients that an operator is credited for, likewise.",
+            default=10_240,
+            unit="MiB",
+            scale=2**20,
+        ),
+    ]

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from common.settings.env import Env, SettingError
-from common.settings.table import Secret, Text, load
+from common.settings.table import Integer, Secret, Text, load
 
 DATA_FOLDER: Final = "file://"
 EXAMPLES: Final = "file:///folder, s3://bucket/prefix, gs://bucket/prefix, az://account/container"
@@ -186,3 +186,25 @@ def _is_service_account(text: str) -> bool:
         return False
     names = ("client_email", "private_key", "private_key_id")
     return isinstance(account, dict) and all(isinstance(account.get(n), str) for n in names)
+
+
+GIB: Final = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadSettings:
+    """Limits of unfinished uploads."""
+
+    limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_UPLOADS_GIB",
+            "What parts of one organization's unfinished uploads may take in a managed store; in "
+            "the data directory they count in ZBRAIN_STAGING_MIB.",
+            default=1024,
+            unit="GiB",
+            minimum=1,
+            maximum=2**20,
+            scale=GIB,
+        ),
+    ] = 1024 * GIB

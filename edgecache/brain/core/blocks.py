@@ -11,7 +11,7 @@ from typing import Final
 
 from awscrt import checksums as crt
 
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Span
 
 BLOCK_BYTES: Final = 2**17
 SHA256_BYTES: Final = 32

@@ -1,13 +1,15 @@
 """Values shared by the brain's parts."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from edgecache.brain.core.errors import KeyRefused
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.protocol.names import BUCKET
 
 KEY_LIMIT_BYTES: Final = 1024
 # Headers that are stored with an object, in addition to its type.
@@ -116,6 +118,27 @@ class ObjectVersion:
         return {name: value for name, value in self.headers.items() if name != TAGGING_HEADER}
 
 
+class WorkerSource(NamedTuple):
+    """A worker that holds the bytes. endpoint: base URL, as ``http://127.0.0.1:9101``."""
+
+    node_id: UUID
+    endpoint: str
+
+
+class Span(NamedTuple):
+    """Bytes ``start`` to ``start + length - 1`` of a blob."""
+
+    start: int
+    length: int
+
+
+class EnvironmentKey(NamedTuple):
+    """The environment that tickets, usage and limits belong to."""
+
+    organization_id: int
+    environment_pk: int
+
+
 @dataclass(frozen=True, slots=True)
 class BucketInfo:
     """A bucket's row. origin_id: None is the built-in origin.
@@ -205,3 +228,26 @@ def check_url_key(key: str) -> str:
     Raises KeyRefused.
     """
     return key and check_key(key)
+
+
+Name = tuple[int, str, str]
+
+
+_ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
+
+
+def is_bucket_name(name: str) -> bool:
+    """True if a new bucket may have this name (AWS's rules for general purpose buckets)."""
+    return bool(
+        BUCKET.fullmatch(name)
+        and not _ADDRESS.fullmatch(name)
+        and ".." not in name
+        and not name.startswith(("xn--", "sthree-"))
+        and not name.endswith(("-s3alias", "--ol-s3"))
+    )
+
+
+def host_name(authority: str) -> str:
+    """Return the name in a Host header, in lower case, without port and trailing dot."""
+    name, separator, port = authority.rpartition(":")
+    return (name if separator and port.isdigit() else authority).lower().rstrip(".")

@@ -3,8 +3,8 @@
 from typing import Final, Literal
 
 from edgecache.brain.core.errors import LimitReached
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db.database import DatabaseTransaction
-from edgecache.brain.delivery.plan import EnvironmentKey
 
 Table = Literal["brain_bucket", "brain_origin", "brain_accesskey"]
 

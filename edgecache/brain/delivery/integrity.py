@@ -1,7 +1,7 @@
 """Checks that bytes from a worker are correct, before they go on to the client."""
 
 from edgecache.brain.core.blocks import BlockCheck
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Span
 
 
 class WrongBytes(Exception):

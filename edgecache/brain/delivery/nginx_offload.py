@@ -17,9 +17,10 @@ from typing import Final
 from urllib.parse import quote, unquote
 from uuid import UUID
 
-from edgecache.brain.core.identity_memo import Memo
+from edgecache.brain.core.caches import Memo
+from edgecache.brain.core.values import WorkerSource
 from edgecache.brain.delivery.local_files import LocalFiles
-from edgecache.brain.delivery.plan import DeliveryPlan, WorkerSource
+from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.http.addresses import FORWARDED_FOR, IpNetwork, client_behind
 from edgecache.http.scope import HttpScope
 from edgecache.protocol.names import OBJECTS, object_file

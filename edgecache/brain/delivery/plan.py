@@ -2,31 +2,22 @@
 
 Named tuples, here and in the parsed request: several are made for each request, and a frozen
 dataclass takes twice as long.
+
+What the S3 API and the CDN deliver of a version, and the workers to take it from.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
-from uuid import UUID
 
-
-class WorkerSource(NamedTuple):
-    """A worker that holds the bytes. endpoint: base URL, as ``http://127.0.0.1:9101``."""
-
-    node_id: UUID
-    endpoint: str
-
-
-class Span(NamedTuple):
-    """Bytes ``start`` to ``start + length - 1`` of a blob."""
-
-    start: int
-    length: int
-
-
-class EnvironmentKey(NamedTuple):
-    """The environment that tickets, usage and limits belong to."""
-
-    organization_id: int
-    environment_pk: int
+from edgecache.brain.core.values import (
+    BucketInfo,
+    EnvironmentKey,
+    ObjectVersion,
+    Span,
+    WorkerSource,
+)
+from edgecache.brain.directory.versions import Directory
+from edgecache.brain.nodes.known_nodes import KnownNodes
 
 
 class DeliveryPlan(NamedTuple):
@@ -59,3 +50,48 @@ class DeliveryPlan(NamedTuple):
     def headers_with_length(self) -> list[tuple[str, str]]:
         """Return the headers, with the number of bytes that follow them."""
         return [*self.headers, ("content-length", str(self.span.length))]
+
+
+async def sources_of(
+    directory: Directory, nodes: KnownNodes, bucket: BucketInfo, version: ObjectVersion, region: str
+) -> tuple[WorkerSource, ...]:
+    """Return the workers that hold a version, nearest to the region first.
+
+    Raises DatabaseUnavailable.
+    """
+    holders = await directory.locations(version.sha256)
+    if not holders:
+        return ()
+    return nodes.sources(
+        version.sha256,
+        holders,
+        region,
+        organization_id=bucket.tenant.organization_id,
+        is_public=nodes.may_use_operators_nodes(bucket),
+    )
+
+
+def delivery_of(
+    bucket: BucketInfo,
+    version: ObjectVersion,
+    *,
+    span: Span,
+    status: int,
+    headers: Sequence[tuple[str, str]],
+    sources: tuple[WorkerSource, ...],
+    is_hit: bool,
+) -> DeliveryPlan:
+    """Return the delivery of a span of a version."""
+    return DeliveryPlan(
+        tenant=bucket.tenant,
+        bucket_id=bucket.id,
+        sha256=version.sha256,
+        size=version.size,
+        span=span,
+        status=status,
+        headers=list(headers),
+        sources=sources,
+        is_verified=bucket.verifies_reads,
+        is_hit=is_hit,
+        crc32=version.crc32,
+    )

@@ -9,8 +9,8 @@ the object's are not cached.
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from edgecache.brain.core.values import BucketInfo, ObjectVersion
-from edgecache.brain.delivery.plan import DeliveryPlan, WorkerSource
+from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
+from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.delivery.streaming import Fallback
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.nodes.known_nodes import KnownNodes

@@ -3,9 +3,15 @@
 If a worker fails, stalls or sends wrong bytes, the next one continues from the same block, then the
 brain's own copy or the origin; the client sees one response. Without another source the connection
 is cut: every client treats a short body as an error.
+
+Spot checks: one in 64 of the reads that need no worker is served by a worker.
+
+They keep checking the workers' bytes, and tell workers what is read often. One blob is checked at
+most ten times a second.
 """
 
 import hashlib
+import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
@@ -16,12 +22,11 @@ from awscrt import checksums as crt
 
 from edgecache.brain.core.blocks import BLOCK_BYTES, BlockCheck, Blocks
 from edgecache.brain.core.errors import OriginChanged, OriginError, OriginFailed, ServiceStopped
-from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.core.values import BucketInfo, Span
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
+from edgecache.brain.delivery.local_files import OwnFiles
 from edgecache.brain.delivery.nginx_offload import NginxOffload, headers_for_file
-from edgecache.brain.delivery.own_files import OwnFiles
-from edgecache.brain.delivery.plan import DeliveryPlan, Span
-from edgecache.brain.delivery.spot_checks import SpotChecks
+from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.metering.meters import Meters
@@ -30,6 +35,32 @@ from edgecache.http.files import FileBody
 from edgecache.http.outgoing import RequestFailed
 from edgecache.http.response_head import HeaderPairs
 from edgecache.runtime.hot_cache import HotCache
+
+SHARE: Final = 1 / 64
+INTERVAL_S: Final = 0.1
+MAX_CHECK_TIMES: Final = 10_000
+
+
+class SpotChecks:
+    """Chooses reads at random, each blob at most once in INTERVAL_S."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """clock: seconds."""
+        self._clock = clock
+        self._checked_at: dict[bytes, float] = {}
+
+    def is_due(self, sha256: bytes) -> bool:
+        """True if this read of a blob is a spot check."""
+        if random.random() >= SHARE:  # noqa: S311 - a sample
+            return False
+        now = self._clock()
+        if now - self._checked_at.get(sha256, -INTERVAL_S) < INTERVAL_S:
+            return False
+        if len(self._checked_at) >= MAX_CHECK_TIMES:
+            self._checked_at.clear()
+        self._checked_at[sha256] = now
+        return True
+
 
 # Sent in one piece, and checked before: another source can still replace wrong bytes.
 SMALL_BYTES: Final = 2**18

@@ -10,8 +10,9 @@ import structlog
 
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import DatabaseUnavailable, Overloaded
+from edgecache.brain.core.values import WorkerSource
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
-from edgecache.brain.delivery.plan import DeliveryPlan, WorkerSource
+from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.nodes.client import STALL_S, BlobPart, WorkerClient
 from edgecache.brain.nodes.known_nodes import KnownNodes

@@ -15,11 +15,10 @@ from edgecache.brain.core.errors import (
     NoSuchBucket,
     NoSuchOrigin,
 )
-from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.core.values import BucketInfo, EnvironmentKey
 from edgecache.brain.db import environment_limits
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.versions import BUCKET, bucket_of
 from edgecache.brain.disk.data_directory import DataDirectory

@@ -15,10 +15,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from edgecache.brain.core.errors import DatabaseUnavailable, NoSuchBucket, OriginChanged
-from edgecache.brain.core.values import BlobManifest, ObjectVersion, WrittenFields
+from edgecache.brain.core.values import BlobManifest, Name, ObjectVersion, WrittenFields
 from edgecache.brain.db.coherence import AnnouncingTransaction
 from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction, Statement
-from edgecache.brain.directory.index import Name
 
 # For more keys the whole bucket is locked: the table of locks is shared and small.
 KEYS_LOCKED: Final = 64

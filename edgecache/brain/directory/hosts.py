@@ -11,13 +11,11 @@ from functools import lru_cache
 from typing import Final
 
 from common.web.hostnames import DOMAIN
-from edgecache.brain.aws.requests import host_name
-from edgecache.brain.core.errors import HostTaken, NoSuchBucket, NoSuchHost
+from edgecache.brain.core.errors import HostTaken, NoSuchBucket, NoSuchHost, StateConflict
+from edgecache.brain.core.values import EnvironmentKey, host_name
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.coherent_cache import CoherentCache
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey
-from edgecache.brain.json_api.errors import StateConflict
 
 TOPIC: Final = "hosts"
 # The maximum length of a domain (RFC 1035 §2.3.4); the number of remembered look-ups.

@@ -14,13 +14,12 @@ from uuid import UUID
 import structlog
 
 from edgecache.brain.core.errors import NoSuchBucket
-from edgecache.brain.core.values import PurgeResult
+from edgecache.brain.core.paging import LAST
+from edgecache.brain.core.values import EnvironmentKey, PurgeResult
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.directory import commits
 from edgecache.brain.http_caching.cache_keys import query_name
-from edgecache.brain.objects.listings import LAST
 
 log = structlog.get_logger(__name__)
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.directory import buckets, commits
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.disk.data_directory import DataDirectory

@@ -13,15 +13,19 @@ from uuid import UUID
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.caches import BoundedCache
 from edgecache.brain.core.errors import NoSuchBucket
-from edgecache.brain.core.values import BlobManifest, BucketInfo, ObjectVersion
+from edgecache.brain.core.values import (
+    BlobManifest,
+    BucketInfo,
+    EnvironmentKey,
+    Name,
+    ObjectVersion,
+)
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.coherent_cache import CoherentCache
 from edgecache.brain.db.database import BrainDatabase, Row
 from edgecache.brain.db.grouped_calls import GroupedCalls
 from edgecache.brain.db.joined_reads import JoinedReads
-from edgecache.brain.delivery.plan import EnvironmentKey
-from edgecache.brain.directory.index import Index, Name, Tombstone
-from edgecache.brain.directory.locations import Holders
+from edgecache.brain.directory.index import Holders, Index, Tombstone
 
 # Greater than every generation. Set when announcements may have been lost, so that versions read
 # before are not cached.

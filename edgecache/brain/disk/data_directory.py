@@ -10,6 +10,8 @@ Under the data directory, named by hash or at random, never by a key::
     parts/<random>     of unfinished multipart uploads
 
 Brains that share the directory share these files; the built-in origin needs it to be shared.
+
+Verified bytes from a brain's own files; a wrong copy is deleted.
 """
 
 import asyncio
@@ -25,13 +27,12 @@ from typing import Final, ParamSpec, TypeVar
 import structlog
 
 from edgecache.brain.core.background import PeriodicTask, wait_for_wakeup
-from edgecache.brain.core.errors import Overloaded, StorageFull
+from edgecache.brain.core.errors import OriginChanged, Overloaded, StorageFull
 from edgecache.brain.core.fair_share import SHARE_KEY
-from edgecache.brain.core.values import StagedFile
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import BlobManifest, Span, StagedFile
 from edgecache.brain.disk.budget import CachedBlobUsage, DiskBudget
 from edgecache.brain.disk.buffers import BufferedBody, Buffers
-from edgecache.brain.disk.digests import Digests
+from edgecache.brain.disk.digests import Digests, verified
 from edgecache.brain.disk.process_folders import ProcessFolders
 from edgecache.brain.disk.syncing import bytes_below, make_folders, move, sync_folder, write_whole
 from edgecache.runtime.shares import Shares
@@ -348,3 +349,20 @@ def file_error(exc: OSError) -> Exception:
 def _sharded(folder: Path, sha256: bytes) -> Path:
     name = sha256.hex()
     return folder / name[:2] / name
+
+
+async def local_bytes(
+    staging: DataDirectory, manifest: BlobManifest, span: Span
+) -> AsyncIterator[bytes]:
+    """Yield a span of a blob until a byte is wrong or missing; maybe nothing."""
+    path = await staging.local(manifest.sha256)
+    if path is None:
+        return
+    try:
+        async for piece in verified(partial(staging.read, path), manifest, span):
+            yield piece
+    except (OriginChanged, OSError):
+        log.exception("own_bytes_wrong", sha256=manifest.sha256.hex())
+        # The built-in origin's file stays: it may be the only one with the other bytes.
+        if path == staging.blob_path(manifest.sha256):
+            await staging.run(staging.unlink_copy, path)

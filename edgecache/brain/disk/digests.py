@@ -9,8 +9,7 @@ from awscrt import checksums as crt
 from edgecache.brain.core import blocks
 from edgecache.brain.core.blocks import BLOCK_BYTES, Blocks
 from edgecache.brain.core.errors import OriginChanged
-from edgecache.brain.core.values import BlobManifest
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import BlobManifest, Span
 
 
 class Digests:

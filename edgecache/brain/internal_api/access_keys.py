@@ -1,11 +1,10 @@
 """``/v1/access-keys``: pairs for the object API. A secret is shown once, in the answer to POST."""
 
-import secrets
 from enum import StrEnum
 from typing import Final
 
 from common.crypto import encrypt
-from edgecache.brain.access.access_keys import TOPIC
+from edgecache.brain.access.access_keys import TOPIC, new_pair
 from edgecache.brain.core.creator import take_creator
 from edgecache.brain.db import environment_limits
 from edgecache.brain.db.coherence import Coherence
@@ -15,11 +14,6 @@ from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.json_api.errors import AccessKeyNotFound
 from edgecache.protocol.fields import FieldReader
 
-# In the form of AWS's ids, for tools that check it.
-ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-ID_PREFIX: Final = "ZK"
-ID_RANDOM_CHARS: Final = 18
-SECRET_BYTES: Final = 30
 LABEL_CHARS: Final = 100
 
 LIST: Final = (
@@ -81,9 +75,3 @@ def routes(database: BrainDatabase, coherence: Coherence) -> list[Route]:
         Route("POST", "/v1/access-keys", create),
         Route("DELETE", "/v1/access-keys/{id}", delete),
     ]
-
-
-def new_pair() -> tuple[str, str]:
-    """Return a fresh id and secret."""
-    chars = (secrets.choice(ID_ALPHABET) for _ in range(ID_RANDOM_CHARS))
-    return ID_PREFIX + "".join(chars), secrets.token_urlsafe(SECRET_BYTES)

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
-from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.core.values import BucketInfo, EnvironmentKey
 from edgecache.brain.db.database import BrainDatabase, Row
-from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.internal_api import buckets
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.protocol.fields import FieldReader

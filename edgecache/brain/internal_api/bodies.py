@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from edgecache.brain.core.fair_share import use_share_of_organization
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.protocol.fields import FieldReader
 
 

@@ -2,9 +2,8 @@
 
 from typing import Any, Final
 
-from edgecache.brain.aws.requests import is_bucket_name
 from edgecache.brain.core.errors import NoSuchBucket
-from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.core.values import BucketInfo, is_bucket_name
 from edgecache.brain.directory.buckets import BucketOptions, Buckets
 from edgecache.brain.http_caching.cache_keys import EVERYTHING, is_forwardable
 from edgecache.brain.internal_api.bodies import tenant_of

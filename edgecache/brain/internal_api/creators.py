@@ -5,11 +5,11 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from edgecache.brain.access.access_keys import TOPIC
+from edgecache.brain.core.errors import NotFound
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
-from edgecache.brain.json_api.errors import NotFound
 from edgecache.protocol.fields import FieldReader
 
 PATH: Final = "/v1/organizations/{id}/creators/{user_id}"

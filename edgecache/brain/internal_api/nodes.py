@@ -4,10 +4,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from edgecache.brain.audits import records
+from edgecache.brain.core.errors import NodeNotFound
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
-from edgecache.brain.json_api.errors import NodeNotFound
 from edgecache.brain.nodes import node_rows, registration
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.protocol.fields import FieldReader

@@ -7,8 +7,7 @@ from typing import Any, Final
 from edgecache.brain.access.platform_keys import LIMIT_S
 from edgecache.brain.access.presigned_urls import ORIGIN_PARAMETER, UrlRequest, presigned_url
 from edgecache.brain.core.errors import NoSuchBucket
-from edgecache.brain.core.values import BucketInfo, ObjectVersion, check_key
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import BucketInfo, EnvironmentKey, ObjectVersion, check_key
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.internal_api.bodies import take_tenant
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies

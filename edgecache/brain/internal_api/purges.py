@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from edgecache.brain.core.errors import BrainError, Invalid
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.internal_api.bodies import take_tenant
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route

@@ -15,11 +15,10 @@ import orjson
 import structlog
 
 from common import tracing
-from edgecache.brain.core.errors import BrainError, Invalid, Unavailable
+from edgecache.brain.core.errors import BrainError, Invalid, NotFound, Unavailable
 from edgecache.brain.json_api.errors import (
     BodyTooLarge,
     MalformedBody,
-    NotFound,
     PathMethodNotAllowed,
     SlowBody,
 )

@@ -14,7 +14,7 @@ BrainError
 └── BodyTooLarge           413
 """
 
-from edgecache.brain.core.errors import BrainError
+from edgecache.brain.core.errors import BrainError, NotFound
 
 
 class MalformedBody(BrainError):
@@ -31,21 +31,6 @@ class NotAuthenticated(BrainError):
     code = "not_authenticated"
     status = 401
     sentence = "The credential is missing or wrong."
-
-
-class NotFound(BrainError):
-    """No such thing that the caller may see."""
-
-    code = "not_found"
-    status = 404
-    sentence = "There is nothing at this path."
-
-
-class NodeNotFound(NotFound):
-    """The node does not exist."""
-
-    code = "node_not_found"
-    sentence = "There is no such node."
 
 
 class AccessKeyNotFound(NotFound):
@@ -69,22 +54,6 @@ class SlowBody(BrainError):
     code = "timeout"
     status = 408
     sentence = "The request did not arrive in time."
-
-
-class EndpointTaken(BrainError):
-    """A node has this endpoint already."""
-
-    code = "endpoint_taken"
-    status = 409
-    sentence = "A node with this endpoint is registered already."
-
-
-class StateConflict(BrainError):
-    """The request does not fit the resource's state."""
-
-    code = "not_possible"
-    status = 409
-    sentence = "That is not possible in its present state."
 
 
 class NodeRemoved(BrainError):

@@ -9,14 +9,13 @@ nothing. Reads above the limit are charged like those that the platform serves i
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Final
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from common.settings.table import Integer
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.conf.operators import CreditLimits
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.metering.hourly_counts import HOUR_S, HOURS_KEPT, HourlyCounts
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.nodes.known_nodes import KnownNodes
@@ -24,31 +23,6 @@ from edgecache.http.addresses import NETWORKS_KEPT, prefix_of
 
 # An address on the brain's own machine does not identify a client; on the Internet there is none.
 THIS_MACHINE: Final = "127.0.0.0/24"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreditLimits:
-    """What an operator is credited for at most: by client network, bucket, node, hour and brain."""
-
-    hits: Annotated[
-        int,
-        Integer(
-            "ZCACHE_CREDIT_HITS",
-            "Hits from one network of clients (/24, /56) that an operator is credited for, by "
-            "bucket, node, hour and brain.",
-            default=10_000,
-        ),
-    ]
-    limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZCACHE_CREDIT_MIB",
-            "Egress to one network of clients that an operator is credited for, likewise.",
-            default=10_240,
-            unit="MiB",
-            scale=2**20,
-        ),
-    ]
 
 
 class CreditableReads:

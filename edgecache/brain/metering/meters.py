@@ -20,8 +20,8 @@ from psycopg.types.json import Jsonb
 from common.ids import uuid7
 from edgecache.brain.core.background import PeriodicTask
 from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction
-from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.metering.latencies import Latencies
 
 log = structlog.get_logger(__name__)

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction
-from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.metering.meters import (
     HOUR_S,
     LINES_LOCK,

@@ -12,14 +12,13 @@ import structlog
 
 from edgecache.brain.core.background import BackgroundTasks, PeriodicTask, wait_for_wakeup
 from edgecache.brain.core.errors import DatabaseUnavailable
-from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.core.values import BucketInfo, WorkerSource
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import WorkerSource
 from edgecache.brain.nodes import node_jobs, node_rows
 from edgecache.brain.nodes.health import Health, NodeStatistics
-from edgecache.brain.nodes.nearest import order
 from edgecache.brain.nodes.node_rows import NodeRow
+from edgecache.brain.nodes.placement import order
 from edgecache.brain.nodes.regions import RegionMap
 from edgecache.brain.nodes.stopped_organizations import StoppedOrganizations
 from edgecache.http.client import ServerAddress

@@ -4,15 +4,19 @@ Every brain computes the same result from the same nodes, and an added or remove
 its own share. Sources: Thaler & Ravishankar, "Using name-based mappings to increase hit rates"
 (1998); Schindelhauer & Schomaker, "Weighted distributed hash tables" (2005), the logarithm;
 Mirrokni, Thorup & Zadimoghaddam, "Consistent hashing with bounded loads" (2018), the bound.
+
+Order of the workers that hold an object: nearest first, then least loaded.
 """
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+from edgecache.brain.nodes.health import NodeStatistics
 from edgecache.brain.nodes.node_rows import NodeRow
+from edgecache.brain.nodes.regions import RegionMap
 
 BOUND: Final = 1.25
 # Below this fill no node counts as overloaded: on an empty cluster the average means nothing.
@@ -79,3 +83,32 @@ def _most_different(ranked: Sequence[NodeRow], holders: Sequence[NodeRow]) -> No
     operators = {row.organization_id for row in holders}
     regions = {row.region for row in holders}
     return min(ranked, key=lambda row: (row.organization_id in operators) + (row.region in regions))
+
+
+# Differences smaller than a step do not count.
+DISTANCE_STEP_KM: Final = 100.0
+LATENCY_STEP_S: Final = 0.005
+LOAD_STEP: Final = 0.25
+
+
+def order(
+    rows: Iterable[NodeRow],
+    statistics: Mapping[UUID, NodeStatistics],
+    region: str,
+    region_map: RegionMap,
+) -> list[NodeRow]:
+    """Sort by distance from the client's region, then latency and load, then running requests.
+
+    statistics: this brain's. The load is as reported by the node.
+    """
+
+    def far(row: NodeRow) -> tuple[int, int, int, int]:
+        measured = statistics[row.id]
+        return (
+            int(region_map.distance_km(region, row.region) / DISTANCE_STEP_KM),
+            int(measured.latency_s / LATENCY_STEP_S),
+            int(row.load / LOAD_STEP),
+            measured.running,
+        )
+
+    return sorted(rows, key=far)

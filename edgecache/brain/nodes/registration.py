@@ -9,10 +9,9 @@ import structlog
 
 from common.ids import uuid7
 from edgecache.brain.core.creator import take_creator
-from edgecache.brain.core.errors import Invalid
+from edgecache.brain.core.errors import EndpointTaken, Invalid, NodeNotFound, StateConflict
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.json_api.errors import EndpointTaken, NodeNotFound, StateConflict
 from edgecache.brain.nodes import node_rows
 from edgecache.brain.nodes.endpoints import LENGTH_LIMIT, normalize
 from edgecache.brain.nodes.node_rows import NodeRow

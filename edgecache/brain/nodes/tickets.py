@@ -7,6 +7,7 @@ Source: RFC 5869 (HKDF), RFC 8032 (Ed25519).
 """
 
 import hmac
+import ipaddress
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from common.ids import uuid7
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
+from edgecache.http.addresses import parse_address
 from edgecache.protocol.heartbeats import TicketKey
 from edgecache.protocol.tickets import (
     LIFETIME_LIMIT_S,
@@ -64,6 +66,17 @@ class KeySet:
     def node_key(self, node_id: UUID) -> bytes:
         """Return the MAC key of a node's tickets."""
         return hmac.digest(self.mac, node_id.bytes, "sha256")
+
+
+PREFIX_BITS: Final = {4: 24, 6: 64}
+
+
+def client_prefix(address: str) -> str:
+    """Return the network that a ticket is valid for: IPv4 /24, IPv6 /64."""
+    client = parse_address(address)
+    if client is None:
+        raise ValueError(address)
+    return str(ipaddress.ip_network((client, PREFIX_BITS[client.version]), strict=False))
 
 
 class TicketSigner:

@@ -1,10 +1,9 @@
 """Writing the outcome of a fetch into the directory."""
 
 from edgecache.brain.core.errors import OriginChanged
-from edgecache.brain.core.values import ObjectVersion, StagedFile, fields_of
+from edgecache.brain.core.values import Name, ObjectVersion, StagedFile, fields_of
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory import commits
-from edgecache.brain.directory.index import Name
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.objects.cacheability import Cacheability

@@ -12,10 +12,10 @@ from uuid import UUID
 
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.core.values import Name
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.db.grouped_calls import GroupedCalls
-from edgecache.brain.directory.index import Name
 
 # Longer than any fetch: a lease ends when it is released, or when its brain ends.
 LEASE_S: Final = 7 * 3600

@@ -19,6 +19,7 @@ from edgecache.brain.core.values import (
     Conditions,
     KeyPage,
     ObjectVersion,
+    Span,
     StagedFile,
     WrittenFields,
     check_key,
@@ -27,13 +28,11 @@ from edgecache.brain.core.values import (
 )
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.db.grouped_calls import GroupedCalls
-from edgecache.brain.delivery.plan import Span
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.buffers import BufferedBody
-from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.disk.data_directory import DataDirectory, local_bytes
 from edgecache.brain.disk.digests import verified
 from edgecache.brain.disk.durable_bytes import DurableBytes
-from edgecache.brain.disk.local_bytes import local_bytes
 from edgecache.brain.objects import builtin_origin
 from edgecache.brain.objects.group_commit import GroupCommit
 from edgecache.brain.objects.listings import list_keys

@@ -3,8 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from edgecache.brain.core.values import BucketInfo, ObjectVersion
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import BucketInfo, ObjectVersion, Span
 from edgecache.brain.objects.shared_fetch import SharedFetch
 
 

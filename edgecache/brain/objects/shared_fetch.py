@@ -2,13 +2,20 @@
 
 The bytes go to a growing file, from which each reader reads at its own pace; a reader that leaves
 does not disturb the others. When the origin fails midway, all get the error and nothing is stored.
+
+One place in a pool that several clients wait for; the first quota that allows it is charged.
 """
 
 import asyncio
 import os
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,16 +23,68 @@ import structlog
 
 from common import tracing
 from edgecache.brain.core.errors import BrainError, OriginFailed
-from edgecache.brain.core.values import ObjectVersion
-from edgecache.brain.delivery.plan import Span
-from edgecache.brain.directory.index import Name
+from edgecache.brain.core.values import Name, ObjectVersion, Span
 from edgecache.brain.disk.data_directory import READ_BYTES, DataDirectory, Receiver
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.objects.cacheability import Cacheability, object_cacheability
 from edgecache.brain.objects.directory_writer import DirectoryWriter
-from edgecache.brain.objects.shared_place import SharedPlace
 from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginResponse, version_at
 from edgecache.runtime.futures import retrieve
+from edgecache.runtime.shares import ShareKey, Shares
+
+
+class SharedPlace:
+    """A place in a pool that several clients share, in the quota of one of them."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[ShareKey, asyncio.Task[None]] = {}
+        self._granted: asyncio.Future[tuple[Shares, ShareKey]] = (
+            asyncio.get_running_loop().create_future()
+        )
+        # The place may not be needed any more.
+        self._granted.add_done_callback(retrieve)
+
+    def wait(self, shares: Shares, key: ShareKey) -> None:
+        """Wait in one more quota, unless it is waited for already."""
+        if key in self._waiting or self._granted.done():
+            return
+        if shares.try_take(key):
+            self._granted.set_result((shares, key))
+        else:
+            self._waiting[key] = asyncio.create_task(self._wait(shares, key))
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Hold the place while the block runs. Raises the refusal of the last share."""
+        try:
+            shares, key = await asyncio.shield(self._granted)
+        except asyncio.CancelledError:
+            # Prevent a later grant; return a place that was granted.
+            if not self._granted.cancel() and self._granted.exception() is None:
+                granted_by, granted_to = self._granted.result()
+                granted_by.give_back(granted_to)
+            raise
+        finally:
+            for task in self._waiting.values():
+                task.cancel()
+        try:
+            yield
+        finally:
+            shares.give_back(key)
+
+    async def _wait(self, shares: Shares, key: ShareKey) -> None:
+        try:
+            await shares.take(key)
+        except Exception as exc:  # noqa: BLE001 - the fetch raises it
+            del self._waiting[key]
+            if not self._waiting and not self._granted.done():
+                self._granted.set_exception(exc)
+            return
+        if self._granted.done():
+            shares.give_back(key)
+        else:
+            self._granted.set_result((shares, key))
+
 
 log = structlog.get_logger(__name__)
 

@@ -1,7 +1,11 @@
-"""Singleflight: one fetch from an origin for each name at a time, across all brains."""
+"""Singleflight: one fetch from an origin for each name at a time, across all brains.
+
+The negative cache: origins' 404 responses, kept for two seconds.
+"""
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -16,24 +20,64 @@ from edgecache.brain.core.errors import (
     Overloaded,
     VariantChanged,
 )
-from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.core.values import BucketInfo, Name, ObjectVersion
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.db.grouped_calls import GroupedCalls
 from edgecache.brain.db.joined_reads import JoinedReads
 from edgecache.brain.directory import commits
-from edgecache.brain.directory.index import KeyVariants, Name
+from edgecache.brain.directory.index import KeyVariants
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.objects.directory_writer import DirectoryWriter
 from edgecache.brain.objects.leases import Leases
-from edgecache.brain.objects.negative_cache import NegativeCache
 from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.open_origins import Origins
 from edgecache.http.addresses import network_of
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed, memory_bytes
 from edgecache.runtime.shares import ShareKey, Shares
+
+KEPT_S: Final = 2.0
+NAMES_KEPT: Final = 10_000
+
+
+class NegativeCache:
+    """Names for which the origin answered 404. An announced change of a name removes it."""
+
+    def __init__(self) -> None:
+        self._until: dict[Name, float] = {}
+        self._variants = KeyVariants()
+
+    def add(self, name: Name) -> None:
+        if len(self._until) >= NAMES_KEPT:
+            self.clear()
+        self._variants.add(name)
+        self._until[name] = time.monotonic() + KEPT_S
+
+    def contains(self, name: Name) -> bool:
+        """True if the name has a 404 that is fresh."""
+        until = self._until.get(name)
+        if until is None:
+            return False
+        if until > time.monotonic():
+            return True
+        self._forget(name)
+        return False
+
+    def forget(self, bucket_id: int, key: str, _generation: int) -> None:
+        """Remove a key that changed."""
+        for name in self._variants.names(bucket_id, key):
+            self._forget(name)
+
+    def clear(self, *_announced: object) -> None:
+        self._until.clear()
+        self._variants.clear()
+
+    def _forget(self, name: Name) -> None:
+        self._until.pop(name, None)
+        self._variants.discard(name)
+
 
 # One organization gets half of the places at most, one bucket a quarter, an anonymous client less.
 SPARE: Final = 1

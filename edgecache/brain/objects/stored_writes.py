@@ -21,6 +21,7 @@ from edgecache.brain.core.errors import (
 from edgecache.brain.core.values import (
     BucketInfo,
     Conditions,
+    Name,
     ObjectVersion,
     StagedFile,
     WrittenFields,
@@ -28,7 +29,6 @@ from edgecache.brain.core.values import (
 from edgecache.brain.db.coherence import AnnouncingTransaction
 from edgecache.brain.db.database import Row
 from edgecache.brain.directory import commits
-from edgecache.brain.directory.index import Name
 from edgecache.brain.disk.buffers import BufferedBody
 from edgecache.brain.disk.durable_bytes import DurableBytes, is_journaled
 from edgecache.brain.objects import upload_rows

@@ -12,10 +12,10 @@ from psycopg.types.json import Jsonb
 from common.crypto import encrypt
 from edgecache.brain.core.creator import NO_CREATOR, Creator
 from edgecache.brain.core.errors import InUse, NoSuchOrigin, OriginExists
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db import environment_limits
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.origins.config import OriginConfig, parse
 
 INSERT: Final = (

@@ -9,11 +9,11 @@ from typing import Any, Final, Protocol
 from edgecache.brain.core.values import (
     Conditions,
     KeyPage,
+    Name,
     ObjectVersion,
     StagedFile,
     WrittenFields,
 )
-from edgecache.brain.directory.index import Name
 
 
 @dataclass(frozen=True, slots=True)

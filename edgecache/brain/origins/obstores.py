@@ -25,6 +25,7 @@ from edgecache.brain.core.errors import (
     OriginTimeout,
     PreconditionFailed,
 )
+from edgecache.brain.core.paging import after, paged
 from edgecache.brain.core.values import (
     DEFAULT_CONTENT_TYPE,
     Conditions,
@@ -33,7 +34,6 @@ from edgecache.brain.core.values import (
     StagedFile,
     WrittenFields,
 )
-from edgecache.brain.objects.listings import after, paged
 from edgecache.brain.origins.config import OriginConfig
 from edgecache.brain.origins.connections import CONNECT_TIMEOUT_S
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult

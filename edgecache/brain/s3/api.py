@@ -1,6 +1,13 @@
-"""The object API on port 9000: S3, and plain HTTP for public buckets."""
+"""The object API on port 9000: S3, and plain HTTP for public buckets.
+
+The queue key of a request, from unauthenticated claims in its head.
+
+It includes the client's network. A client that claims another organization's key or bucket thus
+takes turns from that organization's queue, but not from its clients in other networks.
+"""
 
 import random
+import re
 from typing import Final, Protocol
 from urllib.parse import unquote
 
@@ -12,20 +19,66 @@ from edgecache.brain.access.access_keys import AccessKeys
 from edgecache.brain.access.platform_keys import is_platform_key
 from edgecache.brain.aws import requests, xml
 from edgecache.brain.aws.errors import S3Error, from_brain_error
+from edgecache.brain.core import values
 from edgecache.brain.core.errors import BrainError, OriginMissing
 from edgecache.brain.core.fair_share import use_share_of_organization, use_share_of_unknown_client
+from edgecache.brain.delivery.nginx_offload import NginxOffload
+from edgecache.brain.directory.hosts import Hosts
+from edgecache.brain.directory.versions import Directory
 from edgecache.brain.s3.authentication import authenticate
-from edgecache.brain.s3.claimed_share_key import CDN_PREFIX, ClaimedShareKeys
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.cors import responses
+from edgecache.brain.s3.cors import requests as cors_requests
 from edgecache.brain.s3.cors.requests import CorsRules
 from edgecache.brain.s3.dependencies import S3Dependencies
 from edgecache.brain.s3.objects.conditions import NotModified
 from edgecache.brain.s3.request_log import LogEntry, RequestLog
 from edgecache.brain.s3.router import operation_of
+from edgecache.http.addresses import network_of
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.response_head import HeaderPairs
 from edgecache.http.scope import HttpScope
+from edgecache.runtime.shares import ShareKey
+
+CDN_PREFIX: Final = "/p/"
+# The access key in all signature versions, in the Authorization header or in the query.
+_CLAIMED_KEY: Final = re.compile(r"(?:Credential|AWSAccessKeyId)=([A-Za-z0-9]{1,32})(?:[/&%]|$)")
+
+
+class ClaimedShareKeys:
+    """Looks up keys, public names and hosts in memory only, never in the database.
+
+    Requests whose organization is not known from memory share the turns of one more organization.
+    """
+
+    def __init__(
+        self, keys: AccessKeys, directory: Directory, hosts: Hosts, offload: NginxOffload
+    ) -> None:
+        """offload: knows the client behind an nginx."""
+        self._keys = keys
+        self._directory = directory
+        self._hosts = hosts
+        self._offload = offload
+
+    def of(self, scope: HttpScope) -> ShareKey:
+        """Return the share key: (organization, client's network)."""
+        organization_id = self._organization(scope)
+        owner = "unknown" if organization_id is None else organization_id
+        return owner, network_of(self._offload.client_of(scope))
+
+    def _organization(self, scope: HttpScope) -> int | None:
+        claimed = scope.headers.get("authorization") or scope.query_string
+        match = _CLAIMED_KEY.search(claimed) if claimed else None
+        if match is not None:
+            key = self._keys.known(match[1])
+            return None if key is None else key.tenant.organization_id
+        name: str | int | None
+        if scope.raw_path.startswith(CDN_PREFIX):
+            name = scope.raw_path.removeprefix(CDN_PREFIX).partition("/")[0]
+        else:
+            name = self._hosts.known_bucket_id(scope.authority)
+        bucket = None if name is None else self._directory.known_bucket(name)
+        return None if bucket is None else bucket.tenant.organization_id
+
 
 log = structlog.get_logger(__name__)
 
@@ -111,10 +164,10 @@ class ObjectApi:
             entry.operation = "Preflight"
             _send(exchange, await self._preflight(scope, request), entry.request_id)
             return
-        if responses.ORIGIN in scope.headers:
+        if cors_requests.ORIGIN in scope.headers:
             # Before the signature is checked, because scripts must be able to read errors.
             rules = await self._cors.of_request(request)
-            exchange.added = responses.headers_of(rules, scope.method, scope.headers)
+            exchange.added = cors_requests.headers_of(rules, scope.method, scope.headers)
         context = await self._authenticated(request, exchange, entry)
         name, operation = operation_of(context.request)
         entry.operation = name
@@ -144,9 +197,9 @@ class ObjectApi:
         return RequestContext(self._parts, request, exchange, identity)
 
     async def _preflight(self, scope: HttpScope, request: requests.S3Request) -> S3Response:
-        responses.check_preflight(scope.headers)
+        cors_requests.check_preflight(scope.headers)
         rules = await self._cors.of_preflight(request)
-        return responses.preflight(rules, scope.headers)
+        return cors_requests.preflight(rules, scope.headers)
 
     def _is_cdn_path(self, scope: HttpScope) -> bool:
         """True if the path names a public bucket.
@@ -164,14 +217,14 @@ class ObjectApi:
         """
         bucket_id = await self._parts.hosts.bucket_id(scope.authority)
         if bucket_id is not None:
-            entry.bucket, entry.key = requests.host_name(scope.authority), scope.path[1:]
+            entry.bucket, entry.key = values.host_name(scope.authority), scope.path[1:]
         elif self._is_cdn_path(scope):
             public_name, _, entry.key = scope.path.removeprefix(CDN_PREFIX).partition("/")
             entry.bucket = public_name[:PUBLIC_NAME_CHARS]
         else:
             return False
         entry.operation, entry.request_id = "CDN", ""
-        if responses.ORIGIN not in scope.headers or not await self._answers_preflight(
+        if cors_requests.ORIGIN not in scope.headers or not await self._answers_preflight(
             scope, exchange, bucket_id
         ):
             await self._cdn(scope, exchange, bucket_id)
@@ -196,10 +249,10 @@ class ObjectApi:
         if not rules:
             return False
         if scope.method != "OPTIONS":
-            exchange.added = responses.headers_of(rules, scope.method, scope.headers)
+            exchange.added = cors_requests.headers_of(rules, scope.method, scope.headers)
             return False
-        responses.check_preflight(scope.headers)
-        _send(exchange, responses.preflight(rules, scope.headers), "")
+        cors_requests.check_preflight(scope.headers)
+        _send(exchange, cors_requests.preflight(rules, scope.headers), "")
         return True
 
 

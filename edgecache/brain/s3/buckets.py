@@ -3,10 +3,10 @@
 from typing import Final
 
 from edgecache.brain.aws.errors import S3Error, not_implemented
-from edgecache.brain.aws.requests import S3Request, is_bucket_name
+from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.xml import Node, document, parse
 from edgecache.brain.core.errors import BucketExists
-from edgecache.brain.core.values import OBJECT_HEADERS
+from edgecache.brain.core.values import OBJECT_HEADERS, is_bucket_name
 from edgecache.brain.s3 import tags
 from edgecache.brain.s3.bodies import body_length, read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response

@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from edgecache.brain.aws.errors import S3Error
-from edgecache.brain.aws.requests import S3Request, is_bucket_name
+from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.sigv4.verification import StreamSigning
 from edgecache.brain.aws.xml import CONTENT_TYPE
 from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.core.fair_share import SHARE_KEY, use_share_of_bucket
-from edgecache.brain.core.values import BucketInfo
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import BucketInfo, EnvironmentKey, is_bucket_name
 from edgecache.brain.s3.dependencies import S3Dependencies
 from edgecache.http.exchange import Exchange
 from edgecache.runtime.shares import ShareKey

@@ -13,8 +13,8 @@ from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.metering.meters import Meters
-from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.known_nodes import KnownNodes
+from edgecache.brain.nodes.regions import Locator
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.stores.upload_parts import UploadParts

@@ -13,8 +13,7 @@ from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.sigv4.canonical import encoded
 from edgecache.brain.aws.xml import Node, long_document
-from edgecache.brain.core.values import KeyPage, ListedObject
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey, KeyPage, ListedObject
 from edgecache.brain.s3.context import RequestContext, S3Response
 
 MAX_KEYS: Final = 1000

@@ -12,18 +12,20 @@ from edgecache.brain.aws.sigv2 import KEY_PARAMETER
 from edgecache.brain.aws.sigv4.canonical import SIGNATURE_PARAMETER
 from edgecache.brain.core.values import METADATA_PREFIX
 from edgecache.brain.s3 import absent_features, buckets
+from edgecache.brain.s3 import tagging as tagging_of_buckets
 from edgecache.brain.s3 import tagging as tagging_of_objects
-from edgecache.brain.s3 import tagging_buckets as tagging_of_buckets
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.cors import buckets as cors_of_buckets
-from edgecache.brain.s3.listings import list_objects, list_objects_v2
-from edgecache.brain.s3.multipart.abort import abort_multipart_upload
+from edgecache.brain.s3.cors import rules as cors_of_buckets
+from edgecache.brain.s3.listings import list_object_versions, list_objects, list_objects_v2
 from edgecache.brain.s3.multipart.complete import complete_multipart_upload
-from edgecache.brain.s3.multipart.create import create_multipart_upload
-from edgecache.brain.s3.multipart.list_parts import list_parts
-from edgecache.brain.s3.multipart.list_uploads import list_multipart_uploads
-from edgecache.brain.s3.multipart.operations import upload_part_copy
-from edgecache.brain.s3.multipart.upload_part import upload_part
+from edgecache.brain.s3.multipart.operations import (
+    abort_multipart_upload,
+    create_multipart_upload,
+    list_multipart_uploads,
+    list_parts,
+    upload_part,
+    upload_part_copy,
+)
 from edgecache.brain.s3.objects.attributes import get_object_attributes
 from edgecache.brain.s3.objects.copy import SOURCE_HEADER, copy_object
 from edgecache.brain.s3.objects.delete import delete_object, delete_objects
@@ -37,7 +39,6 @@ from edgecache.brain.s3.operations import (
     TAKES,
     VALUES,
 )
-from edgecache.brain.s3.versions import list_object_versions
 
 Operation = Callable[[RequestContext], Awaitable[S3Response | None]]
 

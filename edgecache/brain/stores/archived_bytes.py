@@ -16,7 +16,7 @@ import psycopg
 
 from edgecache.brain.conf.stores import DATA_FOLDER, StoreSettings
 from edgecache.brain.core.errors import StoreMissing
-from edgecache.brain.delivery.plan import EnvironmentKey, Span
+from edgecache.brain.core.values import EnvironmentKey, Span
 from edgecache.brain.disk.syncing import make_folders, sync_folder
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.reachable_stores import TAG_BYTES, open_store

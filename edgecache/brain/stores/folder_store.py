@@ -14,7 +14,7 @@ import structlog
 
 from edgecache.brain.core.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.core.fair_share import SHARE_KEY
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Span
 from edgecache.brain.disk.data_directory import NO_ROOM
 from edgecache.brain.disk.syncing import sync_folder, write_whole
 from edgecache.brain.stores.store import Body, ListedFile, places

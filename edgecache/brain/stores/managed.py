@@ -19,9 +19,15 @@ from edgecache.brain.core.errors import (
     StoreMissing,
     StoreUnavailable,
 )
-from edgecache.brain.core.values import BlobManifest, BucketInfo, ObjectVersion, StagedFile
+from edgecache.brain.core.values import (
+    BlobManifest,
+    BucketInfo,
+    EnvironmentKey,
+    ObjectVersion,
+    Span,
+    StagedFile,
+)
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey, Span
 from edgecache.brain.disk.buffers import BufferedBody
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.disk.digests import Digests, verified

@@ -3,6 +3,10 @@
 First every brain sends new writes to the target; then each blob and each part is copied, checked
 and committed by compare-and-set. The old bytes stay for a day, because readers may have looked up
 their location before. An interrupted move is continued by the next one.
+
+The statements that find what has to be moved between stores, and that commit a move.
+
+A move names the expected old value, so a row that was changed concurrently stays as it is.
 """
 
 import asyncio
@@ -13,15 +17,76 @@ from pathlib import Path
 from typing import Final, LiteralString
 
 from edgecache.brain.core.errors import OriginChanged, StoreMissing, StoreUnavailable
-from edgecache.brain.core.values import StagedFile
+from edgecache.brain.core.values import EnvironmentKey, Span, StagedFile
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase, Row, Statement
-from edgecache.brain.delivery.plan import EnvironmentKey, Span
 from edgecache.brain.disk.data_directory import DataDirectory
-from edgecache.brain.stores import move_queries as queries
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.reachable_stores import LOCK, TOPIC, KnownStore, Stores
 from edgecache.brain.stores.stored_blobs import BlobLocation, NewBlob
+
+# The data directory's id is NULL: its bytes have no row, or one without a store.
+BLOBS: Final[LiteralString] = (
+    "SELECT l.id, l.organization_id, l.environment_pk, l.store_id, l.name,"
+    " l.name AS source, b.sha256, b.size"
+    " FROM brain_storedblob l JOIN brain_blob b ON b.sha256 = l.blob_id"
+    " WHERE l.store_id <> %s AND l.id > %s ORDER BY l.id LIMIT %s"
+)
+FILES: Final[LiteralString] = (
+    "SELECT s.id, k.organization_id, k.environment_pk, NULL AS store_id, '' AS name,"
+    " encode(s.blob_id, 'hex') AS source, b.sha256, b.size"
+    " FROM brain_storedobject s JOIN brain_bucket k ON k.id = s.bucket_id"
+    " JOIN brain_blob b ON b.sha256 = s.blob_id"
+    " WHERE s.id > %s AND NOT EXISTS (SELECT FROM brain_storedblob l"
+    " WHERE l.blob_id = s.blob_id AND l.organization_id = k.organization_id"
+    " AND l.environment_pk = k.environment_pk) ORDER BY s.id LIMIT %s"
+)
+PARTS: Final[LiteralString] = (
+    "SELECT p.id, k.organization_id, k.environment_pk, p.store_id, p.file AS name,"
+    " p.file AS source, p.size, p.etag"
+    " FROM brain_uploadpart p JOIN brain_upload u ON u.id = p.upload_id"
+    " JOIN brain_bucket k ON k.id = u.bucket_id"
+    " WHERE p.store_id IS DISTINCT FROM %s AND p.id > %s ORDER BY p.id LIMIT %s"
+)
+MOVE_BLOB: Final = (
+    "UPDATE brain_storedblob SET store_id = %s, name = %s, stored_at = now()"
+    " WHERE id = %s AND store_id = %s AND name = %s RETURNING id"
+)
+MOVE_BLOB_TO_FILE: Final = (
+    "DELETE FROM brain_storedblob WHERE id = %s AND store_id = %s AND name = %s RETURNING id"
+)
+IS_STORED: Final = (
+    "SELECT 1 FROM brain_storedobject s JOIN brain_bucket k ON k.id = s.bucket_id"
+    " WHERE s.blob_id = %s AND k.organization_id = %s AND k.environment_pk = %s LIMIT 1"
+)
+IS_PART: Final = "SELECT 1 FROM brain_uploadpart WHERE id = %s AND file = %s"
+HOLD: Final = "SELECT 1 FROM brain_blob WHERE sha256 = %s FOR KEY SHARE"
+MOVE_PART: Final = (
+    "UPDATE brain_uploadpart SET store_id = %s, file = %s"
+    " WHERE id = %s AND store_id IS NOT DISTINCT FROM %s AND file = %s RETURNING id"
+)
+DISCARD: Final = (
+    "INSERT INTO brain_discardedbytes (store_id, name, due_at)"
+    " VALUES (%s, %s, now() + make_interval(secs => %s))"
+)
+LEFT: Final = (
+    "SELECT count(*) AS objects, coalesce(sum(b.size), 0)::bigint AS bytes FROM"
+    " (SELECT DISTINCT s.blob_id, k.organization_id, k.environment_pk"
+    " FROM brain_storedobject s JOIN brain_bucket k ON k.id = s.bucket_id) held"
+    " JOIN brain_blob b ON b.sha256 = held.blob_id"
+    " LEFT JOIN brain_storedblob l ON l.blob_id = held.blob_id"
+    " AND l.organization_id = held.organization_id AND l.environment_pk = held.environment_pk"
+    " WHERE l.store_id IS DISTINCT FROM %s"
+)
+LEFT_PARTS: Final = (
+    "SELECT count(*) AS parts, coalesce(sum(size), 0)::bigint AS bytes FROM brain_uploadpart"
+    " WHERE store_id IS DISTINCT FROM %s"
+)
+BRAINS: Final = (
+    "SELECT id, %(target)s = ANY(stores) AS reaches, store_id IS NOT DISTINCT FROM %(target)s"
+    " AS writes FROM brain_braininstance WHERE lease_until > clock_timestamp() ORDER BY id"
+)
+
 
 STEP: Final = 200
 # The move ends after this many consecutive failures of the store.
@@ -87,8 +152,8 @@ class Move:
     async def left(self) -> Remainder:
         """Return what the target does not have yet. Raises DatabaseUnavailable."""
         async with self._database.transaction(timeout_s=COUNT_TIMEOUT_S) as connection:
-            blobs = await connection.one(queries.LEFT, [self._target_id])
-            parts = await connection.one(queries.LEFT_PARTS, [self._target_id])
+            blobs = await connection.one(LEFT, [self._target_id])
+            parts = await connection.one(LEFT_PARTS, [self._target_id])
         if blobs is None or parts is None:
             return Remainder(0, 0, 0)
         return Remainder(blobs.objects, parts.parts, blobs.bytes + parts.bytes)
@@ -98,7 +163,7 @@ class Move:
 
         Raises DatabaseUnavailable.
         """
-        return await self._database.all(queries.BRAINS, {"target": self.target.id})
+        return await self._database.all(BRAINS, {"target": self.target.id})
 
     async def redirect(self, *, timeout_s: float) -> bool:
         """Send new writes to the target; False when a brain has not confirmed it in time.
@@ -126,9 +191,9 @@ class Move:
         Raises StoreUnavailable after consecutive failures of a store, DatabaseUnavailable.
         """
         if self.target.store is not None:
-            await self._each(queries.FILES, (), self._move_blob)
-        await self._each(queries.BLOBS, (self._target_id or 0,), self._move_blob)
-        await self._each(queries.PARTS, (self._target_id,), self._move_part)
+            await self._each(FILES, (), self._move_blob)
+        await self._each(BLOBS, (self._target_id or 0,), self._move_blob)
+        await self._each(PARTS, (self._target_id,), self._move_part)
 
     async def _each(
         self, rows_of: LiteralString, params: Sequence[int | None], move: MoveOne
@@ -165,7 +230,7 @@ class Move:
     async def _move_blob(self, row: Row) -> bool:
         tenant = EnvironmentKey(row.organization_id, row.environment_pk)
         body = self._bytes(row, self._staging.origin_path(row.sha256))
-        wanted = (queries.IS_STORED, [row.sha256, *tenant])
+        wanted = (IS_STORED, [row.sha256, *tenant])
         async with self._copied(body, wanted) as staged:
             if staged is None:
                 return False
@@ -186,7 +251,7 @@ class Move:
                 await stored_blobs.record(change, [new])
                 return True
             stored_blobs.check_fresh(new.began)
-            moved = await change.one(queries.MOVE_BLOB, [*new.at, row.id, row.store_id, row.name])
+            moved = await change.one(MOVE_BLOB, [*new.at, row.id, row.store_id, row.name])
             if moved is not None:
                 await self._discard(change, row)
         return moved is not None
@@ -197,7 +262,7 @@ class Move:
         ) as change:
             if not await self._hold(change, row):
                 return False
-            moved = await change.one(queries.MOVE_BLOB_TO_FILE, [row.id, row.store_id, row.name])
+            moved = await change.one(MOVE_BLOB_TO_FILE, [row.id, row.store_id, row.name])
             if moved is not None:
                 path = self._staging.origin_path(row.sha256)
                 await self._staging.run(self._staging.place, staged, path)
@@ -206,19 +271,16 @@ class Move:
 
     async def _hold(self, change: AnnouncingTransaction, row: Row) -> bool:
         """Keep garbage collection from the blob; False if the environment no longer needs it."""
-        held = await change.one(queries.HOLD, [row.sha256])
+        held = await change.one(HOLD, [row.sha256])
         tenant = [row.organization_id, row.environment_pk]
-        return (
-            held is not None
-            and await change.one(queries.IS_STORED, [row.sha256, *tenant]) is not None
-        )
+        return held is not None and await change.one(IS_STORED, [row.sha256, *tenant]) is not None
 
     # --- parts ------------------------------------------------------------------------------
 
     async def _move_part(self, row: Row) -> bool:
         tenant = EnvironmentKey(row.organization_id, row.environment_pk)
         body = self._bytes(row, self._staging.part_path(row.name))
-        async with self._copied(body, (queries.IS_PART, [row.id, row.name])) as staged:
+        async with self._copied(body, (IS_PART, [row.id, row.name])) as staged:
             if staged is None:
                 return False
             if staged.manifest.md5.hex() != row.etag:
@@ -232,9 +294,7 @@ class Move:
         async with self._coherence.transaction(
             wait_for_acks=False, timeout_s=COMMIT_TIMEOUT_S
         ) as change:
-            moved = await change.one(
-                queries.MOVE_PART, [store_id, name, row.id, row.store_id, row.name]
-            )
+            moved = await change.one(MOVE_PART, [store_id, name, row.id, row.store_id, row.name])
             # A file of the data directory is removed when it is older than any upload.
             if moved is not None and row.store_id is not None:
                 await self._discard(change, row)
@@ -283,4 +343,4 @@ class Move:
         yield NewBlob(tenant, staged.manifest.sha256, at, began)
 
     async def _discard(self, change: AnnouncingTransaction, row: Row) -> None:
-        await change.run(queries.DISCARD, [row.store_id, row.name, stored_blobs.STRAY_AFTER_S])
+        await change.run(DISCARD, [row.store_id, row.name, stored_blobs.STRAY_AFTER_S])

@@ -1,27 +1,93 @@
-"""A store at S3, Google Cloud Storage or Azure, through obstore."""
+"""A store at S3, Google Cloud Storage or Azure, through obstore.
+
+Multipart uploads that a crash left in an S3 store: listed and aborted.
+
+obstore lists none. They are invisible, and are paid for until they are aborted.
+"""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import httpcore
 import obstore
 import orjson
 import structlog
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from edgecache.brain.aws import xml
+from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.sigv4.canonical import encoded
+from edgecache.brain.aws.sigv4.signing import OriginCredentials
 from edgecache.brain.conf.stores import StoreSettings
-from edgecache.brain.core.errors import StoreMissing, StoreUnavailable
+from edgecache.brain.core.errors import OriginError, StoreMissing, StoreUnavailable
 from edgecache.brain.core.fair_share import SHARE_KEY
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Span
+from edgecache.brain.origins.connections import OriginConnections
 from edgecache.brain.origins.obstores import GOOGLE, google_token
-from edgecache.brain.stores.s3_uploads import S3Uploads
+from edgecache.brain.origins.s3 import DOCUMENT_LIMIT_BYTES, S3Place, S3Requests
 from edgecache.brain.stores.store import Body, ListedFile, places
 
-if TYPE_CHECKING:  # obstore has these for type checkers alone
+if TYPE_CHECKING:
     from obstore.store import AzureCredential, S3Config
+
+
+PAGES: Final = 1000
+DONE: Final = frozenset({HTTPStatus.OK, HTTPStatus.NO_CONTENT})
+
+
+class S3Uploads:
+    """The unfinished uploads of one bucket."""
+
+    def __init__(self, chosen: StoreSettings) -> None:
+        self._credentials = OriginCredentials(chosen.access_key, chosen.secret_key)
+        prefix = f"{chosen.parts.path}/" if chosen.parts.path else ""
+        endpoint = chosen.endpoint or f"https://s3.{chosen.region}.amazonaws.com"
+        bucket = encoded(chosen.parts.bucket)
+        self._place = S3Place(f"{endpoint}/{bucket}", chosen.region, prefix)
+
+    async def abort(self, folder: str, before: datetime) -> int:
+        """Abort those below a folder that began earlier; return their number.
+
+        Raises StoreUnavailable.
+        """
+        try:
+            async with httpcore.AsyncConnectionPool() as pool:
+                requests = S3Requests(OriginConnections(pool), self._place, self._credentials)
+                return await self._abort(requests, folder, before)
+        except (OriginError, S3Error, ValueError):
+            raise StoreUnavailable from None
+
+    async def _abort(self, requests: S3Requests, folder: str, before: datetime) -> int:
+        parameters = {"uploads": "", "prefix": f"{self._place.prefix}{folder}/"}
+        aborted = 0
+        for _ in range(PAGES):
+            async with requests.ask("GET", "", query=parameters) as reply:
+                if reply.status not in DONE:
+                    raise StoreUnavailable
+                body = await reply.text(DOCUMENT_LIMIT_BYTES)
+            page = await xml.parse(body, "ListMultipartUploadsResult")
+            for row in page.all("Upload"):
+                if datetime.fromisoformat(row.value("Initiated")).astimezone(UTC) >= before:
+                    continue
+                upload = {"uploadId": row.value("UploadId")}
+                async with requests.ask("DELETE", row.value("Key"), query=upload) as reply:
+                    # Another brain may have aborted it.
+                    if reply.status not in DONE | {HTTPStatus.NOT_FOUND}:
+                        raise StoreUnavailable
+                aborted += 1
+            if page.value("IsTruncated") != "true":
+                break
+            parameters |= {
+                "key-marker": page.value("NextKeyMarker"),
+                "upload-id-marker": page.value("NextUploadIdMarker"),
+            }
+        return aborted
+
 
 log = structlog.get_logger(__name__)
 

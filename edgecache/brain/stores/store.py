@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from edgecache.brain.core.errors import Overloaded
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Span
 from edgecache.runtime.shares import Shares
 
 # An organization gets two thirds of a store's places, one of its buckets half.

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from edgecache.brain.core.errors import StoreUnavailable
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db.coherence import AnnouncingTransaction
 from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction
-from edgecache.brain.delivery.plan import EnvironmentKey
 
 NAME_BYTES: Final = 16
 CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 from edgecache.brain.core.errors import Overloaded, PartMissing, StoreMissing
-from edgecache.brain.core.values import BucketInfo, StagedFile
-from edgecache.brain.delivery.plan import EnvironmentKey, Span
+from edgecache.brain.core.values import BucketInfo, EnvironmentKey, Span, StagedFile
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.managed import RESTORED_BYTES, delete_quietly

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Final
 
-from common.settings.table import Integer
+from edgecache.brain.conf.stores import UploadSettings
 from edgecache.brain.core.caches import BoundedCache
 from edgecache.brain.core.errors import TooManyParts
 from edgecache.brain.db.database import BrainDatabase
@@ -20,32 +20,12 @@ FRESH_S: Final = 10.0
 # Before a refusal it is counted again, but not for each of many.
 FRESH_BEFORE_REFUSAL_S: Final = 1.0
 MAX_ORGANIZATIONS_COUNTED: Final = 10_000
-GIB: Final = 2**30
 
 STORED: Final = (
     "SELECT coalesce(sum(p.size), 0)::bigint AS bytes FROM brain_uploadpart p"
     " JOIN brain_upload u ON u.id = p.upload_id JOIN brain_bucket b ON b.id = u.bucket_id"
     " WHERE b.organization_id = %s AND p.store_id IS NOT NULL"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadSettings:
-    """Limits of unfinished uploads."""
-
-    limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_UPLOADS_GIB",
-            "What parts of one organization's unfinished uploads may take in a managed store; in "
-            "the data directory they count in ZBRAIN_STAGING_MIB.",
-            default=1024,
-            unit="GiB",
-            minimum=1,
-            maximum=2**20,
-            scale=GIB,
-        ),
-    ] = 1024 * GIB
 
 
 @dataclass(slots=True)

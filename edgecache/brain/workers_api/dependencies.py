@@ -8,7 +8,7 @@ from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.metering.creditable_reads import CreditableReads
 from edgecache.brain.metering.operator_networks import OperatorNetworks
-from edgecache.brain.nodes.endpoint_proofs import EndpointProofs
+from edgecache.brain.nodes.endpoints import EndpointProofs
 from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
 

@@ -4,7 +4,7 @@ import time
 
 import structlog
 
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes import node_jobs
 from edgecache.brain.nodes.node_jobs import JobRow

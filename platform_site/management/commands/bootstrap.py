@@ -66,7 +66,7 @@ def _cache(organization: Organization) -> dict[str, str]:
     """Register this machine's workers; return the development key, {} in production."""
     # The tables only exist with the feature.
     from edgecache.brain import local_setup  # noqa: PLC0415 - see above
-    from edgecache.brain.delivery.plan import EnvironmentKey  # noqa: PLC0415 - see above
+    from edgecache.brain.core.values import EnvironmentKey  # noqa: PLC0415 - see above
 
     for node in local_nodes.load_all(settings.DATA_DIR):
         local_setup.register(node)

@@ -10,17 +10,18 @@ from typing import Any
 from uuid import UUID
 
 from common.ids import uuid7
-from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.conf.stores import StoreSettings, UploadSettings
 from edgecache.brain.core.values import (
     ALWAYS,
     BucketInfo,
     Conditions,
+    EnvironmentKey,
     ObjectVersion,
+    Span,
     WrittenFields,
 )
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey, Span
 from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.directory.versions import Directory
@@ -34,7 +35,7 @@ from edgecache.brain.origins.open_origins import Origins
 from edgecache.brain.stores.managed import ManagedStore
 from edgecache.brain.stores.reachable_stores import Stores
 from edgecache.brain.stores.upload_parts import UploadParts
-from edgecache.brain.stores.upload_parts_limit import UploadPartsLimit, UploadSettings
+from edgecache.brain.stores.upload_parts_limit import UploadPartsLimit
 from edgecache.brain.upkeep.eviction import sweep
 from edgecache.brain.upkeep.garbage_collection import GarbageCollector
 from tests.database_client import DatabaseClient

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import unquote
 
-from edgecache.brain.origins.egress.stream_server import StreamServer
+from edgecache.brain.origins.egress.proxy import StreamServer
 
 
 @dataclass

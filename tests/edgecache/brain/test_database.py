@@ -13,7 +13,7 @@ from common.ids import uuid7
 from edgecache.brain.core.errors import DatabaseBusy, DatabaseUnavailable
 from edgecache.brain.core.fair_share import use_share_of_organization
 from edgecache.brain.db.database import BrainDatabase, RawConnection
-from edgecache.brain.origins.egress.stream_server import StreamServer
+from edgecache.brain.origins.egress.proxy import StreamServer
 from tests.edgecache.brain.brains import Rows, running, until
 
 pytestmark = pytest.mark.slow

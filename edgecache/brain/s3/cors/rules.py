@@ -1,6 +1,8 @@
 """A bucket's CORS rules: parsed, within AWS's limits, stored, and matched against requests.
 
 Source: AWS, "Elements of a CORS configuration" and PutBucketCors; the Fetch standard, §3.2.
+
+GetBucketCors, PutBucketCors and DeleteBucketCors.
 """
 
 import re
@@ -10,6 +12,8 @@ from typing import Any, Final
 
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.xml import Element, Node, document, parse
+from edgecache.brain.s3.bodies import read_xml
+from edgecache.brain.s3.context import RequestContext, S3Response
 
 RULE_LIMIT: Final = 100
 DOCUMENT_LIMIT_BYTES: Final = 64 * 1024
@@ -167,3 +171,29 @@ def _fits(pattern: str, text: str) -> bool:
         return text == pattern
     is_long_enough = len(text) >= len(before) + len(after)
     return is_long_enough and text.startswith(before) and text.endswith(after)
+
+
+async def get_bucket_cors(context: RequestContext) -> S3Response:
+    """Return a bucket's rules. Raises S3Error NoSuchCORSConfiguration where it has none."""
+    bucket = await context.bucket()
+    found = await context.dependencies.buckets.cors(bucket.id)
+    if not found:
+        raise S3Error("NoSuchCORSConfiguration", extra={"BucketName": bucket.name})
+    return S3Response(body=rules_document(loaded(found)))
+
+
+async def put_bucket_cors(context: RequestContext) -> S3Response:
+    """Replace a bucket's rules; every brain follows the new ones when this returns.
+
+    Raises S3Error: MalformedXML, InvalidRequest, MaxMessageLengthExceeded.
+    """
+    bucket = await context.writable_bucket()
+    wanted = await parse_rules(await read_xml(context))
+    await context.dependencies.buckets.set_cors(bucket.id, stored(wanted))
+    return S3Response()
+
+
+async def delete_bucket_cors(context: RequestContext) -> S3Response:
+    bucket = await context.writable_bucket()
+    await context.dependencies.buckets.set_cors(bucket.id, [])
+    return S3Response(204)

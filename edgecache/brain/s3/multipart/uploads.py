@@ -10,10 +10,9 @@ from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
 from edgecache.brain.aws.errors import S3Error
-from edgecache.brain.core.values import BucketInfo, StagedFile, WrittenFields
+from edgecache.brain.core.paging import LAST, after
+from edgecache.brain.core.values import BucketInfo, EnvironmentKey, StagedFile, WrittenFields
 from edgecache.brain.db.database import BrainDatabase, Row
-from edgecache.brain.delivery.plan import EnvironmentKey
-from edgecache.brain.objects.listings import LAST, after
 from edgecache.brain.stores.upload_parts import PartFile, StoredPart, UploadParts
 
 ID_BYTES: Final = 48

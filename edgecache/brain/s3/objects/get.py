@@ -1,18 +1,71 @@
-"""GetObject and HeadObject: from the nearest worker that holds the object, or from its origin."""
+"""GetObject and HeadObject: from the nearest worker that holds the object, or from its origin.
+
+Direct mode: a redirect to the worker itself, for plain HTTP clients that may have it.
+
+SDKs do not follow it, so a request that is signed in its header gets it only on demand.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Final
 
 from edgecache.brain.aws import checksums
-from edgecache.brain.core.values import BucketInfo
-from edgecache.brain.delivery.plan import DeliveryPlan, WorkerSource
-from edgecache.brain.delivery.planning import delivery_of, sources_of
+from edgecache.brain.aws.requests import S3Request
+from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
+from edgecache.brain.delivery.plan import DeliveryPlan, delivery_of, sources_of
 from edgecache.brain.delivery.response_cache import ResponseKey
+from edgecache.brain.nodes.tickets import TicketGrant, client_prefix
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.objects import conditions, redirects
+from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.objects.first_steps import (
     find_object,
     object_key,
     response_overrides,
     select_and_describe,
 )
+from edgecache.brain.s3.objects.selection import ObjectSelection
+from edgecache.protocol.names import TICKET_PARAMETER, object_path
+from edgecache.protocol.tickets import TicketKind
+
+OPT_IN: Final = "x-zonal-redirect"
+
+
+def redirect_to_worker(
+    context: RequestContext,
+    bucket: BucketInfo,
+    version: ObjectVersion,
+    selection: ObjectSelection,
+    sources: Sequence[WorkerSource],
+) -> S3Response | None:
+    """Return a 307 with a ticket for these bytes; None where the brain sends them itself."""
+    request = context.request
+    if not sources or version.size == 0 or not may_redirect(request, bucket):
+        return None
+    if context.exchange.added:
+        # A browser follows it only to a server with CORS headers, which workers do not send.
+        return None
+    source = sources[0]
+    grant = TicketGrant(
+        bucket.tenant, bucket.id, version.sha256, selection.span.length, selection.span.start
+    )
+    ticket = context.dependencies.tickets.sign(
+        TicketKind.READ,
+        source.node_id,
+        grant,
+        now=time.time(),
+        client_prefix=client_prefix(request.client),
+    )
+    location = f"{source.endpoint}{object_path(version.sha256)}?{TICKET_PARAMETER}={ticket}"
+    return S3Response(307, [("location", location), ("cache-control", "no-store")])
+
+
+def may_redirect(request: S3Request, bucket: BucketInfo) -> bool:
+    """True if the request asks for redirects, or its bucket allows them for plain clients."""
+    if bucket.verifies_reads:
+        return False
+    is_sdk = bool(request.header("authorization"))
+    return request.header(OPT_IN) == "1" or (bucket.allows_redirect and not is_sdk)
+
 
 REQUEST_ID_HEADER = "x-amz-request-id"
 
@@ -42,7 +95,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
     sources: tuple[WorkerSource, ...] = ()
     if opened.is_hit:
         sources = await sources_of(parts.directory, parts.nodes, bucket, version, region)
-    redirect = redirects.redirect_to_worker(context, bucket, version, selection, sources)
+    redirect = redirect_to_worker(context, bucket, version, selection, sources)
     if redirect is not None:
         return redirect
     delivery = delivery_of(
@@ -83,7 +136,7 @@ def _cache_key(
         and not request.has("partNumber")
         and not conditions.has_any(request)
         and "range" not in request.headers
-        and not redirects.may_redirect(request, bucket)
+        and not may_redirect(request, bucket)
     )
     return ResponseKey(bucket.id, key, checksums.are_wanted(request)) if is_plain else None
 

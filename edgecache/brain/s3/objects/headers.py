@@ -8,7 +8,7 @@ from typing import Final
 from edgecache.brain.aws import checksums
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
-from edgecache.brain.core.identity_memo import Memo
+from edgecache.brain.core.caches import Memo
 from edgecache.brain.core.values import (
     DEFAULT_CONTENT_TYPE,
     METADATA_PREFIX,

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
-from edgecache.brain.core.values import ObjectVersion
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import ObjectVersion, Span
 from edgecache.brain.s3.objects import conditions
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 

@@ -18,9 +18,8 @@ from edgecache.brain.audits.node_checks import (
     Path,
 )
 from edgecache.brain.conf.operators import Vantage
-from edgecache.brain.core.values import BlobManifest
+from edgecache.brain.core.values import BlobManifest, EnvironmentKey, Span
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey, Span
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.http.client import ServerAddress

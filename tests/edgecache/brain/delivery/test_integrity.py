@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgecache.brain.core.blocks import BLOCK_BYTES, EARLIER_BLOCK_BYTES, Blocks
+from edgecache.brain.core.values import EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
-from edgecache.brain.delivery.plan import DeliveryPlan, EnvironmentKey, Span, WorkerSource
+from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.disk.digests import Digests

@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from edgecache.brain.delivery import spot_checks
-from edgecache.brain.delivery.plan import DeliveryPlan, EnvironmentKey, Span, WorkerSource
-from edgecache.brain.delivery.spot_checks import INTERVAL_S, SpotChecks
-from edgecache.brain.delivery.streaming import Streamer
+from edgecache.brain.core.values import EnvironmentKey, Span, WorkerSource
+from edgecache.brain.delivery import streaming
+from edgecache.brain.delivery.plan import DeliveryPlan
+from edgecache.brain.delivery.streaming import INTERVAL_S, SpotChecks, Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
 
 BLOB = b"often" * 100
@@ -48,7 +48,7 @@ async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BL
 async def test_a_blob_in_memory_is_served_without_asking_a_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spot_checks, "SHARE", 0.0)
+    monkeypatch.setattr(streaming, "SHARE", 0.0)
 
     assert await from_memory(owner=None) == BLOB
     assert await from_memory(owner=None, start=3, length=9) == BLOB[3:12]
@@ -57,13 +57,13 @@ async def test_a_blob_in_memory_is_served_without_asking_a_worker(
 async def test_a_foreign_node_is_asked_because_it_is_paid_for_reads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spot_checks, "SHARE", 0.0)
+    monkeypatch.setattr(streaming, "SHARE", 0.0)
 
     assert await from_memory(owner=7) == b""
 
 
 async def test_a_spot_check_is_served_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spot_checks, "SHARE", 1.0)
+    monkeypatch.setattr(streaming, "SHARE", 1.0)
 
     assert await from_memory(owner=None) == b""
 
@@ -71,8 +71,8 @@ async def test_a_spot_check_is_served_by_a_worker(monkeypatch: pytest.MonkeyPatc
 def test_a_blob_is_checked_at_most_ten_times_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spot_checks, "SHARE", 1.0)
-    monkeypatch.setattr(spot_checks, "MAX_CHECK_TIMES", 3)
+    monkeypatch.setattr(streaming, "SHARE", 1.0)
+    monkeypatch.setattr(streaming, "MAX_CHECK_TIMES", 3)
     now = 100.0
     checks = SpotChecks(lambda: now)
     assert [checks.is_due(b"a") for _ in range(5)] == [True, False, False, False, False]

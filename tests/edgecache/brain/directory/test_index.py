@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from edgecache.brain.core.caches import BoundedCache
 from edgecache.brain.core.values import ObjectVersion
-from edgecache.brain.directory.index import Index
-from edgecache.brain.directory.locations import Holders
+from edgecache.brain.directory.index import Holders, Index
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 FOUND = ObjectVersion(

@@ -1,8 +1,7 @@
 """Plain HTTP clients' requests, handed to the CDN's lookup without a connection."""
 
 from edgecache.brain.cdn.lookup import Lookup
-from edgecache.brain.cdn.requests import CdnRequest
-from edgecache.brain.cdn.urls import CacheUrl
+from edgecache.brain.cdn.urls import CacheUrl, CdnRequest
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.http_caching.cache_keys import KeyPolicy, Target
 from edgecache.brain.objects.open_object import OpenObject

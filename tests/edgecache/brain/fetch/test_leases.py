@@ -8,8 +8,7 @@ import pytest
 
 from common.ids import uuid7
 from edgecache.brain.core.errors import DatabaseUnavailable
-from edgecache.brain.core.values import BucketInfo
-from edgecache.brain.directory.index import Name
+from edgecache.brain.core.values import BucketInfo, Name
 from edgecache.brain.objects import leases, singleflight
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin

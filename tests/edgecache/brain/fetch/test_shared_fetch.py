@@ -10,8 +10,7 @@ import pytest
 
 from edgecache.brain.core.blocks import BLOCK_BYTES
 from edgecache.brain.core.errors import KeyRefused, OriginFailed, OriginReadOnly, StorageFull
-from edgecache.brain.core.values import BucketInfo, WrittenFields
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import BucketInfo, Span, WrittenFields
 from tests.edgecache.alterations import flip
 from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import MIB, Brain, Rows, read, running, settled

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from edgecache.brain.cdn.lookup import Lookup
-from edgecache.brain.cdn.requests import CdnRequest
-from edgecache.brain.cdn.urls import CacheUrl, target_of
+from edgecache.brain.cdn.urls import CacheUrl, CdnRequest, target_of
 from edgecache.brain.http_caching.cache_keys import KeyPolicy
 from edgecache.brain.objects import singleflight
 from edgecache.brain.origins.http import HttpDriver

@@ -10,8 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from edgecache.brain.delivery.plan import EnvironmentKey
-from edgecache.brain.metering.creditable_reads import CreditableReads, CreditLimits
+from edgecache.brain.conf.operators import CreditLimits
+from edgecache.brain.core.values import EnvironmentKey
+from edgecache.brain.metering.creditable_reads import CreditableReads
 from edgecache.brain.metering.hourly_counts import HOURS_KEPT, HourlyCounts
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.http.addresses import prefix_of

@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.delivery.plan import EnvironmentKey
 from edgecache.brain.metering import usage_lines
 from edgecache.brain.metering.meters import (
     HOUR_S,

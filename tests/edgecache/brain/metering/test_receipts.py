@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.protocol.tickets import LIFETIME_LIMIT_S, TicketKind
 from tests.edgecache.brain.support import (

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.conf.brain import Geography
-from edgecache.brain.nodes.client_region import Locator
-from edgecache.brain.nodes.regions import RegionMap
+from edgecache.brain.nodes.regions import Locator, RegionMap
 
 BARE = Geography(
     region="eu-central", coordinates={}, networks=(), header="", trusted_edges=(), geoip=None

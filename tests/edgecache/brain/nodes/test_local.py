@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 from common.crypto import decrypt
 from edgecache import local_nodes
 from edgecache.brain import local_setup
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.nodes import Node
 from edgecache.protocol.credentials import secret_hash

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from edgecache.brain.nodes.health import NodeStatistics
-from edgecache.brain.nodes.nearest import order
 from edgecache.brain.nodes.node_rows import NodeRow
+from edgecache.brain.nodes.placement import order
 from edgecache.brain.nodes.regions import COORDINATES, RegionMap, great_circle_km
 from tests.edgecache.brain.nodes.rows import node
 

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from edgecache.brain.nodes.replica_plan import ReplicaRequest
-from edgecache.brain.nodes.replica_queue import WAITING, ReplicaQueue
+from edgecache.brain.nodes.replication import WAITING, ReplicaQueue
 
 GREEDY, MODEST = 1, 2
 

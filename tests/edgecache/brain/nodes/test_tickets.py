@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.nodes.tickets import REUSE_S, TicketGrant, TicketSigner
 from edgecache.protocol.tickets import TicketKind, TicketRefused, check, decode, encode
 

@@ -13,8 +13,7 @@ from edgecache.brain.core.errors import (
     OriginMissing,
     PreconditionFailed,
 )
-from edgecache.brain.core.values import Conditions, WrittenFields
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Conditions, Span, WrittenFields
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, buffered, read
 
 HOSTILE = [

@@ -93,7 +93,7 @@ async def test_a_write_that_waited_for_another_begins_though_timers_come_early(
     later = loop.call_later
     monkeypatch.setattr(loop, "call_later", lambda delay, *args: later(delay / 4, *args))
     # A group that takes longer has no other timer either.
-    monkeypatch.setattr("edgecache.brain.objects.group_queue.SLOW_S", 0.0)
+    monkeypatch.setattr("edgecache.brain.objects.group_commit.SLOW_S", 0.0)
     bucket = await brain.bucket()
     syncing = held_at(monkeypatch, "fdatasync", lambda _file: True)
 
@@ -110,8 +110,8 @@ async def test_the_end_waits_for_a_gathering_group_without_asking_again_and_agai
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A group waits for as many writes as the last one had, however long they take.
-    monkeypatch.setattr("edgecache.brain.objects.group_queue.GATHER_S", 3600.0)
-    monkeypatch.setattr("edgecache.brain.objects.group_queue.GATHER_SHARE", 1e9)
+    monkeypatch.setattr("edgecache.brain.objects.group_commit.GATHER_S", 3600.0)
+    monkeypatch.setattr("edgecache.brain.objects.group_commit.GATHER_SHARE", 1e9)
     bucket, writes = await brain.bucket(), brain.objects._stored_writes
     await asyncio.gather(*(put(brain, bucket, key, b"x") for key in "ab"))
     asked, finish = 0, BackgroundTasks.finish

@@ -5,15 +5,14 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.aws.errors import from_brain_error
-from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.conf.stores import StoreSettings, UploadSettings
 from edgecache.brain.core.errors import TooManyParts
 from edgecache.brain.core.fair_share import use_share_of_bucket
-from edgecache.brain.delivery.plan import EnvironmentKey
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.objects import upload_rows
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.multipart.uploads import UnfinishedUpload
 from edgecache.brain.stores import upload_parts_limit as parts_limit
-from edgecache.brain.stores.upload_parts_limit import UploadSettings
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, PLAIN, Brain, Rows, running
 
 LIMIT = 4 * MIB

@@ -59,7 +59,7 @@ def waiting(brain: Brain) -> int:
 
 def held_once(monkeypatch: pytest.MonkeyPatch, *, is_folder: bool) -> Held:
     """Hold the next sync of a folder or of a file; no other group begins because it takes long."""
-    monkeypatch.setattr("edgecache.brain.objects.group_queue.SLOW_S", 3600.0)
+    monkeypatch.setattr("edgecache.brain.objects.group_commit.SLOW_S", 3600.0)
     held_files: list[int] = []
 
     def is_held(file: int) -> bool:

@@ -14,7 +14,7 @@ from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.core.errors import DatabaseUnavailable
 from edgecache.brain.core.values import StagedFile, WrittenFields
 from edgecache.brain.db.database import DatabaseTransaction
-from edgecache.brain.s3.multipart import complete, completion, uploads
+from edgecache.brain.s3.multipart import complete, uploads
 from edgecache.http.exchange import ClientGone
 from tests.edgecache.brain.brains import Brain
 
@@ -81,7 +81,7 @@ async def test_a_completion_without_its_client_continues_and_logs_its_failure(
     monkeypatch.setattr(complete, "RESPONSE_AFTER_S", 0.01)
     monkeypatch.setattr(complete, "_complete", never_complete)
     monkeypatch.setattr(complete, "read_xml", nothing)
-    monkeypatch.setattr(completion, "parse_parts", nothing)
+    monkeypatch.setattr(complete, "parse_parts", nothing)
     monkeypatch.setattr(uploads, "find", nothing)
     call: Any = SimpleNamespace(
         writable_bucket=nothing,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Span
 from edgecache.brain.disk import data_directory as files
 from edgecache.brain.disk.data_directory import BUFFER_BYTES, DataDirectory
 from edgecache.brain.disk.syncing import write_whole

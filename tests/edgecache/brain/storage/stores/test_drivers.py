@@ -9,7 +9,7 @@ import pytest
 
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreMissing, StoreUnavailable
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Span
 from edgecache.brain.stores.reachable_stores import open_store
 from edgecache.brain.stores.store import ByteStore
 from tests.edgecache.cluster import Cluster, Keys

@@ -14,8 +14,7 @@ from edgecache.brain.core.errors import (
     StoreMissing,
     StoreUnavailable,
 )
-from edgecache.brain.core.values import Conditions
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Conditions, Span
 from edgecache.brain.objects import upload_rows
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.stores import stored_blobs

@@ -16,8 +16,7 @@ from django.core.management.base import CommandError
 
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreUnavailable
-from edgecache.brain.core.values import WrittenFields
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import Span, WrittenFields
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.stores import relocation
 from edgecache.brain.stores.move import Move, MoveProgress, Remainder

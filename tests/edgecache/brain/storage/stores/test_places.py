@@ -16,8 +16,7 @@ from edgecache.brain.core.fair_share import (
     use_share_of_bucket,
     use_share_of_organization,
 )
-from edgecache.brain.core.values import BucketInfo, StagedFile
-from edgecache.brain.delivery.plan import Span
+from edgecache.brain.core.values import BucketInfo, Span, StagedFile
 from edgecache.brain.stores import folder_store as folders
 from edgecache.brain.stores import managed, object_store
 from edgecache.brain.stores import store as stores
