@@ -11,9 +11,7 @@ from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
 from common.principals import Scope
-from edgecache import node_states
-from edgecache.api import client, metrics_history
-from edgecache.api.buckets import access_keys, buckets, hosts
+from edgecache.api import access_keys, buckets, client, hosts, metrics_history, node_states
 from edgecache.api.errors import CacheUnavailable
 from environments.models import Environment
 

@@ -17,14 +17,14 @@ from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
 from accounts.oauth.providers import conf as provider_conf
 from accounts.organization import conf as organization_conf
+from billing import conf as billing_conf
+from billing import verify_statement
 from common import conf
 from common.audit import AuditTag
 from common.errors import PlatformError, every_error
 from common.permissions import ACTIONS, ROLES, TABLE, Action
 from common.settings.table import SettingRow, rows
 from edgecache import conf as cache_conf
-from edgecache import recompute
-from edgecache.billing import conf as billing_conf
 from edgecache.brain.conf import brain as brain_conf
 from edgecache.worker import options as worker
 from environments import conf as environments_conf
@@ -183,7 +183,7 @@ def commands_page() -> str:
         if _is_own(app)
     ]
     own = "".join(_command(each.prog.split()[-1], each, each.description or "") for each in found)
-    modules = (worker.parser(), recompute.parser())
+    modules = (worker.parser(), verify_statement.parser())
     others = "".join(_command(each.prog, each, each.description or "") for each in modules)
     return (COMMANDS_HEAD + own + others).rstrip("\n") + "\n"
 

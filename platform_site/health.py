@@ -112,7 +112,7 @@ def exposition(request: HttpRequest) -> HttpResponse:
 def _gauge_groups() -> list[GaugeGroup]:
     groups = [TASKS, DATABASE, BACKUPS, WEBHOOKS]
     if settings.HAS_CACHE:
-        from edgecache.billing.metrics import LEDGER  # noqa: PLC0415 - only with the feature
+        from billing.metrics import LEDGER  # noqa: PLC0415 - only with the feature
 
         groups.append(LEDGER)
     return groups

@@ -12,13 +12,13 @@ from accounts.audit.conf import AuditSettings
 from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
 from accounts.organization import conf as organization_conf
+from billing import conf as billing_conf
 from common import conf
 from common.logs import logging_config
 from common.openapi.document import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
 from common.settings import env as environment
 from common.settings.table import load
 from edgecache import conf as cache_conf
-from edgecache.billing import conf as billing_conf
 from edgecache.brain.conf import brain as brain_conf
 from environments.conf import EnvironmentSettings
 from platform_site.backup import conf as backup_conf
@@ -78,7 +78,7 @@ HAS_CACHE: Final = "cache" in SERVER.features
 CACHE_APPS: Final = [
     "edgecache.apps.EdgeCacheConfig",
     "edgecache.brain.apps.BrainConfig",
-    "edgecache.billing.apps.BillingConfig",
+    "billing.apps.BillingConfig",
 ]
 BRAIN: Final = brain_conf.read(
     ENV, data_dir=DATA_DIR, database_url=DATABASE_URL, is_production=IS_PRODUCTION
@@ -88,15 +88,15 @@ BILLING: Final = load(billing_conf.BillingSettings, ENV)
 STRIPE: Final = billing_conf.stripe(ENV, BILLING)
 # Called with ``now`` and ``is_complete``; each returns usage for billing to store.
 USAGE_SOURCES: Final = ("sqlgateway.records.usage.take",)
-STRIPE_PAYOUTS: Final = {"stripe": "edgecache.billing.payouts.stripe_connect.StripeConnect"}
-STRIPE_CHECKOUT: Final = "edgecache.billing.topups.stripe_checkout.checkout"
-STRIPE_EVENTS: Final = {"stripe": "edgecache.billing.stripe.events.receive"}
+STRIPE_PAYOUTS: Final = {"stripe": "billing.stripe.connect.StripeConnect"}
+STRIPE_CHECKOUT: Final = "billing.stripe.checkout.checkout"
+STRIPE_EVENTS: Final = {"stripe": "billing.stripe.events.receive"}
 # Payment providers for credits, and the readers of their events, by name.
 TOP_UP_PROVIDER: Final = STRIPE_CHECKOUT if STRIPE.secret_key else ""
 PAYMENT_WEBHOOKS: Final = STRIPE_EVENTS if STRIPE.secret_key else {}
 # Payout methods for node operators, by name.
 PAYOUT_METHODS: Final = {
-    "manual": "edgecache.billing.payouts.manual.Manual",
+    "manual": "billing.payouts.manual.Manual",
     **(STRIPE_PAYOUTS if STRIPE.secret_key else {}),
 }
 if BRAIN.database_url != DATABASE_URL:
@@ -155,46 +155,46 @@ LIFECYCLE_HOOKS: Final = {
         "accounts.sessions.sessions.on_environment_deleted",
         "accounts.api_keys.api_keys.on_environment_deleted",
         "sqlgateway.provisioning.provisioning.on_environment_deleted",
-        *(["edgecache.api.lifecycle.removal.on_environment_deleted"] if HAS_CACHE else []),
+        *(["edgecache.removal.on_environment_deleted"] if HAS_CACHE else []),
     ],
     "environment_dropped": [
         "sqlgateway.provisioning.provisioning.on_environment_dropped",
-        *(["edgecache.api.lifecycle.removal.on_environment_dropped"] if HAS_CACHE else []),
+        *(["edgecache.removal.on_environment_dropped"] if HAS_CACHE else []),
     ],
     "trust_ended": [
         "accounts.terminal.terminal_sign_ins.on_trust_ended",
         "twofactor.account_hooks.on_trust_ended",
     ],
-    "admin_ended": [*(["edgecache.api.lifecycle.creators.on_admin_ended"] if HAS_CACHE else [])],
+    "admin_ended": [*(["edgecache.creators.on_admin_ended"] if HAS_CACHE else [])],
     "user_removed": [
         "twofactor.account_hooks.on_user_removed",
-        *(["edgecache.api.lifecycle.creators.on_admin_ended"] if HAS_CACHE else []),
+        *(["edgecache.creators.on_admin_ended"] if HAS_CACHE else []),
     ],
     # Called with the organization's id, before its members are deleted; safe to repeat.
     "organization_erased": [
-        *(["edgecache.api.lifecycle.removal.on_organization_erased"] if HAS_CACHE else []),
-        *(["edgecache.billing.organization_removal.on_organization_erased"] if HAS_CACHE else []),
+        *(["edgecache.removal.on_organization_erased"] if HAS_CACHE else []),
+        *(["billing.organization_removal.on_organization_erased"] if HAS_CACHE else []),
     ],
 }
 # Called with a member, outside a transaction; return what it created (accounts.members.created).
-CREATED_BY: Final = [*(["edgecache.api.lifecycle.creators.created_by"] if HAS_CACHE else [])]
+CREATED_BY: Final = [*(["edgecache.creators.created_by"] if HAS_CACHE else [])]
 # Called with an organization's id and the archive to write to, without secrets.
 ORGANIZATION_CONTENTS: Final = [
     "accounts.organization.contents.write",
     "accounts.oauth.organization_contents.write",
     "sqlgateway.provisioning.organization_contents.write",
-    *(["edgecache.api.lifecycle.contents.write"] if HAS_CACHE else []),
-    *(["edgecache.billing.organization_contents.write"] if HAS_CACHE else []),
+    *(["edgecache.tenant_data.write"] if HAS_CACHE else []),
+    *(["billing.organization_contents.write"] if HAS_CACHE else []),
 ]
 # Called with an organization's id; return sentences about what has to be done before its deletion.
 ORGANIZATION_OBSTACLES: Final = [
-    *(["edgecache.billing.organization_removal.obstacles_of"] if HAS_CACHE else []),
+    *(["billing.organization_removal.obstacles_of"] if HAS_CACHE else []),
 ]
 ENVIRONMENT_LIMIT: Final = "sqlgateway.provisioning.limits.quotas.environment_limit"
 # Called with a scope; their numbers are shown before an environment is deleted.
 ENVIRONMENT_CONTENTS: Final = [
     "sqlgateway.schema.contents.contents_of",
-    *(["edgecache.api.lifecycle.contents.contents_of"] if HAS_CACHE else []),
+    *(["edgecache.tenant_data.contents_of"] if HAS_CACHE else []),
 ]
 DATABASE_STATE: Final = "sqlgateway.provisioning.provisioning.state_of"
 DATABASE_ERROR: Final = "sqlgateway.provisioning.provisioning.error_of"

@@ -35,7 +35,7 @@ urlpatterns = [
     # Without the feature its paths return 404.
     *(
         [
-            path("", include("edgecache.billing.api.urls")),
+            path("", include("billing.api.urls")),
             path("", include("edgecache.api.urls")),
         ]
         if settings.HAS_CACHE

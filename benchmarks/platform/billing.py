@@ -13,8 +13,8 @@ from typing import Final
 from django.db import connection
 from django.utils import timezone
 
-from edgecache.billing import consumer_credits, ledger
-from edgecache.billing.usage import reports, settlement
+from billing import consumer_credits, ledger, statements
+from billing.usage import settlement
 
 CONSUMERS: Final = 100
 NODES: Final = 50
@@ -51,10 +51,10 @@ def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> Non
     settlement.settle()
     today = timezone.now().date()
     month = today.replace(day=1)
-    _timed("statement: totals", lambda: reports.statement_totals(OPERATOR, month)["lines"])
-    _timed("statement: first page", lambda: len(reports.statement_page(OPERATOR, month)))
-    _timed("statement: all", lambda: sum(1 for _ in reports.statement_lines(OPERATOR, month)))
-    _timed("usage of a month", lambda: len(reports.used(FIRST_CONSUMER, month, today)))
+    _timed("statement: totals", lambda: statements.statement_totals(OPERATOR, month)["lines"])
+    _timed("statement: first page", lambda: len(statements.statement_page(OPERATOR, month)))
+    _timed("statement: all", lambda: sum(1 for _ in statements.statement_lines(OPERATOR, month)))
+    _timed("usage of a month", lambda: len(statements.used(FIRST_CONSUMER, month, today)))
     _timed("verify the ledger", ledger.verify)
 
 

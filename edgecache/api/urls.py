@@ -1,8 +1,8 @@
 """Paths of the cache."""
 
 from common.api.viewsets import Router
-from edgecache.api.bucket_objects.views import ObjectViewSet
-from edgecache.api.buckets.views import AccessKeyViewSet, BucketViewSet, OriginViewSet
+from edgecache.api.bucket_views import AccessKeyViewSet, BucketViewSet, OriginViewSet
+from edgecache.api.object_views import ObjectViewSet
 from edgecache.api.views import CacheViewSet, NodeViewSet
 
 router = Router()

@@ -19,16 +19,16 @@ from edgecache.runtime.futures import retrieve
 from edgecache.runtime.shares import ShareKey, Shares
 from edgecache.runtime.threads import FairThreads
 from edgecache.runtime.verified_files import FileState
+from edgecache.worker.brain_calls import BrainApi
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.counters import Counters
 from edgecache.worker.options import Options
 from edgecache.worker.problems import Problems
-from edgecache.worker.serving.refusals import fills_busy, node_removed, unavailable
-from edgecache.worker.serving.tickets import Verifier
+from edgecache.worker.receipts import TicketUses
+from edgecache.worker.refusals import fills_busy, node_removed, unavailable
 from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.store import WorkerStore
-from edgecache.worker.sync.brain import BrainApi
-from edgecache.worker.sync.receipts import TicketUses
+from edgecache.worker.tickets import Verifier
 
 log = logging.getLogger(__name__)
 

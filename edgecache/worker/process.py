@@ -16,22 +16,22 @@ from edgecache.http.client import HttpClient
 from edgecache.http.server.limits import ServerLimits
 from edgecache.http.server.server import HttpServer, tls_context
 from edgecache.protocol.fields import MalformedMessage
+from edgecache.worker.brain_calls import BrainApi, BrainCallError
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.node import CacheWorker, Status
 from edgecache.worker.options import Options
+from edgecache.worker.receipts import TicketUses
 from edgecache.worker.serving.app import App
 from edgecache.worker.serving.reads import turn_of
-from edgecache.worker.serving.tickets import Verifier
 from edgecache.worker.store.files import FolderInUse
 from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.recovery import open_store
-from edgecache.worker.store.scrub import scrub
 from edgecache.worker.store.store import WorkerStore
-from edgecache.worker.sync.brain import BrainApi, BrainCallError
 from edgecache.worker.sync.heartbeat import beat, heartbeats
 from edgecache.worker.sync.jobs import jobs
-from edgecache.worker.sync.receipts import TicketUses
 from edgecache.worker.sync.reports import report, reports
+from edgecache.worker.sync.scrub import scrub
+from edgecache.worker.tickets import Verifier
 from edgecache.worker.tracing import Tracing
 from edgecache.worker.upkeep import (
     MINUTE_S,

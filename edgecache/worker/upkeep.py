@@ -7,9 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from edgecache.worker import receipts
 from edgecache.worker.node import CacheWorker
 from edgecache.worker.store.recovery import verify_unlisted_files
-from edgecache.worker.sync import receipts
 
 log = logging.getLogger(__name__)
 

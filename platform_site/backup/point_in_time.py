@@ -31,6 +31,6 @@ def hold_payouts() -> int:
     """Hold all payouts until they are reconciled; return how many are being sent."""
     if not settings.HAS_CACHE:
         return 0
-    from edgecache.billing.payouts import reconciliation  # noqa: PLC0415 - only with the feature
+    from billing.payouts import reconciliation  # noqa: PLC0415 - only with the feature
 
     return reconciliation.begin()

@@ -7,7 +7,7 @@ from typing import Final
 from django.conf import settings
 from django.template.defaultfilters import filesizeformat
 
-from edgecache.billing.money import credits_text
+from billing.money import credits_text
 from platform_site.staff import cache_figures
 from platform_site.staff.board import Alert, Board, Card, clock, link
 from platform_site.staff.cache_figures import LedgerFigures, NodeFigures, TrafficFigures

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, Session, User
 from accounts.models.webhooks import WebhookEndpoint
-from edgecache.billing.money import credits_text
+from billing.money import credits_text
 from environments import request_activity
 from environments.models import Environment, RequestHour
 from platform_site.staff.board import Card, link

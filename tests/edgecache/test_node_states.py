@@ -6,8 +6,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
-from edgecache import node_states
-from edgecache.api import client
+from edgecache.api import client, node_states
 from tests.accounts.webhooks.support import emitted, subscribe
 
 pytestmark = pytest.mark.django_db

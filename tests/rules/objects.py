@@ -14,12 +14,12 @@ from accounts.models.exports import OrganizationExport
 from accounts.models.webhooks import WebhookEndpoint
 from accounts.oauth.models import Domain, Identity
 from accounts.webhooks import endpoints, signing
+from billing.models.payouts import Payout
+from billing.models.quarantines import Quarantine
+from billing.payouts import methods as payout_methods
 from common.crypto import encrypt
 from common.principals import Scope
-from edgecache.api import client
-from edgecache.api.buckets import buckets
-from edgecache.billing.models import Payout, Quarantine
-from edgecache.billing.payouts import methods as payout_methods
+from edgecache.api import buckets, client
 from environments import environments
 from sqlgateway.models import InteractiveTransaction, RunningSql, SavedQuery
 from tests.cast import session_of, signed_in

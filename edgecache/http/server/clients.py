@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from edgecache.http.server.acceptor import Balance
-from edgecache.http.server.registry import Client
+from edgecache.http.server.contract import Client
 from edgecache.runtime.shares import Shares
 
 LOCAL: Final = frozenset(("127.0.0.1", "::1"))

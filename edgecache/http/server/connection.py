@@ -12,8 +12,8 @@ import httptools
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
 from edgecache.http.response_head import response_head
+from edgecache.http.server.contract import ServerContract
 from edgecache.http.server.limits import NEVER
-from edgecache.http.server.registry import ServerContract
 from edgecache.http.server.request_bounds import HEADER_LIMIT, BodyBounds, HeadRefused, RequestHead
 from edgecache.http.server.response_writer import ResponseWriter
 from edgecache.runtime.turns import Leave

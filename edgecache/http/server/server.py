@@ -21,8 +21,8 @@ from edgecache.http.scope import HttpScope
 from edgecache.http.server.acceptor import Acceptor, Balance, PeerAddress, refuse
 from edgecache.http.server.clients import Clients
 from edgecache.http.server.connection import ClientConnection
+from edgecache.http.server.contract import Client
 from edgecache.http.server.limits import ServerLimits
-from edgecache.http.server.registry import Client
 from edgecache.runtime.resource_limits import files_allowed
 from edgecache.runtime.shares import ShareKey
 from edgecache.runtime.turns import Leave, LoopTurns

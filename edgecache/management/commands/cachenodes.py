@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from common.commands import CommandResult, OpsCommand
 from edgecache.api import staff_overview
-from edgecache.api.command import decide, table
+from edgecache.management.arguments import decide, table
 
 COLUMNS: Final = (
     "node_id",

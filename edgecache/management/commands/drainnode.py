@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import CommandResult, OpsCommand
-from edgecache.api.command import decide
+from edgecache.management.arguments import decide
 
 
 class Command(OpsCommand):

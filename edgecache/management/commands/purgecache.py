@@ -7,7 +7,7 @@ from accounts.audit import audit
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from edgecache.api import objects
 from edgecache.api.audit_tags import CacheTag
-from edgecache.api.command import add_environment, scope_of
+from edgecache.management.arguments import add_environment, scope_of
 from environments import environments
 
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from common.commands import CommandResult, OpsCommand
 from edgecache.api import objects
-from edgecache.api.command import add_environment, scope_of
 from edgecache.api.errors import CacheUnavailable
+from edgecache.management.arguments import add_environment, scope_of
 
 BATCH: Final = 20
 

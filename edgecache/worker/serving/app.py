@@ -12,8 +12,8 @@ from edgecache.http.scope import HttpScope
 from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import OBJECT_PREFIX, PROVE_PATH, parse_object_path
 from edgecache.worker.node import CacheWorker
+from edgecache.worker.refusals import Refused, method_not_allowed, not_found
 from edgecache.worker.serving import pages, reads, writes
-from edgecache.worker.serving.refusals import Refused, method_not_allowed, not_found
 from edgecache.worker.tracing import Finish
 
 log = logging.getLogger(__name__)

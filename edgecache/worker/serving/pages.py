@@ -10,7 +10,7 @@ from edgecache.http.scope import HttpScope
 from edgecache.protocol.credentials import NONCE, authorization, proof, secret_hash
 from edgecache.protocol.names import NONCE_PARAMETER
 from edgecache.worker.node import CacheWorker, Status
-from edgecache.worker.serving.refusals import Refused
+from edgecache.worker.refusals import Refused
 
 
 def health(node: CacheWorker, scope: HttpScope, exchange: Exchange) -> None:

@@ -19,13 +19,8 @@ from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefuse
 from edgecache.runtime.shares import ShareKey
 from edgecache.runtime.verified_files import FileState, state_of
 from edgecache.worker.node import CacheWorker
-from edgecache.worker.serving.refusals import (
-    Refused,
-    not_held,
-    ticket_refused,
-    unavailable,
-)
-from edgecache.worker.sync.receipts import TooManyTickets
+from edgecache.worker.receipts import TooManyTickets
+from edgecache.worker.refusals import Refused, not_held, ticket_refused, unavailable
 
 # Answered from memory in one write; more would be held for each client that takes nothing.
 LOOP_BYTES: Final = 128 << 10

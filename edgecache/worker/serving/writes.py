@@ -13,8 +13,8 @@ from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
 from edgecache.worker.node import SHARE_KEY, CacheWorker
 from edgecache.worker.receiving import receive
+from edgecache.worker.refusals import Refused, no_space, ticket_refused, unavailable
 from edgecache.worker.serving.reads import admit, share_key_of, ticket_text
-from edgecache.worker.serving.refusals import Refused, no_space, ticket_refused, unavailable
 from edgecache.worker.store.incoming import WrongBytes, keep_all
 from edgecache.worker.store.store import StoreFull
 

@@ -10,8 +10,8 @@ from typing import Final
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
 from edgecache.protocol.names import worker_path
+from edgecache.worker.brain_calls import BrainCallError, CredentialRefused, NodeRemoved
 from edgecache.worker.node import CacheWorker, Status
-from edgecache.worker.sync.brain import BrainCallError, CredentialRefused, NodeRemoved
 
 log = logging.getLogger(__name__)
 

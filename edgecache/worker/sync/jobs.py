@@ -19,12 +19,12 @@ from edgecache.protocol.names import (
     object_path,
     worker_path,
 )
+from edgecache.worker.brain_calls import BrainCallError, NodeRemoved
 from edgecache.worker.node import CacheWorker, Status
 from edgecache.worker.receiving import receive
 from edgecache.worker.store.incoming import WrongBytes
-from edgecache.worker.store.scrub import verify
 from edgecache.worker.store.store import StoreFull
-from edgecache.worker.sync.brain import BrainCallError, NodeRemoved
+from edgecache.worker.sync.scrub import verify
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from edgecache.protocol.inventories import HeldBlob, Inventory, InventoryAnswer
 from edgecache.protocol.names import INVENTORY_PAGE, RECEIPT_BATCH, worker_path
 from edgecache.protocol.receipts import Receipts as ReceiptBatch
 from edgecache.protocol.receipts import ReceiptsAnswer
+from edgecache.worker import receipts
+from edgecache.worker.brain_calls import BrainCallError, NodeRemoved
 from edgecache.worker.node import CacheWorker, Status
 from edgecache.worker.store import inventory
-from edgecache.worker.sync import receipts
-from edgecache.worker.sync.brain import BrainCallError, NodeRemoved
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from accounts.models.audit import AuditEvent
 from accounts.models.deliveries import Delivery
 from accounts.organization import deletion
 from accounts.organization.errors import DeletionBegan, DeletionBlocked
-from edgecache.billing import ledger
-from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal
-from edgecache.billing.money import UCR_PER_CENT
+from billing import ledger
+from billing.ledger import Posting
+from billing.models.ledger import AccountKind, Journal
+from billing.money import UCR_PER_CENT
 from environments.models import Environment, Organization
 from sqlgateway.models import Database
 from tests.accounts.delivery.support import run

@@ -12,8 +12,7 @@ from pytest_django import Settings
 from accounts.models import User
 from accounts.organization import deletion
 from common.principals import Scope
-from edgecache.api import client, nodes
-from edgecache.api.buckets import access_keys, buckets
+from edgecache.api import access_keys, buckets, client, nodes
 from environments import environments
 from environments.models import Organization
 from tests.cast import signed_in

@@ -26,8 +26,7 @@ from accounts.models.exports import OrganizationExport
 from accounts.organization import exports
 from common import archives
 from common.principals import Scope
-from edgecache.api import client
-from edgecache.api.buckets import buckets
+from edgecache.api import buckets, client
 from environments import environments
 from tests.cast import Answer, signed_in
 from tests.edgecache.cluster import Cluster

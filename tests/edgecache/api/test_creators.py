@@ -12,8 +12,7 @@ from accounts import staff_access
 from accounts.models import User
 from accounts.models.audit import AuditEvent
 from accounts.oauth.memberships import derived_roles
-from edgecache.api import client
-from edgecache.api.buckets import access_keys
+from edgecache.api import access_keys, client
 from edgecache.tasks import revoke_keys_created_by
 from tests import inbox
 from tests.accounts.profile.support import signed_up, user_of

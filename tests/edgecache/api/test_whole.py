@@ -12,7 +12,7 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from accounts.models import User
-from edgecache.billing import consumer_credits, tasks
+from billing import consumer_credits, tasks
 from edgecache.tasks import close_environment
 from environments import environments
 from tests.cast import signed_in

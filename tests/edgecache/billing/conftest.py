@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from edgecache.billing import ledger
+from billing import ledger
 
 
 @pytest.fixture(autouse=True)

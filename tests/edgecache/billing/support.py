@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from edgecache.billing import ledger
-from edgecache.billing.models import AccountKind
-from edgecache.billing.usage import usage_import
+from billing import ledger
+from billing.models.ledger import AccountKind
+from billing.usage import usage_import
 
 NOW = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 HOUR = NOW.replace(minute=0)

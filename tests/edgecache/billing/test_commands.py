@@ -15,22 +15,17 @@ from django.db import connection
 from pytest_django import Settings
 
 from accounts.models.audit import AuditEvent
-from edgecache import recompute as recompute_module
-from edgecache.billing import consumer_credits, ledger
-from edgecache.billing.errors import JournalRefused
-from edgecache.billing.ledger import Posting
-from edgecache.billing.models import (
-    AccountKind,
-    Journal,
-    Payout,
-    PayoutMethod,
-    Progress,
-    Rate,
-    UsageLine,
-)
-from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.payouts import methods, payouts, reconciliation
-from edgecache.billing.usage import settlement
+from billing import consumer_credits, ledger
+from billing import verify_statement as recompute_module
+from billing.errors import JournalRefused
+from billing.ledger import Posting
+from billing.models.ledger import AccountKind, Journal
+from billing.models.payouts import Payout, PayoutMethod
+from billing.models.rates import Rate
+from billing.models.usage import Progress, UsageLine
+from billing.money import UCR_PER_CENT
+from billing.payouts import methods, reconciliation, requests
+from billing.usage import settlement
 from environments.models import Organization
 from tests.edgecache.billing.payouts.test_payouts import RESTED, Bank, bank, earn
 from tests.edgecache.billing.support import ALICE, NOW, OLGA, consumer, line, operator, store
@@ -177,7 +172,7 @@ def test_payouts_by_hand_are_listed_and_marked(
             Posting(AccountKind.FEES, None, -5 * UCR_PER_CENT),
         ],
     )
-    payout = payouts.request(OLGA, by="x", now=NOW + timedelta(days=4))
+    payout = requests.request(OLGA, by="x", now=NOW + timedelta(days=4))
     (row,) = run("runpayouts", "--hold", str(payout.pk), capsys=capsys)["payouts"]
     assert (row["hold_reason"], row["account"]) == ("stopped by staff", "=1+1")
     assert run("runpayouts", capsys=capsys)["payouts"][0]["state"] == "debited"
@@ -202,7 +197,7 @@ def test_payouts_by_hand_are_listed_and_marked(
 def by_bank(bank: type[Bank]) -> Payout:
     """Return a requested payout of a provider."""
     earn(5 * UCR_PER_CENT * 100)
-    return payouts.request(OLGA, by="x", now=RESTED)
+    return requests.request(OLGA, by="x", now=RESTED)
 
 
 def tags() -> list[str]:
@@ -215,7 +210,7 @@ def test_a_payout_of_a_provider_is_not_marked_by_the_command(
     by_bank: Payout, times_sent: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for _ in range(times_sent):
-        payouts.send(by_bank.pk, now=RESTED)
+        requests.send(by_bank.pk, now=RESTED)
     for option in ("--failed", "--paid"):
         said = run("runpayouts", option, str(by_bank.pk), capsys=capsys)
         assert said["error"]["code"] == "payout_refused"

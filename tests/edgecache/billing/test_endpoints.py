@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
-from edgecache.billing import consumer_credits
-from edgecache.billing.models import UsageLine
-from edgecache.billing.usage import settlement
+from billing import consumer_credits
+from billing.models.usage import UsageLine
+from billing.usage import settlement
 from tests.cast import signed_in
 from tests.edgecache.billing.support import NODE, line, store
 from tests.recovery.support import complete, proven
@@ -77,7 +77,7 @@ def test_a_statement_as_csv_has_the_same_lines(traffic: None, alice: User) -> No
 def test_a_long_statement_comes_in_pages(
     traffic: None, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.billing.usage.reports.PAGE_LINES", 1)
+    monkeypatch.setattr("billing.statements.PAGE_LINES", 1)
     caller = signed_in(alice)
     first = caller.get("/v1/cache/statement").body
     second = caller.get(f"/v1/cache/statement?after={first['next']}").body

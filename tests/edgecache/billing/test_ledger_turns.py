@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from edgecache.billing import consumer_credits
+from billing import consumer_credits
 from tests.edgecache.billing.support import ALICE, CHARLIE
 
 STAFF = {"reason": "test", "actor": "staff"}

@@ -25,21 +25,16 @@ from hypothesis.stateful import (
 )
 from pytest_django import Settings
 
-from edgecache.billing import consumer_credits, debts, holds, ledger
-from edgecache.billing.errors import PayoutRefused
-from edgecache.billing.models import (
-    Account,
-    AccountKind,
-    Charge,
-    Payout,
-    Rate,
-    UsageKind,
-    UsageLine,
-)
-from edgecache.billing.money import HOURS_PER_MONTH
-from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
-from edgecache.billing.usage import rates, settlement
+from billing import consumer_credits, debts, holds, ledger
+from billing.errors import PayoutRefused
+from billing.models.ledger import Account, AccountKind
+from billing.models.payouts import Payout
+from billing.models.rates import Rate, UsageKind
+from billing.models.usage import Charge, UsageLine
+from billing.money import HOURS_PER_MONTH
+from billing.payouts import methods, requests
+from billing.payouts.providers import PayoutOutcome, ProviderAnswer
+from billing.usage import rates, settlement
 from tests.edgecache.billing.support import ALICE, CHARLIE, HOUR, NOW, OLGA, line, store
 
 pytestmark = pytest.mark.slow
@@ -251,7 +246,7 @@ class Ledger(RuleBasedStateMachine):
         self, operator: int, outcomes: list[PayoutOutcome], *, crashes: bool
     ) -> None:
         def request() -> Payout:
-            return payouts.request(operator, by="x", now=RESTED)
+            return requests.request(operator, by="x", now=RESTED)
 
         with contextlib.suppress(PayoutRefused):
             self.payouts.append(self.carry_out(request, crashes=crashes).pk)
@@ -268,7 +263,7 @@ class Ledger(RuleBasedStateMachine):
     def hear(self, payout_id: UUID, outcome: PayoutOutcome, *, crashes: bool) -> None:
         """Record what the provider says of a payout."""
         self.carry_out(
-            lambda: payouts.settle_answer(payout_id, ProviderAnswer(outcome), now=NOW),
+            lambda: requests.settle_answer(payout_id, ProviderAnswer(outcome), now=NOW),
             crashes=crashes,
         )
 

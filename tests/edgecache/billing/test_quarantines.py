@@ -15,15 +15,17 @@ from pytest_django import Settings
 from accounts.models import User
 from accounts.models.audit import AuditEvent
 from accounts.models.deliveries import Delivery
+from billing import consumer_credits, debts, ledger, quarantines
+from billing.errors import AppealRefused, ForfeitRefused, PayoutRefused
+from billing.ledger import Posting
+from billing.models.ledger import AccountKind, Journal
+from billing.models.payouts import Payout
+from billing.models.quarantines import Quarantine
+from billing.models.usage import UsageLine
+from billing.money import UCR_PER_CENT
+from billing.payouts import methods, requests
+from billing.usage import settlement
 from edgecache.api import client
-from edgecache.billing import consumer_credits, debts, ledger
-from edgecache.billing.errors import AppealRefused, ForfeitRefused, PayoutRefused
-from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal, Payout, Quarantine, UsageLine
-from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.quarantine import quarantines
-from edgecache.billing.usage import settlement
 from tests.cast import signed_in
 from tests.edgecache.api.brain import SECRET, ScriptedBrain
 from tests.edgecache.billing.support import NODE, NOW, line, operator, store
@@ -164,16 +166,16 @@ def test_payouts_wait_until_staff_has_decided(
     ]
     ledger.post(Journal.Kind.RELEASE, "released", release)
     with pytest.raises(PayoutRefused, match="quarantined"):
-        payouts.request(place, by="x", now=RESTED)
+        requests.request(place, by="x", now=RESTED)
     assert operator(place)[1] == 5 * UCR_PER_CENT
     # The node is approved again.
     listed(brain, status="active")
     quarantines.record_new(now=NOW)
-    payout = payouts.request(place, by="x", now=RESTED)
+    payout = requests.request(place, by="x", now=RESTED)
     # One that was not sent yet is held by the next quarantine.
     listed(brain, event(place, 2))
     quarantines.record_new(now=NOW)
-    assert payouts.send(payout.pk, now=RESTED).state == Payout.State.DEBITED
+    assert requests.send(payout.pk, now=RESTED).state == Payout.State.DEBITED
 
 
 def test_a_brain_from_a_backup_that_knows_no_quarantine_does_not_end_it(

@@ -3,9 +3,9 @@
 import pytest
 
 from accounts.models.audit import AuditEvent
-from edgecache.billing.errors import PayoutRefused
-from edgecache.billing.models import Payout
-from edgecache.billing.payouts import payouts, reconciliation
+from billing.errors import PayoutRefused
+from billing.models.payouts import Payout
+from billing.payouts import reconciliation, requests
 from tests.commands import facts, refused
 from tests.edgecache.billing.payouts.test_payouts import CENT, RESTED, Bank, bank, earn, requested
 from tests.edgecache.billing.support import OLGA, operator
@@ -24,12 +24,12 @@ def _restored(payout: Payout) -> Payout:
 def test_a_restored_payout_that_was_paid_is_confirmed(bank: type[Bank]) -> None:
     earn(250 * CENT)
     payout = requested()
-    payouts.send(payout.pk, now=RESTED)
+    requests.send(payout.pk, now=RESTED)
     _restored(payout)
     # Neither the task nor the operator moves it.
-    assert payouts.send(payout.pk, now=RESTED).state == Payout.State.DEBITED
+    assert requests.send(payout.pk, now=RESTED).state == Payout.State.DEBITED
     with pytest.raises(PayoutRefused):
-        payouts.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
+        requests.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
     assert refused("runpayouts", "--reconciled")[1]["code"] == "payout_refused"
 
     assert facts("runpayouts", "--reconcile")["payouts"] == []
@@ -38,7 +38,7 @@ def test_a_restored_payout_that_was_paid_is_confirmed(bank: type[Bank]) -> None:
     assert operator() == (0, 0, 0)
 
 
-@pytest.mark.parametrize("hold_reason", ["", payouts.QUARANTINED])
+@pytest.mark.parametrize("hold_reason", ["", requests.QUARANTINED])
 def test_what_was_reversed_and_paid_since_the_backup_is_not_paid_again(
     bank: type[Bank], hold_reason: str
 ) -> None:
@@ -47,10 +47,10 @@ def test_what_was_reversed_and_paid_since_the_backup_is_not_paid_again(
     payout = requested()
     Payout.objects.update(hold_reason=hold_reason)
     assert reconciliation.begin() == 1
-    payouts.release_cleared()
+    requests.release_cleared()
 
     assert facts("runpayouts", "--reconcile")["payouts"] == []
-    payouts.send(payout.pk, now=RESTED)
+    requests.send(payout.pk, now=RESTED)
     payout.refresh_from_db()
     assert (payout.state, bank.paid, operator()) == ("reversed", {}, (0, 250 * CENT, 0))
     facts("runpayouts", "--record", str(OLGA), "--cents", "250", "--reference", "tr_9")
@@ -62,10 +62,10 @@ def test_what_was_reversed_and_paid_since_the_backup_is_not_paid_again(
 def test_a_hold_of_staff_outlasts_a_restore(bank: type[Bank]) -> None:
     earn(250 * CENT)
     payout = requested()
-    payouts.hold(payout.pk, reason="being checked")
+    requests.hold(payout.pk, reason="being checked")
     assert reconciliation.begin() == 0
     [row] = facts("runpayouts", "--reconcile")["payouts"]
-    assert (row["hold_reason"], payouts.send(payout.pk, now=RESTED).state) == (
+    assert (row["hold_reason"], requests.send(payout.pk, now=RESTED).state) == (
         "being checked",
         "debited",
     )
@@ -77,14 +77,14 @@ def test_what_staff_held_and_was_paid_otherwise_since_the_backup_is_not_paid_aga
     earn(250 * CENT)
     # It was taken back after the backup, and paid by another payout, which is lost.
     payout = requested()
-    payouts.hold(payout.pk, reason="being checked")
+    requests.hold(payout.pk, reason="being checked")
     assert reconciliation.begin() == 0
     facts("runpayouts", "--reconciled")
     record = ("runpayouts", "--record", str(OLGA), "--cents", "250", "--reference", "tr_9")
     assert refused(*record)[1]["code"] == "payout_refused"
 
     [row] = facts("runpayouts", "--release", str(payout.pk))["payouts"]
-    payouts.send(payout.pk, now=RESTED)
+    requests.send(payout.pk, now=RESTED)
     assert (row["hold_reason"], bank.paid) == (reconciliation.REASON, {})
     assert refused("runpayouts", "--release", str(payout.pk))[1]["code"] == "payout_refused"
     assert facts("runpayouts", "--reconcile")["payouts"] == []
@@ -96,7 +96,7 @@ def test_what_staff_held_and_was_paid_otherwise_since_the_backup_is_not_paid_aga
 def test_what_staff_held_and_approved_since_the_backup_is_confirmed(bank: type[Bank]) -> None:
     earn(250 * CENT)
     payout = requested()
-    payouts.send(payout.pk, now=RESTED)
+    requests.send(payout.pk, now=RESTED)
     fields = {"state": Payout.State.DEBITED, "attempts": 0, "hold_reason": "being checked"}
     Payout.objects.filter(pk=payout.pk).update(**fields)
     assert reconciliation.begin() == 0
@@ -138,5 +138,5 @@ def test_a_payment_that_was_recorded_with_a_wrong_amount_is_corrected(bank: type
     earn(100 * CENT)
     payout = requested()
     for _ in range(2):
-        payouts.send(payout.pk, now=RESTED)
+        requests.send(payout.pk, now=RESTED)
     assert refused("runpayouts", "--failed", str(payout.pk))[1]["code"] == "payout_refused"

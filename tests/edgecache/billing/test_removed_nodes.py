@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from accounts.models import User
-from edgecache.billing.errors import ForfeitRefused
-from edgecache.billing.models import Quarantine
-from edgecache.billing.quarantine import quarantines
+from billing import quarantines
+from billing.errors import ForfeitRefused
+from billing.models.quarantines import Quarantine
 from tests.edgecache.api.brain import ScriptedBrain
 from tests.edgecache.billing.support import NODE, NOW, operator
 from tests.edgecache.billing.test_quarantines import (

@@ -9,12 +9,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
+from billing import consumer_credits, tasks
+from billing.models.service import ServiceState
+from billing.service import brain_notifications, operator_networks, spend_caps, states
+from billing.usage import settlement
 from edgecache.api import client
 from edgecache.api.errors import CacheUnavailable
-from edgecache.billing import consumer_credits, tasks
-from edgecache.billing.models import ServiceState
-from edgecache.billing.service import brain_notifications, operator_networks, spend_caps, states
-from edgecache.billing.usage import settlement
 from tests.accounts.webhooks.support import emitted, subscribe
 from tests.cast import session_of, signed_in
 from tests.edgecache.billing.support import NOW, line, store

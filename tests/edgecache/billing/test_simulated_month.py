@@ -22,23 +22,24 @@ from django.db.models import Sum
 from django.utils import timezone
 from pytest_django import Settings
 
-from edgecache import recompute
-from edgecache.billing import consumer_credits, debts, holds, ledger
-from edgecache.billing.models import (
-    Account,
-    Entry,
-    Journal,
-    Payout,
-    Quarantine,
-    Rate,
-    UsageKind,
-    UsageLine,
+from billing import (
+    consumer_credits,
+    debts,
+    holds,
+    ledger,
+    quarantines,
+    statements,
+    verify_statement,
 )
-from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
-from edgecache.billing.quarantine import quarantines
-from edgecache.billing.usage import rates, reports, settlement
+from billing.models.ledger import Account, Entry, Journal
+from billing.models.payouts import Payout
+from billing.models.quarantines import Quarantine
+from billing.models.rates import Rate, UsageKind
+from billing.models.usage import UsageLine
+from billing.money import UCR_PER_CENT
+from billing.payouts import methods, requests
+from billing.payouts.providers import PayoutOutcome, ProviderAnswer
+from billing.usage import rates, settlement
 from tests.edgecache.billing.support import amounts, line, store
 
 pytestmark = pytest.mark.slow
@@ -155,17 +156,17 @@ def pay(month: Month, operator: int, *, fails: int = 0, is_late: bool = False) -
     """Pay an operator by hand. is_late: the bank answers long after, and twice."""
     later = timezone.now() + timedelta(days=40)
     for attempt in range(fails + 1):
-        payout = payouts.request(operator, by="x", now=later)
-        payouts.send(payout.pk, now=later)
+        payout = requests.request(operator, by="x", now=later)
+        requests.send(payout.pk, now=later)
         if attempt < fails:
             refused = ProviderAnswer(PayoutOutcome.REFUSED, failure="The account is closed.")
-            payouts.settle_answer(payout.pk, refused, now=later)
+            requests.settle_answer(payout.pk, refused, now=later)
             continue
         if is_late:
-            payouts.send(payout.pk, now=later + timedelta(days=9))
+            requests.send(payout.pk, now=later + timedelta(days=9))
         answer = ProviderAnswer(PayoutOutcome.CONFIRMED, reference="bank 7")
         for _ in range(2):
-            payouts.settle_answer(payout.pk, answer, now=later + timedelta(days=10))
+            requests.settle_answer(payout.pk, answer, now=later + timedelta(days=10))
         month.paid_out[operator] = payout.amount_ucr
 
 
@@ -190,7 +191,7 @@ def month(settings: Settings) -> Month:
 
 def shares(operator: int) -> int:
     """Return what the lines of an operator earned, by the lines alone."""
-    return int(reports.statement_totals(operator, date(2026, 10, 1))["amount_ucr"])
+    return int(statements.statement_totals(operator, date(2026, 10, 1))["amount_ucr"])
 
 
 def recomputed(operator: int, folder: Path, capsys: pytest.CaptureFixture[str]) -> int:
@@ -203,7 +204,14 @@ def recomputed(operator: int, folder: Path, capsys: pytest.CaptureFixture[str]) 
     for rate in Rate.objects.all():
         public.setdefault(rate.kind, []).append([rate.begins_at.isoformat(), rate.rate_ucr])
     published.write_text(json.dumps(public))
-    command = [sys.executable, "-I", recompute.__file__, str(statement), "--rates", str(published)]
+    command = [
+        sys.executable,
+        "-I",
+        verify_statement.__file__,
+        str(statement),
+        "--rates",
+        str(published),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     count, wrong, total = done.stdout.replace(",", "").replace(";", "").split()[0:5:2]

@@ -12,10 +12,10 @@ import pytest
 
 from edgecache.protocol.tickets import Ticket, TicketKind
 from edgecache.worker import node as nodes
+from edgecache.worker import receipts
 from edgecache.worker.node import SHARE_KEY, CacheWorker
+from edgecache.worker.receipts import TicketUse, TicketUses, TooManyTickets
 from edgecache.worker.serving import reads
-from edgecache.worker.sync import receipts
-from edgecache.worker.sync.receipts import TicketUse, TicketUses, TooManyTickets
 
 GREEDY, MODEST = (1, 10), (2, 20)
 

@@ -14,8 +14,10 @@ from accounts.audit import audit
 from accounts.delivery import outbox
 from accounts.models import User
 from accounts.organization.audit_tags import OrganizationTag
+from billing.models.ledger import Journal
+from billing.models.payouts import Payout, PayoutMethod
+from billing.models.usage import Charge, UsageLine
 from common.crypto import encrypt
-from edgecache.billing.models import Charge, Journal, Payout, PayoutMethod, UsageLine
 from edgecache.brain.models.buckets import AccessKey, Bucket
 from edgecache.brain.models.objects import Blob, StoredObject
 from edgecache.brain.models.stores import DiscardedBytes, StoredBlob

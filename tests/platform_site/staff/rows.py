@@ -10,7 +10,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
 
-from edgecache.billing.models import Account, Journal, Payout
+from billing.models.ledger import Account, Journal
+from billing.models.payouts import Payout
 from sqlgateway.models import Database
 
 NOBODY: Final[Mapping[type[models.Model], models.Model]] = {}

@@ -9,12 +9,15 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
-from edgecache.billing import consumer_credits, ledger
-from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal, Quarantine, Rate, UsageLine
-from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.usage import settlement
+from billing import consumer_credits, ledger
+from billing.ledger import Posting
+from billing.models.ledger import AccountKind, Journal
+from billing.models.quarantines import Quarantine
+from billing.models.rates import Rate
+from billing.models.usage import UsageLine
+from billing.money import UCR_PER_CENT
+from billing.payouts import methods, requests
+from billing.usage import settlement
 from tests import cast
 from tests.edgecache.billing.support import NODE, line, store
 from tests.platform_site.console.accessibility import violations
@@ -50,7 +53,7 @@ def books(settings: Settings) -> Books:
         earned = 2575 * UCR_PER_CENT
         sides = [(AccountKind.PAYABLE, operator, earned), (AccountKind.FEES, None, -earned)]
         ledger.post(Journal.Kind.RELEASE, "earned", [Posting(*side) for side in sides])
-        payout = payouts.request(operator, by="user:olga", now=now + timedelta(days=4))
+        payout = requests.request(operator, by="user:olga", now=now + timedelta(days=4))
         reason = "3 of 600 looks found altered bytes"
         quarantine = Quarantine.objects.create(
             event=1, node_id=NODE, organization_id=operator, reason=reason, began_at=now

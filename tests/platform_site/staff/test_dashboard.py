@@ -11,8 +11,8 @@ from django.utils import timezone
 from accounts.models import User
 from accounts.models.audit import AuditEvent
 from accounts.models.deliveries import Delivery
+from billing.models.ledger import Account
 from common.ids import uuid7
-from edgecache.billing.models import Account
 from edgecache.models import CacheSample
 from environments.models import Environment, Organization
 from platform_site.models import ActiveOrganization, ActivitySample

@@ -8,9 +8,9 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from accounts.models import User
+from billing.models.rates import Rate
+from billing.usage import settlement, usage_import
 from common.principals import Scope
-from edgecache.billing.models import Rate
-from edgecache.billing.usage import settlement, usage_import
 from environments.models import Environment
 from sqlgateway.models import Database, SqlUsage
 from sqlgateway.records import usage

@@ -28,7 +28,7 @@ class Bank:
 
     def send(self, payout: Any) -> Any:
         """Pay, and wait before or after as a file says."""
-        from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
+        from billing.payouts.providers import PayoutOutcome, ProviderAnswer
 
         wait_at("before")
         with (folder() / f"paid-{payout.pk}").open("x") as file:
@@ -38,7 +38,7 @@ class Bank:
 
     def find(self, payout: Any) -> Any:
         """Look for the file."""
-        from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
+        from billing.payouts.providers import PayoutOutcome, ProviderAnswer
 
         is_paid = (folder() / f"paid-{payout.pk}").exists()
         return ProviderAnswer(
@@ -61,10 +61,10 @@ def wait_at(moment: str) -> None:
 
 def request_payout() -> None:
     """Set the method, let it rest, earn 25.00 and ask for them."""
-    from edgecache.billing import ledger
-    from edgecache.billing.ledger import Posting
-    from edgecache.billing.models import AccountKind, Journal
-    from edgecache.billing.payouts import methods, payouts
+    from billing import ledger
+    from billing.ledger import Posting
+    from billing.models.ledger import AccountKind, Journal
+    from billing.payouts import methods, requests
 
     now = timezone.now()
     methods.replace(OPERATOR, "bank", {"account": "x"}, by="x", now=now - timedelta(days=4))
@@ -73,4 +73,4 @@ def request_payout() -> None:
         Posting(AccountKind.FEES, None, -EARNED_UCR),
     ]
     ledger.post(Journal.Kind.RELEASE, f"earned:{now.isoformat()}", postings)
-    payouts.request(OPERATOR, by="x", now=now)
+    requests.request(OPERATOR, by="x", now=now)

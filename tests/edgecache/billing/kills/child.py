@@ -50,16 +50,16 @@ def halting(module: str, name: str, moment: str, *, from_call: int = 1) -> None:
 def prepare() -> None:
     """Import everything, and no connection to the database."""
     django.setup()
-    from edgecache.billing.usage import settlement, usage_import
+    from billing.usage import settlement, usage_import
 
     usage_import.PAGE_LINES = PAGE_LINES  # type: ignore[misc]  # smaller here
     settlement.BATCH_LINES = BATCH_LINES  # type: ignore[misc]  # smaller here
     settlement.settle_batch.__defaults__ = (BATCH_LINES,)
     # Not the first time: some of the work is committed.
-    halting("edgecache.billing.usage.usage_import", "store", "importing", from_call=2)
-    halting("edgecache.billing.usage.settlement", "_charge", "settling", from_call=2)
+    halting("billing.usage.usage_import", "store", "importing", from_call=2)
+    halting("billing.usage.settlement", "_charge", "settling", from_call=2)
     # The last steps of the transactions that debit a payout, and that record its confirmation.
-    halting("edgecache.billing.payouts.payouts", "_emit", "booking")
+    halting("billing.payouts.requests", "_emit", "booking")
 
 
 def command(*words: str) -> None:
@@ -75,7 +75,7 @@ def queue_settling() -> None:
 
     # One that waits already will do.
     with contextlib.suppress(AlreadyEnqueued):
-        app.configure_task("edgecache.billing.tasks.settle", queueing_lock="billing_settle").defer(
+        app.configure_task("billing.tasks.settle", queueing_lock="billing_settle").defer(
             timestamp=0
         )
 

@@ -19,9 +19,9 @@ from typing import Literal
 import pytest
 from cryptography.fernet import Fernet
 
+from billing import ledger
 from common.machine.folders import make_folders, make_runtime_dir
 from common.machine.postgres_programs import find_binaries
-from edgecache.billing import ledger
 from platform_site.embedded.postgres.cluster import CONTROL
 from platform_site.embedded.postgres.cluster import LocalCluster as Postgres
 from platform_site.embedded.supervisor.identity import processes_in

@@ -7,12 +7,13 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from edgecache.billing import ledger
-from edgecache.billing.errors import PayoutRefused
-from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal, Payout
-from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.payouts import methods, payouts
+from billing import ledger
+from billing.errors import PayoutRefused
+from billing.ledger import Posting
+from billing.models.ledger import AccountKind, Journal
+from billing.models.payouts import Payout
+from billing.money import UCR_PER_CENT
+from billing.payouts import methods, requests
 from tests.edgecache.billing.payouts.test_payouts import ACCOUNT, RESTED
 from tests.edgecache.billing.support import NOW, OLGA, operator
 
@@ -22,7 +23,7 @@ EARNED_UCR = 300 * UCR_PER_CENT
 def request(_number: int) -> str:
     """Request a payout on a connection of its own; return what became of it."""
     try:
-        payouts.request(OLGA, by="user:olga", now=RESTED)
+        requests.request(OLGA, by="user:olga", now=RESTED)
     except PayoutRefused as refusal:
         return str(refusal.detail)
     else:

@@ -12,17 +12,14 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
 from accounts.models import User
-from edgecache.billing import ledger, tasks
-from edgecache.billing.errors import PayoutRefused
-from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod
-from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.payouts.providers import (
-    PayoutOutcome,
-    PayoutProviderUnavailable,
-    ProviderAnswer,
-)
+from billing import ledger, tasks
+from billing.errors import PayoutRefused
+from billing.ledger import Posting
+from billing.models.ledger import AccountKind, Journal
+from billing.models.payouts import Payout, PayoutMethod
+from billing.money import UCR_PER_CENT
+from billing.payouts import methods, requests
+from billing.payouts.providers import PayoutOutcome, PayoutProviderUnavailable, ProviderAnswer
 from environments.models import Organization
 from tests.accounts.webhooks.support import emitted, subscribe
 from tests.cast import signed_in
@@ -86,17 +83,17 @@ def earn(amount_ucr: int, organization_id: int = OLGA) -> None:
 
 
 def requested() -> Payout:
-    return payouts.request(OLGA, by="user:olga", now=RESTED)
+    return requests.request(OLGA, by="user:olga", now=RESTED)
 
 
 def test_whole_cents_are_paid_and_the_rest_stays(bank: type[Bank]) -> None:
     earn(250 * CENT + 7)
     payout = requested()
     assert operator() == (0, 7, 0)
-    assert ProcrastinateJob.objects.get().task_name == "edgecache.billing.tasks.send_payout"
-    sent = payouts.send(payout.pk, now=RESTED)
+    assert ProcrastinateJob.objects.get().task_name == "billing.tasks.send_payout"
+    sent = requests.send(payout.pk, now=RESTED)
     assert (sent.state, sent.reference, bank.paid) == ("sent", "tr_1", {payout.pk: 250})
-    assert payouts.send(payout.pk, now=RESTED).state == "confirmed"
+    assert requests.send(payout.pk, now=RESTED).state == "confirmed"
     assert ledger.balance(AccountKind.CASH, None) == 250 * CENT
     assert ledger.balance(AccountKind.SENT, None) == 0
 
@@ -107,8 +104,8 @@ def test_each_state_of_a_payout_is_an_event(bank: type[Bank]) -> None:
     earn(250 * CENT)
     payout = requested()
     for _ in range(2):
-        payouts.send(payout.pk, now=RESTED)
-    payouts.settle_answer(
+        requests.send(payout.pk, now=RESTED)
+    requests.settle_answer(
         payout.pk, ProviderAnswer(PayoutOutcome.REFUSED, failure="taken back"), now=RESTED
     )
     about = {"payout_id": str(payout.pk), "amount_cents": 250, "currency": "USD"}
@@ -121,10 +118,10 @@ def test_a_provider_that_does_not_answer_pays_once(bank: type[Bank], plan: list[
     earn(200 * CENT)
     payout, tries = requested(), 0
     bank.plan[:] = plan
-    while payouts.open_payouts():
+    while requests.open_payouts():
         tries += 1
         try:
-            payouts.send(payout.pk, now=RESTED)
+            requests.send(payout.pk, now=RESTED)
         except PayoutProviderUnavailable:
             continue
     assert (bank.paid, tries) == ({payout.pk: 200}, len(plan) + 1)
@@ -151,14 +148,14 @@ def test_a_method_that_is_not_offered_any_more_is_shown_and_pays_nothing(
     methods.replace(alice.organization_id, "bank", ACCOUNT, by="x", now=NOW)
     earn(200 * CENT)
     payout = requested()
-    settings.PAYOUT_METHODS = {"manual": "edgecache.billing.payouts.manual.Manual"}
+    settings.PAYOUT_METHODS = {"manual": "billing.payouts.manual.Manual"}
     shown = signed_in(alice).get("/v1/cache/payout-method")
     assert (shown.status, shown.body["kind"], shown.body["is_usable"]) == (200, "bank", False)
     with pytest.raises(PayoutRefused, match="not offered"):
-        payouts.request(alice.organization_id, by="x", now=RESTED)
+        requests.request(alice.organization_id, by="x", now=RESTED)
     # One that was requested before waits, stops no other one, and can still be cancelled.
     tasks.follow_payouts(timestamp=0)
-    assert payouts.cancel(OLGA, payout.pk, by="x", now=RESTED).state == "reversed"
+    assert requests.cancel(OLGA, payout.pk, by="x", now=RESTED).state == "reversed"
     replaced = {"kind": "manual", "details": {"account": "DE00 3456"}}
     assert signed_in(alice).call("PUT", "/v1/cache/payout-method", replaced).status == 200
 
@@ -166,7 +163,7 @@ def test_a_method_that_is_not_offered_any_more_is_shown_and_pays_nothing(
 def test_a_refused_payout_is_payable_again(bank: type[Bank]) -> None:
     earn(200 * CENT)
     bank.plan[:] = ["refuse"]
-    payout = payouts.send(requested().pk, now=RESTED)
+    payout = requests.send(requested().pk, now=RESTED)
     assert (payout.state, payout.failure) == ("reversed", "The account is closed.")
     assert operator() == (0, 200 * CENT, 0)
 
@@ -175,10 +172,10 @@ def test_a_payment_taken_back_after_its_confirmation_is_payable_again(bank: type
     earn(200 * CENT)
     payout = requested()
     for _ in range(2):
-        payouts.send(payout.pk, now=RESTED)
+        requests.send(payout.pk, now=RESTED)
     refusal = ProviderAnswer(PayoutOutcome.REFUSED, failure="returned")
     for _ in range(2):
-        payouts.settle_answer(payout.pk, refusal, now=RESTED)
+        requests.settle_answer(payout.pk, refusal, now=RESTED)
     assert operator() == (0, 200 * CENT, 0)
 
 
@@ -190,7 +187,7 @@ def test_a_payout_that_is_not_possible_moves_nothing(bank: type[Bank], reason: s
         earn(150 * CENT)
     before = operator()
     with pytest.raises(PayoutRefused):
-        payouts.request(OLGA, by="x", now=NOW if reason == "at rest" else RESTED)
+        requests.request(OLGA, by="x", now=NOW if reason == "at rest" else RESTED)
     assert operator() == before
 
 
@@ -211,7 +208,7 @@ def test_a_request_that_is_not_possible_is_a_conflict_and_moves_nothing(
     methods.replace(home, "bank", ACCOUNT, by="x", now=rested)
     earn((99 if reason == "too little" else 300) * CENT, home)
     if reason == "not offered":
-        settings.PAYOUT_METHODS = {"manual": "edgecache.billing.payouts.manual.Manual"}
+        settings.PAYOUT_METHODS = {"manual": "billing.payouts.manual.Manual"}
     if reason == "twice":
         assert signed_in(alice).post("/v1/cache/payouts").status == 201
         earn(150 * CENT, home)
@@ -243,22 +240,22 @@ def test_an_amount_of_ones_own_is_refused(bank: type[Bank], alice: User) -> None
 def test_a_cancelled_payout_is_payable_again_and_not_sent(bank: type[Bank]) -> None:
     earn(200 * CENT)
     payout = requested()
-    payouts.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
-    payouts.send(payout.pk, now=RESTED)
+    requests.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
+    requests.send(payout.pk, now=RESTED)
     assert (bank.paid, operator()) == ({}, (0, 200 * CENT, 0))
     with pytest.raises(PayoutRefused):
-        payouts.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
+        requests.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
 
 
 def test_a_payout_on_hold_is_not_sent(bank: type[Bank]) -> None:
     earn(200 * CENT)
     payout = requested()
-    payouts.hold(payout.pk, reason="being checked")
+    requests.hold(payout.pk, reason="being checked")
     with pytest.raises(PayoutRefused):
-        payouts.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
-    assert payouts.send(payout.pk, now=RESTED).state == "debited"
-    payouts.hold(payout.pk, reason="")
-    assert payouts.send(payout.pk, now=RESTED).state == "sent"
+        requests.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
+    assert requests.send(payout.pk, now=RESTED).state == "debited"
+    requests.hold(payout.pk, reason="")
+    assert requests.send(payout.pk, now=RESTED).state == "sent"
 
 
 def test_a_changed_method_rests_and_admins_get_a_mail(alice: User, settings: Settings) -> None:
@@ -297,7 +294,7 @@ def test_the_metrics_show_payouts_and_whether_the_ledger_adds_up(bank: type[Bank
     assert seen.value("zonal_payouts", state="debited") == 1
     assert seen.value("zonal_ledger_unsettled_lines") == 2
     assert seen.value("zonal_ledger_out_of_balance") == 0
-    payouts.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
+    requests.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
     assert scrape().value("zonal_payouts", state="reversed") == 1
 
 

@@ -9,13 +9,13 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
 from accounts.models import User
-from edgecache.billing import holds
-from edgecache.billing.errors import ForfeitRefused, PayoutRefused
-from edgecache.billing.models import Payout, PayoutMethod, Quarantine
-from edgecache.billing.payouts import manual, methods, payouts, reconciliation
-from edgecache.billing.payouts.providers import PayoutOutcome, ProviderAnswer
-from edgecache.billing.quarantine import quarantines
-from edgecache.billing.usage import settlement
+from billing import holds, quarantines
+from billing.errors import ForfeitRefused, PayoutRefused
+from billing.models.payouts import Payout, PayoutMethod
+from billing.models.quarantines import Quarantine
+from billing.payouts import manual, methods, reconciliation, requests
+from billing.payouts.providers import PayoutOutcome, ProviderAnswer
+from billing.usage import settlement
 from tests.commands import facts
 from tests.edgecache.api.brain import ScriptedBrain
 from tests.edgecache.billing.payouts.test_payouts import ACCOUNT, CENT, RESTED, Bank
@@ -34,8 +34,8 @@ from tests.edgecache.billing.test_quarantines import (
 __all__ = ["brain", "earned"]
 
 BANK = f"{Bank.__module__}.Bank"
-SEND = "edgecache.billing.tasks.send_payout"
-MANUAL = "edgecache.billing.payouts.manual.Manual"
+SEND = "billing.tasks.send_payout"
+MANUAL = "billing.payouts.manual.Manual"
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def serve(place: int, node: UUID) -> None:
 
 
 def requested(place: int) -> Payout:
-    return payouts.request(place, by="x", now=RESTED)
+    return requests.request(place, by="x", now=RESTED)
 
 
 def quarantined(brain: ScriptedBrain, place: int) -> Quarantine:
@@ -103,7 +103,7 @@ def confirmed(place: int) -> Payout:
     """Request a payout and let the bank pay it."""
     payout = requested(place)
     for _ in range(2):
-        payouts.send(payout.pk, now=RESTED)
+        requests.send(payout.pk, now=RESTED)
     return payout
 
 
@@ -126,7 +126,7 @@ def test_a_payout_that_came_back_is_taken_as_if_it_had_not_been_paid(
 ) -> None:
     payout = confirmed(place)
     refusal = ProviderAnswer(PayoutOutcome.REFUSED, failure="returned")
-    payouts.settle_answer(payout.pk, refusal, now=RESTED)
+    requests.settle_answer(payout.pk, refusal, now=RESTED)
     assert take(quarantined(brain, place)).forfeited_ucr == earned
 
 
@@ -148,11 +148,11 @@ def test_a_payout_that_is_requested_beside_the_record_of_a_quarantine_is_held(
     quarantined(brain, place)
     # As if each transaction had begun before the other was committed.
     Payout.objects.update(hold_reason="")
-    assert payouts.send(payout.pk, now=RESTED).hold_reason == "a node is quarantined"
+    assert requests.send(payout.pk, now=RESTED).hold_reason == "a node is quarantined"
     assert (state_of(payout), Bank.paid) == ("debited", {})
     # Nor can staff let it go while they have not decided.
     with pytest.raises(PayoutRefused, match="decide about it first"):
-        payouts.hold(payout.pk, reason="")
+        requests.hold(payout.pk, reason="")
 
 
 @pytest.mark.parametrize("is_approved", [True, False])
@@ -161,7 +161,7 @@ def test_a_payout_goes_on_when_its_quarantine_is_over(
 ) -> None:
     payout = requested(place)
     case = quarantined(brain, place)
-    payouts.send(payout.pk, now=RESTED)
+    requests.send(payout.pk, now=RESTED)
     if not is_approved:
         quarantines.appeal(place, case.pk, "please", by="x", now=NOW)
         decide(case, is_granted=True)
@@ -169,7 +169,7 @@ def test_a_payout_goes_on_when_its_quarantine_is_over(
     queued = ProcrastinateJob.objects.filter(task_name=SEND).count()
     quarantines.record_new(now=NOW)
     assert ProcrastinateJob.objects.filter(task_name=SEND).count() == queued + 1
-    assert payouts.send(payout.pk, now=RESTED).state == "sent"
+    assert requests.send(payout.pk, now=RESTED).state == "sent"
 
 
 def test_a_hold_of_an_older_release_ends_and_one_of_staff_does_not(
@@ -190,14 +190,14 @@ def test_a_payout_waits_for_all_quarantines(brain: ScriptedBrain, place: int) ->
     second = event(place, 2) | {"node_id": str(OTHER_NODE)}
     listed(brain, second, status="active")
     quarantines.record_new(now=NOW)
-    assert payouts.send(payout.pk, now=RESTED).hold_reason == payouts.QUARANTINED
+    assert requests.send(payout.pk, now=RESTED).hold_reason == requests.QUARANTINED
 
 
 @pytest.fixture
 def by_hand(place: int) -> Payout:
     """Return a payout that staff has to pay: it is ``sent`` immediately."""
     methods.replace(place, "manual", ACCOUNT, by="x", now=NOW)
-    return payouts.send(requested(place).pk, now=RESTED)
+    return requests.send(requested(place).pk, now=RESTED)
 
 
 def test_a_payout_by_hand_is_held_until_staff_pays_it(
@@ -210,7 +210,7 @@ def test_a_payout_by_hand_is_held_until_staff_pays_it(
     (row,) = facts("runpayouts", "--csv")["payouts"]
     assert (row["state"], row["hold_reason"]) == ("sent", "a node is quarantined")
     # If the bank had paid it before, staff says so.
-    payouts.hold(by_hand.pk, reason="")
+    requests.hold(by_hand.pk, reason="")
     assert manual.settle(by_hand.pk, paid, now=RESTED).state == "confirmed"
 
 
@@ -227,8 +227,8 @@ def test_a_payout_by_hand_is_marked_before_a_forfeiture(
 def test_staff_hold_a_payout_by_hand_but_none_that_a_provider_has(
     place: int, by_hand: Payout
 ) -> None:
-    assert payouts.hold(by_hand.pk, reason="odd").hold_reason == "odd"
+    assert requests.hold(by_hand.pk, reason="odd").hold_reason == "odd"
     PayoutMethod.objects.update(kind="bank")
-    payouts.hold(by_hand.pk, reason="")
+    requests.hold(by_hand.pk, reason="")
     with pytest.raises(PayoutRefused, match="has been sent"):
-        payouts.hold(by_hand.pk, reason="odd")
+        requests.hold(by_hand.pk, reason="odd")

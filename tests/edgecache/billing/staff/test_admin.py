@@ -9,12 +9,14 @@ from pytest_django import Settings
 
 from accounts.models import User
 from accounts.models.audit import AuditEvent
-from edgecache.billing import consumer_credits, ledger
-from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod, UsageLine
-from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.usage import settlement
+from billing import consumer_credits, ledger
+from billing.ledger import Posting
+from billing.models.ledger import AccountKind, Journal
+from billing.models.payouts import Payout, PayoutMethod
+from billing.models.usage import UsageLine
+from billing.money import UCR_PER_CENT
+from billing.payouts import methods, requests
+from billing.usage import settlement
 from tests.edgecache.billing.support import NOW, OLGA, line, operator, store
 from tests.staff import staff_inside
 
@@ -50,7 +52,7 @@ def payout(settings: Settings) -> Payout:
             Posting(AccountKind.FEES, None, -earned),
         ],
     )
-    return payouts.request(OLGA, by="x", now=NOW + timedelta(days=4))
+    return requests.request(OLGA, by="x", now=NOW + timedelta(days=4))
 
 
 def act(browser: Client, action: str, payout: Payout) -> str:

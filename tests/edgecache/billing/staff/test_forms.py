@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.models.audit import AuditEvent
-from edgecache.billing import ledger
-from edgecache.billing.models import AccountKind, Journal, Rate
+from billing import ledger
+from billing.models.ledger import AccountKind, Journal
+from billing.models.rates import Rate
 from tests import cast
 from tests.staff import staff_inside
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from edgecache.billing.models import ConnectedAccount
+from billing.models.payouts import ConnectedAccount
 from tests.cast import Answer, Caller
 from tests.edgecache.billing.stripe.server import ACCOUNT, event, signature
 

@@ -3,7 +3,7 @@
 import pytest
 
 from accounts.models import User
-from edgecache.billing.models import ConnectedAccount, PayoutMethod
+from billing.models.payouts import ConnectedAccount, PayoutMethod
 from tests.cast import Answer, signed_in
 from tests.edgecache.billing.stripe.server import ACCOUNT, Stripe
 

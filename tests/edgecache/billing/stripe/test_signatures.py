@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from edgecache.billing.models import PaymentReversal
+from billing.models.topups import PaymentReversal
 from tests.edgecache.billing.stripe.server import Stripe, event, signature
 from tests.edgecache.billing.stripe.support import post
 

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from edgecache.billing import consumer_credits, ledger
-from edgecache.billing.models import AccountKind, Journal, TopUp
-from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.topups import topups
+from billing import consumer_credits, ledger
+from billing.models.ledger import AccountKind, Journal
+from billing.models.topups import TopUp
+from billing.money import UCR_PER_CENT
+from billing.topups import requests
 from tests.cast import Answer, signed_in
 from tests.commands import facts
 from tests.edgecache.billing.stripe.server import Stripe
@@ -72,7 +73,7 @@ def test_a_provider_that_is_away_is_said(stripe: Stripe, alice: User, fault: str
 def test_purchases_that_are_only_begun_are_limited_by_organization(
     stripe: Stripe, alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topups, "MAX_TOP_UPS_AN_HOUR", 1)
+    monkeypatch.setattr(requests, "MAX_TOP_UPS_AN_HOUR", 1)
     assert begin(alice).status == 201
     answer = begin(alice)
     assert (answer.status, answer.code) == (429, "top_ups_too_often")

@@ -10,14 +10,15 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
+from billing import conf, ledger, organization_removal
+from billing.ledger import Posting
+from billing.models.ledger import AccountKind, Journal
+from billing.models.payouts import Payout, PayoutMethod
+from billing.money import UCR_PER_CENT
+from billing.payouts import methods, requests
+from billing.payouts.providers import PayoutProviderUnavailable
+from billing.stripe.connect import StripeConnect
 from common.settings.env import Env, SettingError
-from edgecache.billing import conf, ledger, organization_removal
-from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod
-from edgecache.billing.money import UCR_PER_CENT
-from edgecache.billing.payouts import methods, payouts
-from edgecache.billing.payouts.providers import PayoutProviderUnavailable
-from edgecache.billing.payouts.stripe_connect import StripeConnect
 from tests.cast import signed_in
 from tests.commands import facts
 from tests.edgecache.billing.stripe.server import ACCOUNT, KEY, WEBHOOK_SECRET, Stripe
@@ -35,14 +36,14 @@ def payout(stripe: Stripe) -> Payout:
     methods.replace(OLGA, "stripe", {"account": ACCOUNT}, by="user:olga", now=NOW)
     earned = Posting(AccountKind.PAYABLE, OLGA, EARNED)
     ledger.post(Journal.Kind.RELEASE, "earned", [earned, Posting(AccountKind.FEES, None, -EARNED)])
-    return payouts.request(OLGA, by="user:olga", now=RESTED)
+    return requests.request(OLGA, by="user:olga", now=RESTED)
 
 
 def sent_until_settled(payout: Payout) -> tuple[Payout, int]:
     """Send as the queue does; return the payout and how often Stripe was unreachable."""
     for away in range(20):
         try:
-            return payouts.send(payout.pk, now=RESTED), away
+            return requests.send(payout.pk, now=RESTED), away
         except PayoutProviderUnavailable:
             continue
     raise AssertionError("it never ends")
@@ -105,7 +106,7 @@ def test_a_key_that_stripe_refuses_is_not_the_operators_fault(
 
 
 def test_a_payout_is_one_transfer(stripe: Stripe, payout: Payout) -> None:
-    done = payouts.send(payout.pk, now=RESTED)
+    done = requests.send(payout.pk, now=RESTED)
     assert (done.state, done.reference, operator()) == ("confirmed", "tr_0", (0, 0, 0))
     (transfer,) = stripe.transfers
     assert (transfer["amount"], transfer["currency"]) == (2500, "usd")
@@ -136,9 +137,9 @@ def test_stripes_text_is_not_logged(
 ) -> None:
     stripe.plan[:] = ["broken"]
     with pytest.raises(PayoutProviderUnavailable) as raised:
-        payouts.send(payout.pk, now=RESTED)
+        requests.send(payout.pk, now=RESTED)
     stripe.plan[:] = ["poor"]
-    payouts.send(payout.pk, now=RESTED)
+    requests.send(payout.pk, now=RESTED)
     # What the queue logs of a job that failed.
     logged = "".join(traceback.format_exception(raised.value)) + caplog.text
     assert "billing_stripe_failed" in logged
@@ -149,9 +150,9 @@ def test_stripes_text_is_not_logged(
 def test_a_transfer_is_found_after_stripe_forgot_its_key(stripe: Stripe, payout: Payout) -> None:
     stripe.plan[:] = ["unanswered"]
     with pytest.raises(PayoutProviderUnavailable):
-        payouts.send(payout.pk, now=RESTED)
+        requests.send(payout.pk, now=RESTED)
     stripe.results.clear()
-    assert payouts.send(payout.pk, now=RESTED).state == "confirmed"
+    assert requests.send(payout.pk, now=RESTED).state == "confirmed"
     assert len(stripe.transfers) == 1
 
 
@@ -165,7 +166,7 @@ def test_a_key_that_comes_again_is_answered_as_before(stripe: Stripe, payout: Pa
 @pytest.mark.parametrize("fault", ["poor", "unknown account", "other refusal"])
 def test_what_stripe_refuses_is_payable_again(stripe: Stripe, payout: Payout, fault: str) -> None:
     stripe.plan[:] = [fault]
-    done = payouts.send(payout.pk, now=RESTED)
+    done = requests.send(payout.pk, now=RESTED)
     assert (done.state, operator()) == ("reversed", (0, EARNED, 0))
     assert done.failure.endswith(".")
     assert "stripe says" not in done.failure
@@ -174,9 +175,9 @@ def test_what_stripe_refuses_is_payable_again(stripe: Stripe, payout: Payout, fa
 def test_a_transfer_that_was_reversed_is_payable_again(stripe: Stripe, payout: Payout) -> None:
     stripe.plan[:] = ["unanswered"]
     with pytest.raises(PayoutProviderUnavailable):
-        payouts.send(payout.pk, now=RESTED)
+        requests.send(payout.pk, now=RESTED)
     stripe.transfers[0]["reversed"] = True
-    done = payouts.send(payout.pk, now=RESTED)
+    done = requests.send(payout.pk, now=RESTED)
     assert (done.state, operator()) == ("reversed", (0, EARNED, 0))
 
 
@@ -189,8 +190,8 @@ def test_a_transfer_that_differs_settles_nothing(
         for transfer in stripe.transfers:
             transfer.update(change)
         with pytest.raises(PayoutProviderUnavailable):
-            payouts.send(payout.pk, now=RESTED)
-    assert (len(stripe.transfers), payouts.open_payouts()[0].state) == (1, "debited")
+            requests.send(payout.pk, now=RESTED)
+    assert (len(stripe.transfers), requests.open_payouts()[0].state) == (1, "debited")
 
 
 def test_a_currency_without_cents_is_refused_with_a_key(settings: Settings) -> None:
@@ -217,7 +218,7 @@ def reversed_at_stripe(stripe: Stripe, **fields: Any) -> int:
 def test_a_reversal_after_the_confirmation_makes_it_payable_again(
     stripe: Stripe, payout: Payout
 ) -> None:
-    payouts.send(payout.pk, now=RESTED)
+    requests.send(payout.pk, now=RESTED)
     assert reversed_at_stripe(stripe) == 204
     payout.refresh_from_db()
     assert (payout.state, payout.failure) == ("reversed", "Stripe reversed the transfer.")
@@ -229,14 +230,14 @@ def test_a_reversal_that_is_heard_of_before_the_transfer_counts_as_well(
 ) -> None:
     stripe.plan[:] = ["unanswered"]
     with pytest.raises(PayoutProviderUnavailable):
-        payouts.send(payout.pk, now=RESTED)
+        requests.send(payout.pk, now=RESTED)
     assert reversed_at_stripe(stripe) == 204
-    assert payouts.send(payout.pk, now=RESTED).state == "reversed"
+    assert requests.send(payout.pk, now=RESTED).state == "reversed"
     assert (len(stripe.transfers), operator()) == (1, (0, EARNED, 0))
 
 
 def test_a_reversal_for_an_erased_organization_is_booked(stripe: Stripe, payout: Payout) -> None:
-    payouts.send(payout.pk, now=RESTED)
+    requests.send(payout.pk, now=RESTED)
     organization_removal.on_organization_erased(OLGA)
     assert reversed_at_stripe(stripe) == 204
     payout.refresh_from_db()
@@ -247,7 +248,7 @@ def test_a_reversal_of_a_payment_that_staff_recorded_is_booked(
     stripe: Stripe, payout: Payout, caplog: pytest.LogCaptureFixture
 ) -> None:
     # The payout is from before the backup, which has not got the one that was paid.
-    payouts.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
+    requests.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
     lost = {"id": "tr_9", "object": "transfer", "amount": 2500, "currency": "usd"}
     lost |= {"destination": "acct_1Former", "transfer_group": str(uuid4()), "reversed": True}
     assert delivered("transfer.reversed", lost).status == 204
@@ -275,7 +276,7 @@ def test_a_reversal_of_a_payment_that_staff_recorded_is_booked(
 def test_a_reversal_of_something_else_changes_nothing(
     stripe: Stripe, payout: Payout, fields: dict[str, Any]
 ) -> None:
-    payouts.send(payout.pk, now=RESTED)
+    requests.send(payout.pk, now=RESTED)
     assert reversed_at_stripe(stripe, **fields) == 204
     payout.refresh_from_db()
     assert (payout.state, operator()) == ("confirmed", (0, 0, 0))

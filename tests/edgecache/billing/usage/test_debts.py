@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from edgecache.billing import consumer_credits, debts
-from edgecache.billing.models import Charge, UsageLine
-from edgecache.billing.usage import settlement
+from billing import consumer_credits, debts
+from billing.models.usage import Charge, UsageLine
+from billing.usage import settlement
 from tests.edgecache.billing.support import ALICE, CHARLIE, consumer, line, store
 
 pytestmark = pytest.mark.slow

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
+from billing import tasks
+from billing.models.usage import Charge, Progress, RejectedLine, UsageLine
+from billing.usage import settlement, usage_import
 from edgecache.api import client
-from edgecache.billing import tasks
-from edgecache.billing.models import Charge, Progress, RejectedLine, UsageLine
-from edgecache.billing.usage import settlement, usage_import
 from tests.edgecache.billing.support import consumer, line, page, store
 
 

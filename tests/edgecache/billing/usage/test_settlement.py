@@ -9,21 +9,14 @@ import pytest
 from django.db import IntegrityError, ProgrammingError, connection, transaction
 from pytest_django import Settings
 
-from edgecache.billing import consumer_credits, debts, holds, ledger
-from edgecache.billing.errors import JournalRefused, RateRefused
-from edgecache.billing.ledger import Posting
-from edgecache.billing.models import (
-    AccountKind,
-    Adjustment,
-    Charge,
-    Entry,
-    Journal,
-    RejectedLine,
-    UsageKind,
-    UsageLine,
-)
-from edgecache.billing.money import UCR_PER_CREDIT
-from edgecache.billing.usage import rates, settlement, usage_import
+from billing import consumer_credits, debts, holds, ledger
+from billing.errors import JournalRefused, RateRefused
+from billing.ledger import Posting
+from billing.models.ledger import AccountKind, Entry, Journal
+from billing.models.rates import UsageKind
+from billing.models.usage import Adjustment, Charge, RejectedLine, UsageLine
+from billing.money import UCR_PER_CREDIT
+from billing.usage import rates, settlement, usage_import
 from tests.edgecache.billing.support import (
     ALICE,
     CHARLIE,

@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from edgecache.protocol.tickets import Refusal, TicketKind, TicketRefused
+from edgecache.worker import tickets
 from edgecache.worker.clock import BrainClock
-from edgecache.worker.serving import tickets
-from edgecache.worker.serving.tickets import Verifier
+from edgecache.worker.tickets import Verifier
 from tests.edgecache.worker.brain import CLIENT, NODE, Signer
 
 HASH = b"\x01" * 32

@@ -12,9 +12,10 @@ from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
 from accounts.models import User
-from edgecache.billing import consumer_credits
-from edgecache.billing.models import Payout, TopUp
-from edgecache.billing.usage import settlement, usage_import
+from billing import consumer_credits
+from billing.models.payouts import Payout
+from billing.models.topups import TopUp
+from billing.usage import settlement, usage_import
 from environments.models import Environment
 from sqlgateway.models import SqlUsage
 from tests.cast import organization

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 from pytest_django.fixtures import Settings
 
-from edgecache.billing.errors import TopUpsUnavailable
+from billing.errors import TopUpsUnavailable
 from platform_site.console.pages import ENTRANCE, NAVIGATION
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import sign_up, write_sql

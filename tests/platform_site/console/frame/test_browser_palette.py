@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from accounts.models import User
 from common.principals import Scope
-from edgecache.api.buckets import buckets
+from edgecache.api import buckets
 from environments.models import Environment, Organization
 from sqlgateway.models import Database, SavedQuery
 from tests.cast import member

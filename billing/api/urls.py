@@ -1,0 +1,26 @@
+"""Paths of billing."""
+
+from billing.api.quarantines import QuarantineViewSet
+from billing.api.spend_cap import SpendCapViewSet
+from billing.api.top_ups import PaymentWebhookViewSet, TopUpViewSet
+from billing.api.views import (
+    BalanceViewSet,
+    BilledUsageViewSet,
+    EarningsViewSet,
+    PayoutMethodViewSet,
+    PayoutViewSet,
+)
+from common.api.viewsets import Router
+
+router = Router()
+router.register("v1/balance/top-ups", TopUpViewSet)
+router.register("v1/balance", BalanceViewSet)
+router.register("v1/balance", SpendCapViewSet)
+router.register("v1/billing/webhooks", PaymentWebhookViewSet)
+router.register("v1/usage", BilledUsageViewSet)
+router.register("v1/cache/payouts", PayoutViewSet)
+router.register("v1/cache/quarantines", QuarantineViewSet)
+router.register("v1/cache", PayoutMethodViewSet)
+router.register("v1/cache", EarningsViewSet)
+
+urlpatterns = router.urls

@@ -1,0 +1,302 @@
+"""Balances, usage, earnings, statements and payouts of the caller's organization."""
+
+from datetime import date, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.audit import audit
+from billing import ledger, statements
+from billing.api import csv_statement
+from billing.api.serializers import (
+    BalanceSerializer,
+    BillingUsageSerializer,
+    CacheActivitySerializer,
+    ConnectRequestSerializer,
+    ConnectSerializer,
+    EarningsSerializer,
+    OrganizationUsageSerializer,
+    PayoutMethodRequestSerializer,
+    PayoutMethodSerializer,
+    PayoutSerializer,
+    PeriodSerializer,
+    StatementQuerySerializer,
+    StatementSerializer,
+)
+from billing.audit_tags import BillingTag
+from billing.errors import PayoutNotFound
+from billing.models.ledger import AccountKind
+from billing.models.payouts import Payout
+from billing.money import PPM, credits_text
+from billing.payouts import connections, methods, requests
+from billing.service import states
+from common.api.views import NO_STORE, RENDERER, CursorPages
+from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction
+from common.permissions import needs
+from environments.models import Environment
+
+
+class BillingResource(PlatformViewSet):
+    """A resource of the caller's organization."""
+
+    pagination_class: type[CursorPages] | None = None
+
+    @property
+    def organization_id(self) -> int:
+        """Return the caller's organization."""
+        return self.principal.organization_id
+
+    def actor(self) -> str:
+        """Return the user who made the request, for the ledger."""
+        return methods.maker_of(self.principal.user_id)
+
+
+class BalanceViewSet(BillingResource):
+    """What the organization has."""
+
+    access = {"list": needs("billing", "read")}
+    serializer_class = BalanceSerializer
+
+    @extend_schema(operation_id="balance", summary="Read the balance")
+    def list(self, request: Request) -> Response:
+        """Return credits, debts and earnings, and what follows from a lack of credits."""
+        found = ledger.balances(self.organization_id)
+        kinds = ("granted", "paid", "debt", "held", "payable", "forfeited")
+        amounts = {kind: found.get(AccountKind(kind), 0) for kind in kinds}
+        state = states.current(self.organization_id)
+        return self.respond(
+            {f"{kind}_ucr": amount for kind, amount in amounts.items()}
+            | {
+                "credits": credits_text(sum(amounts[kind] for kind in kinds[:3])),
+                "service": state.status,
+                "grace_until": states.grace_until(state),
+                "stopped_by": state.stopped_by,
+                "currency": settings.BILLING.currency,
+                "payout_minimum_cents": settings.BILLING.payout_minimum_cents,
+            }
+        )
+
+
+class BilledUsageViewSet(BillingResource):
+    """What the organization used."""
+
+    access = {"list": needs("billing", "read")}
+    serializer_class = OrganizationUsageSerializer
+    query_serializers = {"list": PeriodSerializer}
+
+    @extend_schema(operation_id="usage", summary="Read usage and charges")
+    def list(self, request: Request) -> Response:
+        """Return usage of the cache by day, environment and bucket, and of SQL."""
+        period = self.read_query()
+        found = used(self.organization_id, **period)
+        sql = _named(self.organization_id, statements.used_sql(self.organization_id, **period))
+        charged_ucr = found["charged_ucr"] + sum(row["charged_ucr"] for row in sql)
+        return self.respond(found | {"charged_ucr": charged_ucr, "sql": sql})
+
+
+class EarningsViewSet(BillingResource):
+    """What the caller's environment used of the cache, and what the organization's nodes earned."""
+
+    access = {
+        "activity": needs("objects", "read"),
+        "usage": needs("billing", "read"),
+        "earnings": needs("billing", "read"),
+        "statement": needs("billing", "read"),
+    }
+    query_serializers = {
+        "usage": PeriodSerializer,
+        "earnings": PeriodSerializer,
+        "statement": StatementQuerySerializer,
+    }
+    response_serializers = {
+        "activity": CacheActivitySerializer,
+        "usage": BillingUsageSerializer,
+        "earnings": EarningsSerializer,
+        "statement": StatementSerializer,
+    }
+
+    def perform_content_negotiation(
+        self, request: Request, force: bool = False
+    ) -> tuple[BaseRenderer, str]:
+        """Note whether a statement is wanted as CSV; problem documents are JSON all the same."""
+        self.is_csv = False
+        if self.action != "statement":
+            return super().perform_content_negotiation(request, force)
+        if not force:
+            self.is_csv = csv_statement.is_accepted(request)
+        return RENDERER, RENDERER.media_type
+
+    @extend_schema(summary="Read the last day's traffic")
+    @action(detail=False)
+    def activity(self, request: Request) -> Response:
+        """Return the environment's traffic of the last 24 hours by hour."""
+        hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+        since = hour - timedelta(hours=23)
+        place = self.principal.scope.environment_pk
+        rows = [_zeros(row) for row in statements.hourly(self.organization_id, place, since)]
+        return self.respond({"since": since, "hours": rows})
+
+    @extend_schema(summary="Read the environment's cache usage")
+    @action(detail=False)
+    def usage(self, request: Request) -> Response:
+        """Return the environment's usage of the cache by day and bucket."""
+        place = self.principal.scope.environment_pk
+        return self.respond(used(self.organization_id, **self.read_query(), environment_pk=place))
+
+    @extend_schema(summary="Read the earnings of own nodes")
+    @action(detail=False)
+    def earnings(self, request: Request) -> Response:
+        """Return what the organization's nodes served and earned by day."""
+        period = self.read_query()
+        rows = statements.earned(self.organization_id, **period)
+        return self.respond(
+            period
+            | {
+                "days": rows,
+                "earned_ucr": sum(row["earned_ucr"] for row in rows),
+                "share": str(settings.BILLING.share_ppm / PPM),
+            }
+        )
+
+    @extend_schema(summary="Read an operator's statement")
+    @action(detail=False)
+    def statement(self, request: Request) -> Response | StreamingHttpResponse:
+        """Return a month's lines; with `Accept: text/csv` all of them as CSV."""
+        wanted = self.read_query()
+        month: date = wanted.get("month") or timezone.now().date().replace(day=1)
+        if self.is_csv:
+            return csv_statement.response(self.organization_id, month)
+        page = statements.statement_page(self.organization_id, month, after=wanted["after"])
+        totals = statements.statement_totals(self.organization_id, month)
+        is_last = len(page) < statements.PAGE_LINES
+        return self.respond(
+            {"month": f"{month:%Y-%m}", "lines": page, "next": None if is_last else page[-1]["id"]}
+            | {f"total_{name}": value for name, value in totals.items()}
+        )
+
+
+class PayoutMethodViewSet(BillingResource):
+    """How the organization is paid."""
+
+    access = {
+        "payout_method": needs("billing", "read"),
+        "replace": needs("billing", "update").fresh(),
+        "remove": needs("billing", "delete").fresh(),
+        "connect": needs("billing", "update").fresh(),
+    }
+    serializer_class = PayoutMethodSerializer
+    request_serializers = {
+        "replace": PayoutMethodRequestSerializer,
+        "connect": ConnectRequestSerializer,
+    }
+    response_serializers = {"remove": None, "connect": ConnectSerializer}
+
+    @extend_schema(summary="Read the payout method")
+    @action(detail=False, url_path="payout-method")
+    def payout_method(self, request: Request) -> Response:
+        """Return the method, with account numbers shortened."""
+        row = methods.current(self.organization_id)
+        return self.respond(methods.shown(row, now=timezone.now()))
+
+    @extend_schema(summary="Set the payout method")
+    @payout_method.mapping.put
+    def replace(self, request: Request) -> Response:
+        """Set the method; it rests for three days before it is used, and admins get a mail."""
+        now, body = timezone.now(), self.read()
+        row = methods.replace(self.organization_id, **body, by=self.actor(), now=now)
+        audit.record_request(self.platform_request, BillingTag.PAYOUT_METHOD_UPDATE, kind=row.kind)
+        return self.respond(methods.shown(row, now=now))
+
+    @extend_schema(summary="Remove the payout method")
+    @payout_method.mapping.delete
+    def remove(self, request: Request) -> Response:
+        """Remove the method."""
+        methods.remove(self.organization_id, now=timezone.now())
+        audit.record_request(self.platform_request, BillingTag.PAYOUT_METHOD_DELETE)
+        return self.no_content()
+
+    @extend_schema(summary="Connect an account to be paid to")
+    @action(detail=False, methods=["post"], url_path="payout-method/connect")
+    def connect(self, request: Request) -> Response:
+        """Return the provider's page where the organization completes its account there."""
+        kind = self.read()["kind"]
+        url = connections.connect(self.organization_id, kind, by=self.actor())
+        audit.record_request(self.platform_request, BillingTag.PAYOUT_ACCOUNT_CONNECT, kind=kind)
+        return self.respond({"url": url}, headers=NO_STORE)
+
+
+@extend_schema_view(
+    list=extend_schema(summary="List payouts"), retrieve=extend_schema(summary="Read a payout")
+)
+class PayoutViewSet(ListAction, RetrieveAction, BillingResource):
+    """Payouts of the organization."""
+
+    access = {
+        "list": needs("billing", "read"),
+        "retrieve": needs("billing", "read"),
+        "create": needs("billing", "create").fresh(),
+        "cancel": needs("billing", "update").fresh(),
+    }
+    serializer_class = PayoutSerializer
+    lookup_url_kwarg = "payout_id"
+    not_found = PayoutNotFound
+    pagination_class = CursorPages
+
+    def get_queryset(self) -> QuerySet[Payout]:
+        """Return the organization's payouts."""
+        return Payout.objects.filter(organization_id=self.organization_id)
+
+    @extend_schema(summary="Request a payout", request=None)
+    def create(self, request: Request) -> Response:
+        """Pay out everything that is payable, in whole cents."""
+        payout = requests.request(self.organization_id, by=self.actor(), now=timezone.now())
+        audit.record_request(
+            self.platform_request,
+            BillingTag.PAYOUT_CREATE,
+            payout_id=str(payout.pk),
+            amount_cents=payout.amount_cents,
+        )
+        return self.respond(payout)
+
+    @extend_schema(summary="Cancel a payout", request=None)
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, payout_id: str) -> Response:
+        """Cancel a payout that was not sent yet."""
+        known: Payout = self.get_object()
+        payout = requests.cancel(
+            self.organization_id, UUID(str(known.pk)), by=self.actor(), now=timezone.now()
+        )
+        audit.record_request(
+            self.platform_request, BillingTag.PAYOUT_CANCEL, payout_id=str(payout.pk)
+        )
+        return self.respond(payout)
+
+
+def used(
+    organization_id: int, since: date, until: date, *, environment_pk: int | None = None
+) -> dict[str, Any]:
+    """Return usage with the environments' ids."""
+    found = statements.used(organization_id, since, until, environment_pk=environment_pk)
+    rows = _named(organization_id, found)
+    charged_ucr = sum(row["charged_ucr"] for row in rows)
+    return {"since": since, "until": until, "charged_ucr": charged_ucr, "cache": rows}
+
+
+def _named(organization_id: int, rows: list[statements.Row]) -> list[statements.Row]:
+    """Add the environments' ids to rows of usage."""
+    environments = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    slugs = dict(environments.values_list("pk", "slug"))
+    return [row | {"environment": slugs.get(row["environment_pk"], "")} for row in rows]
+
+
+def _zeros(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: 0 if value is None else value for name, value in row.items()}

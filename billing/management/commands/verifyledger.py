@@ -1,0 +1,23 @@
+"""``manage.py verifyledger``: check that the ledger adds up."""
+
+from typing import Any
+
+from billing import ledger
+from common.commands import CommandRefused, CommandResult, OpsCommand
+
+
+class Command(OpsCommand):
+    help = (
+        "Check that every journal of the ledger adds up to zero, that every balance is the sum of "
+        "its entries, and that the fees are those of the usage lines. CommandRefused with "
+        "`ledger_broken`, naming the first fault. Runs each night by itself."
+    )
+
+    def run(self, options: dict[str, Any]) -> CommandResult:
+        result = ledger.verify()
+        if result.fault:
+            raise CommandRefused("ledger_broken", result.fault, journals=result.journals)
+        facts = {"journals": result.journals, "entries": result.entries}
+        return CommandResult(
+            facts, f"{result.journals} journals, {result.entries} entries: all add up."
+        )

@@ -1,0 +1,156 @@
+"""JSON of objects and of the URLs to read and write them."""
+
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema_serializer
+from rest_framework import serializers
+
+from common.api.views import StrictSerializer
+from edgecache.api.presigned_urls import DEFAULT_S, LIMIT_S
+
+KEY_BYTES: Final = 1024
+PAGE: Final = 1000
+MAX_DELETED_KEYS: Final = 1000
+MAX_PARTS: Final = 100
+LAST_PART: Final = 10_000
+# What a header may hold: printable ASCII.
+HEADER: Final = r"\A[\x20-\x7e]*\Z"
+STEPS: Final = ("put", "create", "part", "complete", "abort")
+OF_UPLOADS: Final = frozenset(("part", "complete", "abort"))
+# The steps after which the object is there.
+WRITING: Final = frozenset(("put", "complete"))
+
+
+class KeyField(serializers.CharField):
+    """A key: 1 to 1,024 bytes of UTF-8 without NUL."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=KEY_BYTES, trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        """Refuse what no bucket can hold."""
+        value: str = super().to_internal_value(data)
+        if "\0" in value or len(value.encode(errors="replace")) > KEY_BYTES:
+            message = "A key has 1 to 1,024 bytes of UTF-8, and no NUL."
+            raise serializers.ValidationError(message, code="invalid")
+        return value
+
+
+class ObjectQuerySerializer(StrictSerializer):
+    """Which keys to list."""
+
+    prefix = KeyField(default="", allow_blank=True, help_text="Keys that begin with it.")
+    delimiter = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=16,
+        trim_whitespace=False,
+        help_text="Keys with it after the prefix become one of `prefixes`: `/` lists a folder.",
+    )
+    after = KeyField(default="", allow_blank=True, help_text="`next_after` of the page before.")
+    limit = serializers.IntegerField(min_value=1, max_value=PAGE, default=100)
+
+
+class ListedObjectSerializer(serializers.Serializer[Any]):
+    """An object of a listing. etag: without quotes."""
+
+    key = serializers.CharField()
+    size = serializers.IntegerField()
+    etag = serializers.CharField()
+    last_modified = serializers.DateTimeField()
+
+
+@extend_schema_serializer(many=False)
+class ObjectPageSerializer(serializers.Serializer[Any]):
+    """A page of keys in the order of their UTF-8 bytes. next_after: null at the end."""
+
+    objects = ListedObjectSerializer(many=True)
+    prefixes = serializers.ListField(child=serializers.CharField())
+    next_after = serializers.CharField(allow_null=True)
+
+
+class ObjectKeySerializer(StrictSerializer):
+    """Names an object."""
+
+    key = KeyField()
+
+
+class ObjectSerializer(ListedObjectSerializer):
+    """One object. headers: such as `cache-control`; metadata: `x-amz-meta-` without that."""
+
+    content_type = serializers.CharField()
+    headers = serializers.DictField(child=serializers.CharField())
+    metadata = serializers.DictField(child=serializers.CharField())
+
+
+class ObjectKeysSerializer(StrictSerializer):
+    """Names up to a thousand objects."""
+
+    keys = serializers.ListField(child=KeyField(), min_length=1, max_length=MAX_DELETED_KEYS)
+
+
+class UrlRequestSerializer(ObjectKeySerializer):
+    """What every URL needs."""
+
+    expires_in_s = serializers.IntegerField(min_value=1, max_value=LIMIT_S, default=DEFAULT_S)
+
+
+class DownloadUrlRequestSerializer(UrlRequestSerializer):
+    """An object to read. disposition: whether a browser saves it or shows it."""
+
+    disposition = serializers.ChoiceField(["attachment", "inline"], default="attachment")
+
+
+class DownloadUrlSerializer(serializers.Serializer[Any]):
+    """A URL that reads one object, with GET."""
+
+    url = serializers.CharField()
+    expires_at = serializers.DateTimeField()
+
+
+class UploadUrlsRequestSerializer(UrlRequestSerializer):
+    """An object to write: whole (`put`), or in parts.
+
+    `create`, `complete` and `abort` are S3's CreateMultipartUpload, CompleteMultipartUpload and
+    AbortMultipartUpload; `part` takes `part_numbers`. All but `put` and `create` take the upload's
+    `upload_id`. With a `content_type` the request must have it as its `Content-Type`, and with
+    `if_none_match` this as its `If-None-Match`: an object that is there is then not replaced.
+    """
+
+    step = serializers.ChoiceField(STEPS, default="put")
+    upload_id = serializers.RegexField(r"\A[A-Za-z0-9_-]+\Z", max_length=64, required=False)
+    part_numbers = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=LAST_PART),
+        min_length=1,
+        max_length=MAX_PARTS,
+        required=False,
+    )
+    content_type = serializers.RegexField(HEADER, max_length=255, required=False)
+    if_none_match = serializers.ChoiceField(["*"], required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a step without what it needs, or with what belongs to another."""
+        step = attrs["step"]
+        wanted = {"upload_id": step in OF_UPLOADS, "part_numbers": step == "part"}
+        wrong = {
+            name: [
+                serializers.ErrorDetail(f"Step {step} needs it.", "required")
+                if is_wanted
+                else serializers.ErrorDetail(f"Step {step} has none.", "invalid")
+            ]
+            for name, is_wanted in wanted.items()
+            if is_wanted != (name in attrs)
+        }
+        if "if_none_match" in attrs and step not in WRITING:
+            wrong["if_none_match"] = [serializers.ErrorDetail(f"Step {step} has none.", "invalid")]
+        if wrong:
+            raise serializers.ValidationError(wrong)
+        return attrs
+
+
+class UploadUrlsSerializer(serializers.Serializer[Any]):
+    """URLs for one step; for `part` one of each number, in their order."""
+
+    method = serializers.CharField()
+    urls = serializers.ListField(child=serializers.CharField())
+    expires_at = serializers.DateTimeField()

@@ -1,0 +1,118 @@
+"""``/v1/cache/buckets/{bucket_name}/objects``: browse, delete, and URLs to read and write."""
+
+from typing import Final
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.audit import audit
+from common.api.views import NO_STORE
+from common.permissions import needs
+from edgecache.api import bucket_objects, presigned_urls
+from edgecache.api.audit_tags import CacheTag
+from edgecache.api.object_serializers import (
+    DownloadUrlRequestSerializer,
+    DownloadUrlSerializer,
+    ObjectKeySerializer,
+    ObjectKeysSerializer,
+    ObjectPageSerializer,
+    ObjectQuerySerializer,
+    ObjectSerializer,
+    UploadUrlsRequestSerializer,
+    UploadUrlsSerializer,
+)
+from edgecache.api.views import CacheResource
+
+# Keys that an event lists; there may be a thousand of a kilobyte each.
+AUDITED_KEYS: Final = 10
+
+
+class ObjectViewSet(CacheResource):
+    """Objects of a bucket. Their bytes go between the client and the object API."""
+
+    access = {
+        "list": needs("objects", "read"),
+        "details": needs("objects", "read"),
+        "delete_many": needs("objects", "delete"),
+        "download_url": needs("objects", "read"),
+        "upload_urls": needs("objects", "create"),
+    }
+    query_serializers = {"list": ObjectQuerySerializer, "details": ObjectKeySerializer}
+    request_serializers = {
+        "delete_many": ObjectKeysSerializer,
+        "download_url": DownloadUrlRequestSerializer,
+        "upload_urls": UploadUrlsRequestSerializer,
+    }
+    response_serializers = {
+        "list": ObjectPageSerializer,
+        "details": ObjectSerializer,
+        "delete_many": None,
+        "download_url": DownloadUrlSerializer,
+        "upload_urls": UploadUrlsSerializer,
+    }
+    success_statuses = {"delete_many": status.HTTP_204_NO_CONTENT}
+
+    @extend_schema(operation_id="cache_objects_list", summary="List objects")
+    def list(self, request: Request, bucket_name: str) -> Response:
+        """List a bucket's keys, with `delimiter=/` as folders and files."""
+        query = self.read_query()
+        return self.respond(bucket_objects.page_of(self.principal.scope, bucket_name, query))
+
+    @extend_schema(summary="Read an object's details")
+    @action(detail=False)
+    def details(self, request: Request, bucket_name: str) -> Response:
+        """Return an object's size, type, headers and metadata."""
+        key = self.read_query()["key"]
+        return self.respond(bucket_objects.find(self.principal.scope, bucket_name, key))
+
+    @extend_schema(summary="Delete objects")
+    @action(detail=False, methods=["post"], url_path="delete")
+    def delete_many(self, request: Request, bucket_name: str) -> Response:
+        """Delete objects, at the bucket's origin too; absent ones are ignored."""
+        keys = self.read()["keys"]
+        bucket_objects.delete(self.principal.scope, bucket_name, keys)
+        audit.record_request(
+            self.platform_request,
+            CacheTag.OBJECT_DELETE,
+            bucket=bucket_name,
+            count=len(keys),
+            keys=keys[:AUDITED_KEYS],
+        )
+        return self.no_content()
+
+    @extend_schema(summary="Create a URL to read an object")
+    @action(detail=False, methods=["post"], url_path="download-url")
+    def download_url(self, request: Request, bucket_name: str) -> Response:
+        """Presign a URL with which anyone reads this one object until it expires."""
+        body, now = self.read(), timezone.now()
+        made = presigned_urls.to_read(
+            self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
+        )
+        audit.record_request(
+            self.platform_request, CacheTag.OBJECT_SHARE, bucket=bucket_name, **body
+        )
+        return self.respond(made, headers=NO_STORE)
+
+    @extend_schema(summary="Create URLs to write an object")
+    @action(detail=False, methods=["post"], url_path="upload-urls")
+    def upload_urls(self, request: Request, bucket_name: str) -> Response:
+        """Presign URLs that write this one object, whole or in parts, until they expire."""
+        body, now = self.read(), timezone.now()
+        made = presigned_urls.to_write(
+            self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
+        )
+        # Parts belong to an upload whose creation and completion are recorded.
+        if body["step"] != "part":
+            audited = {name: body[name] for name in ("key", "step", "expires_in_s")}
+            audit.record_request(
+                self.platform_request, CacheTag.OBJECT_UPLOAD, bucket=bucket_name, **audited
+            )
+        return self.respond(made, headers=NO_STORE)
+
+    def _own_origin(self) -> str:
+        """Return this platform's web origin: only the console's scripts may use the URLs."""
+        return f"{self.request.scheme}://{self.request.get_host()}"
