@@ -11,7 +11,7 @@ from procrastinate.contrib.django import app
 from billing import holds, ledger, quarantines
 from billing.payouts import requests
 from billing.payouts.providers import PayoutProviderUnavailable
-from billing.service import brain_notifications, operator_networks, states
+from billing.service import brain_notifications, states
 from billing.usage import settlement, usage_import
 from edgecache.api.errors import CacheUnavailable
 
@@ -32,7 +32,7 @@ def settle(timestamp: int) -> None:
         states.refresh_all(now=timezone.now())
     with contextlib.suppress(CacheUnavailable):
         brain_notifications.send_unconfirmed()
-        operator_networks.send_networks(now=timezone.now())
+        brain_notifications.send_networks(now=timezone.now())
 
 
 @app.task(retry=RetryStrategy(max_attempts=12, exponential_wait=3))

@@ -3,8 +3,11 @@
 In settings these are ORGANIZATION_CONTENTS and ENVIRONMENT_CONTENTS. Objects are listed, not
 included: they may be larger than any archive, and S3 clients can download them with the command in
 the README. Objects of an origin stay there, and are neither listed nor counted.
+
+What the cache does at the end of an environment or organization (settings.LIFECYCLE_HOOKS).
 """
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,8 +16,10 @@ from django.conf import settings
 from common.archives import ZipWriter
 from common.errors import PlatformError
 from common.principals import Scope
-from edgecache.api import access_keys, bucket_objects, buckets, client, hosts, nodes, origins
+from edgecache import tasks
+from edgecache.api import access_keys, buckets, client, hosts, nodes, objects, origins
 from edgecache.api.client import Row
+from edgecache.api.errors import NodeNotFound
 from environments.models import Environment
 
 NAMES: Final = ("buckets", "objects", "object_bytes", "access_keys")
@@ -100,7 +105,7 @@ class _Objects:
         after: Any = ""
         while after is not None:
             asked = {"limit": PAGE, **({"after": after} if after else {})}
-            page = bucket_objects.page_of(self._place, self._bucket, asked)
+            page = objects.page_of(self._place, self._bucket, asked)
             for each in page["objects"]:
                 if self.count >= self._most:
                     self.is_cut = True
@@ -108,3 +113,31 @@ class _Objects:
                 self.count += 1
                 yield {"bucket": self._bucket, **each}
             after = page["next_after"]
+
+
+def on_environment_deleted(environment_pk: int) -> None:
+    """Queue the closing of the environment in the caller's transaction."""
+    tasks.close_environment.defer(environment_pk=environment_pk)
+
+
+def on_environment_dropped(environment_pk: int) -> None:
+    """Delete the environment's buckets, keys and objects; safe to repeat.
+
+    Raises CacheUnavailable, so that the job that drops the environment runs again.
+    """
+    environment = Environment.unscoped.get(pk=environment_pk)  # unscoped: housekeeping, by key
+    client.call("DELETE", f"/v1/environments/{environment.organization_id}/{environment_pk}")
+
+
+def on_organization_erased(organization_id: int) -> None:
+    """Deregister the organization's nodes; their objects are moved in the background.
+
+    Raises CacheUnavailable, so that the deletion continues later.
+    """
+    for node in nodes.all_seen_by(organization_id):
+        if node["is_own"]:
+            with contextlib.suppress(NodeNotFound):
+                nodes.discard(node["node_id"])
+    if client.is_enabled():
+        # The networks that its members signed in from.
+        client.call("PUT", f"/v1/operators/{organization_id}/networks", body={"networks": []})

@@ -155,11 +155,11 @@ LIFECYCLE_HOOKS: Final = {
         "accounts.sessions.sessions.on_environment_deleted",
         "accounts.api_keys.api_keys.on_environment_deleted",
         "sqlgateway.provisioning.provisioning.on_environment_deleted",
-        *(["edgecache.removal.on_environment_deleted"] if HAS_CACHE else []),
+        *(["edgecache.tenant_data.on_environment_deleted"] if HAS_CACHE else []),
     ],
     "environment_dropped": [
         "sqlgateway.provisioning.provisioning.on_environment_dropped",
-        *(["edgecache.removal.on_environment_dropped"] if HAS_CACHE else []),
+        *(["edgecache.tenant_data.on_environment_dropped"] if HAS_CACHE else []),
     ],
     "trust_ended": [
         "accounts.terminal.terminal_sign_ins.on_trust_ended",
@@ -172,7 +172,7 @@ LIFECYCLE_HOOKS: Final = {
     ],
     # Called with the organization's id, before its members are deleted; safe to repeat.
     "organization_erased": [
-        *(["edgecache.removal.on_organization_erased"] if HAS_CACHE else []),
+        *(["edgecache.tenant_data.on_organization_erased"] if HAS_CACHE else []),
         *(["billing.organization_removal.on_organization_erased"] if HAS_CACHE else []),
     ],
 }

@@ -3,17 +3,21 @@
 The decision's row and the job that sends it are one transaction. Unconfirmed decisions are sent
 again after every settlement, and all of them every night, because a brain restored from a backup
 has older ones.
+
+Sending the brain the networks of operators' own people: what they read earns nothing.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from django.db import transaction
 from django.db.models import F, Q
 
+from accounts.models import Session
 from billing.models.service import ServiceState
 from common.jobs import job
 from edgecache.api import client
+from edgecache.http.addresses import prefix_of
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Decisions sent in one run; after a long outage of the brain the next runs send the rest.
@@ -57,3 +61,25 @@ def decide_again(*, now: datetime) -> None:
         for state in ServiceState.objects.exclude(decided_at=None).select_for_update():
             state.decide(now=now)
             state.save(update_fields=["decided_at"])
+
+
+RECENT: Final = timedelta(days=30)
+# What the brain keeps for one operator.
+MAX_NETWORKS: Final = 1000
+
+
+def send_networks(*, now: datetime) -> None:
+    """Send the networks of recent sessions of every operator's members. Raises CacheUnavailable."""
+    answer = client.call("GET", "/v1/nodes", disabled={"nodes": []})
+    operators = {node["organization_id"] for node in answer["nodes"]} - {None}
+    for organization_id in sorted(operators):
+        body = {"networks": networks(organization_id, now=now)}
+        client.call("PUT", f"/v1/operators/{organization_id}/networks", body=body)
+
+
+def networks(organization_id: int, *, now: datetime) -> list[str]:
+    """Return the networks (/24, /56) of recent sessions of an organization's members."""
+    rows = Session.scoped.within_organization(organization_id).filter(rotated_at__gt=now - RECENT)
+    latest = rows.order_by("-rotated_at").values_list("address", flat=True)
+    prefixes = dict.fromkeys(map(prefix_of, latest.iterator()))
+    return [prefix for prefix in prefixes if prefix][:MAX_NETWORKS]

@@ -10,10 +10,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from billing.errors import WebhookRefused
-from billing.payouts import requests
+from billing.payouts import requests as payout_requests
 from billing.payouts.providers import PayoutOutcome, ProviderAnswer
 from billing.stripe.connect import REVERSED, payout_of
-from billing.topups import requests as topups
+from billing.topups import requests as topup_requests
 from billing.topups.providers import Payment
 from common.errors import MalformedJson
 
@@ -66,7 +66,7 @@ def _transfer_reversed(transfer: Facts) -> None:
         log.error("billing_transfer_partly_reversed", payout=str(payout.pk))
         return
     answer = ProviderAnswer(PayoutOutcome.REFUSED, reference=transfer["id"], failure=REVERSED)
-    requests.settle_answer(payout.pk, answer, now=timezone.now())
+    payout_requests.settle_answer(payout.pk, answer, now=timezone.now())
 
 
 def _session_paid(session: Facts) -> None:
@@ -74,7 +74,7 @@ def _session_paid(session: Facts) -> None:
     # A delayed payment is reported by async_payment_succeeded.
     if session["payment_status"] != "paid" or "top_up" not in metadata:
         return
-    topups.paid(
+    topup_requests.paid(
         Payment(
             top_up_id=metadata["top_up"],
             organization_id=metadata["organization"],
@@ -89,14 +89,14 @@ def _session_paid(session: Facts) -> None:
 
 def _charge_refunded(charge: Facts) -> None:
     if charge["payment_intent"] and charge["amount_refunded"] > 0:
-        topups.given_back(charge["id"], charge["payment_intent"], charge["amount_refunded"])
+        topup_requests.given_back(charge["id"], charge["payment_intent"], charge["amount_refunded"])
 
 
 def _disputed(dispute: Facts) -> None:
     # An inquiry takes no money; if it becomes a dispute, funds_withdrawn follows.
     is_inquiry = dispute["status"].startswith("warning_")
     if dispute["payment_intent"] and dispute["amount"] > 0 and not is_inquiry:
-        topups.given_back(dispute["id"], dispute["payment_intent"], dispute["amount"])
+        topup_requests.given_back(dispute["id"], dispute["payment_intent"], dispute["amount"])
 
 
 HANDLERS: Final[Mapping[str, Callable[[Facts], None]]] = {

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from common.api.views import StrictSerializer
-from edgecache.api.presigned_urls import DEFAULT_S, LIMIT_S
+from edgecache.api.objects import DEFAULT_S, LIMIT_S
 
 KEY_BYTES: Final = 1024
 PAGE: Final = 1000

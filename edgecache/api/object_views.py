@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from accounts.audit import audit
 from common.api.views import NO_STORE
 from common.permissions import needs
-from edgecache.api import bucket_objects, presigned_urls
+from edgecache.api import objects
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.object_serializers import (
     DownloadUrlRequestSerializer,
@@ -60,21 +60,21 @@ class ObjectViewSet(CacheResource):
     def list(self, request: Request, bucket_name: str) -> Response:
         """List a bucket's keys, with `delimiter=/` as folders and files."""
         query = self.read_query()
-        return self.respond(bucket_objects.page_of(self.principal.scope, bucket_name, query))
+        return self.respond(objects.page_of(self.principal.scope, bucket_name, query))
 
     @extend_schema(summary="Read an object's details")
     @action(detail=False)
     def details(self, request: Request, bucket_name: str) -> Response:
         """Return an object's size, type, headers and metadata."""
         key = self.read_query()["key"]
-        return self.respond(bucket_objects.find(self.principal.scope, bucket_name, key))
+        return self.respond(objects.find(self.principal.scope, bucket_name, key))
 
     @extend_schema(summary="Delete objects")
     @action(detail=False, methods=["post"], url_path="delete")
     def delete_many(self, request: Request, bucket_name: str) -> Response:
         """Delete objects, at the bucket's origin too; absent ones are ignored."""
         keys = self.read()["keys"]
-        bucket_objects.delete(self.principal.scope, bucket_name, keys)
+        objects.delete(self.principal.scope, bucket_name, keys)
         audit.record_request(
             self.platform_request,
             CacheTag.OBJECT_DELETE,
@@ -89,7 +89,7 @@ class ObjectViewSet(CacheResource):
     def download_url(self, request: Request, bucket_name: str) -> Response:
         """Presign a URL with which anyone reads this one object until it expires."""
         body, now = self.read(), timezone.now()
-        made = presigned_urls.to_read(
+        made = objects.to_read(
             self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
         )
         audit.record_request(
@@ -102,7 +102,7 @@ class ObjectViewSet(CacheResource):
     def upload_urls(self, request: Request, bucket_name: str) -> Response:
         """Presign URLs that write this one object, whole or in parts, until they expire."""
         body, now = self.read(), timezone.now()
-        made = presigned_urls.to_write(
+        made = objects.to_write(
             self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
         )
         # Parts belong to an upload whose creation and completion are recorded.

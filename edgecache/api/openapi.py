@@ -1,16 +1,36 @@
-"""The OpenAPI description of the operations of the cache and its nodes; those of buckets apart."""
+"""The OpenAPI description of the operations of the cache and its nodes; those of buckets apart.
 
+The OpenAPI description of the operations of objects.
+
+The OpenAPI description of the operations of buckets, hosts, origins and access keys.
+"""
+
+from functools import partial
 from typing import Any, Final
 
-from common.errors import PlatformError
+from accounts.errors import TooManyAttempts
+from common.errors import DnsUnavailable, PlatformError
 from common.openapi import shapes
 from common.openapi.operations import Operation, Operations
 from common.openapi.tags import Tag
 from edgecache.api.errors import (
+    AccessKeyNotFound,
+    BucketNotEmpty,
+    BucketNotFound,
+    BucketTaken,
     CacheLimitReached,
     CacheUnavailable,
+    HostNotFound,
+    HostNotProved,
+    HostTaken,
     NodeEndpointTaken,
     NodeNotFound,
+    ObjectNotFound,
+    OriginFailed,
+    OriginInUse,
+    OriginNotFound,
+    OriginReadOnly,
+    OriginTaken,
 )
 
 METRICS: Final[dict[str, Any]] = {
@@ -70,7 +90,7 @@ def operation(tag: Tag, *problems: type[PlatformError], **described: Any) -> Ope
     return Operation(tag=tag, problems=(*problems, CacheUnavailable), **described)
 
 
-OPERATIONS: Final[Operations] = {
+NODE_OPERATIONS: Final[Operations] = {
     "GET /v1/cache/metrics": operation("Cache", response=METRICS),
     "GET /v1/cache/metrics/history": operation(
         "Cache",
@@ -142,3 +162,158 @@ OPERATIONS: Final[Operations] = {
         },
     ),
 }
+
+
+PATH: Final = "/v1/cache/buckets/{bucket_name}/objects"
+LISTED: Final = {
+    "key": "reports/2026.pdf",
+    "size": 48211,
+    "etag": "9a0364b9e99bb480dd25e1f0284c8555",
+    "last_modified": "2026-11-22T18:37:30.668976Z",
+}
+URL: Final = (
+    "http://127.0.0.1:9000/media/reports/2026.pdf?X-Amz-Algorithm=AWS4-HMAC-SHA256"
+    "&X-Amz-Credential=zp-…&X-Amz-Date=20261122T183730Z&X-Amz-Expires=300"
+    "&X-Amz-SignedHeaders=host&X-Amz-Signature=…"
+)
+EXPIRES_AT: Final = "2026-11-22T18:42:30.668976Z"
+
+_object_operation: Final = partial(operation, "Objects", BucketNotFound)
+
+OBJECT_OPERATIONS: Final[Operations] = {
+    f"GET {PATH}": _object_operation(
+        OriginReadOnly,
+        OriginFailed,
+        response={"objects": [LISTED], "prefixes": ["reports/drafts/"], "next_after": None},
+    ),
+    f"GET {PATH}/details": _object_operation(
+        ObjectNotFound,
+        OriginFailed,
+        response=LISTED
+        | {
+            "content_type": "application/pdf",
+            "headers": {"cache-control": "max-age=300"},
+            "metadata": {"author": "alice"},
+        },
+    ),
+    f"POST {PATH}/delete": _object_operation(
+        OriginReadOnly, OriginFailed, request={"keys": ["reports/2025.pdf"]}
+    ),
+    f"POST {PATH}/download-url": _object_operation(
+        request={"key": "reports/2026.pdf", "expires_in_s": 300},
+        response={"url": URL, "expires_at": EXPIRES_AT},
+    ),
+    f"POST {PATH}/upload-urls": _object_operation(
+        request={"key": "reports/2026.pdf", "step": "put", "content_type": "application/pdf"},
+        response={"method": "PUT", "urls": [URL], "expires_at": EXPIRES_AT},
+    ),
+}
+
+
+ACCESS_KEY: Final = {
+    "access_key_id": "ZKW47FP36BASBTVPHMAU",
+    "label": "nightly backup",
+    "access": "write",
+    "created_by": "alice@example.com",
+    "created_at": "2026-11-22T18:37:30.668976+00:00",
+    "last_used_at": None,
+}
+NEW_ACCESS_KEY: Final = ACCESS_KEY | {
+    "secret_access_key": "SNzBkddXPQ-lvdaXm1X5EybeaQbGGnAStFgnTs3U",
+    "endpoint": "http://127.0.0.1:9000",
+}
+BUCKET: Final[dict[str, object]] = {
+    "name": "assets",
+    "public_name": "d6ab53917f540dd54e6d",
+    "origin": None,
+    "origin_prefix": "",
+    "is_public": True,
+    "allows_redirect": False,
+    "verifies_reads": False,
+    "forwards_writes": False,
+    "forwarded_headers": [],
+    "created_at": "2026-11-22T18:37:30.603768+00:00",
+}
+HOST: Final = {
+    "host": "files.example.com",
+    "proved_at": "2026-11-22T18:38:00.383420+00:00",
+    "gone_since": None,
+    "record": {
+        "type": "TXT",
+        "name": "_zonal-cache.files.example.com",
+        "value": "zonal-cache-verification="
+        "0d5cbd0c3b3b1d6a3ac9f3a0f1f8b1f4cf9a62cf6a0c6a5f0fb2cf3e7d4f9a11",
+    },
+    "cname": {"type": "CNAME", "name": "files.example.com", "value": "s3.example.net"},
+}
+NEW_ORIGIN: Final = {
+    "name": "media",
+    "kind": "s3",
+    "config": {"bucket": "example-media", "region": "eu-central-1"},
+    "secret": {"access_key_id": "AKIAEXAMPLE", "secret_access_key": "example"},
+}
+ORIGIN: Final = {
+    "name": "media",
+    "kind": "s3",
+    "config": {"bucket": "example-media", "region": "eu-central-1"},
+    "has_secret": True,
+    "created_by": "alice@example.com",
+    "created_at": "2026-11-22T18:37:30.720839+00:00",
+}
+
+_bucket_operation: Final = partial(operation, "Buckets")
+
+BUCKET_OPERATIONS: Final[Operations] = {
+    "GET /v1/cache/access-keys": _bucket_operation(response={"results": [ACCESS_KEY]}),
+    "POST /v1/cache/access-keys": _bucket_operation(
+        CacheLimitReached,
+        request={"label": "nightly backup", "access": "write"},
+        response=NEW_ACCESS_KEY,
+    ),
+    "DELETE /v1/cache/access-keys/{access_key_id}": _bucket_operation(AccessKeyNotFound),
+    "GET /v1/cache/buckets": _bucket_operation(response={"results": [BUCKET]}),
+    "POST /v1/cache/buckets": _bucket_operation(
+        OriginNotFound,
+        BucketTaken,
+        CacheLimitReached,
+        request={"name": "assets", "is_public": True},
+        response=BUCKET,
+    ),
+    "GET /v1/cache/buckets/{bucket_name}": _bucket_operation(BucketNotFound, response=BUCKET),
+    "PATCH /v1/cache/buckets/{bucket_name}": _bucket_operation(
+        BucketNotFound, request={"is_public": False}, response=BUCKET | {"is_public": False}
+    ),
+    "DELETE /v1/cache/buckets/{bucket_name}": _bucket_operation(BucketNotFound, BucketNotEmpty),
+    "GET /v1/cache/buckets/{bucket_name}/hosts": _bucket_operation(
+        BucketNotFound, response={"results": [HOST]}
+    ),
+    "POST /v1/cache/buckets/{bucket_name}/hosts": _bucket_operation(
+        BucketNotFound,
+        CacheLimitReached,
+        HostNotProved,
+        HostTaken,
+        TooManyAttempts,
+        DnsUnavailable,
+        request={"host": "files.example.com"},
+        response=HOST,
+    ),
+    "GET /v1/cache/buckets/{bucket_name}/hosts/{host}": _bucket_operation(
+        BucketNotFound, response=HOST | {"proved_at": None}
+    ),
+    "DELETE /v1/cache/buckets/{bucket_name}/hosts/{host}": _bucket_operation(
+        BucketNotFound, HostNotFound
+    ),
+    "GET /v1/cache/origins": _bucket_operation(response={"results": [ORIGIN]}),
+    "POST /v1/cache/origins": _bucket_operation(
+        OriginTaken, CacheLimitReached, request=NEW_ORIGIN, response=ORIGIN
+    ),
+    "PATCH /v1/cache/origins/{origin_name}": _bucket_operation(
+        OriginNotFound,
+        request={"secret": {"access_key_id": "AKIAEXAMPLE2", "secret_access_key": "example"}},
+        response=ORIGIN,
+    ),
+    "DELETE /v1/cache/origins/{origin_name}": _bucket_operation(OriginNotFound, OriginInUse),
+}
+
+
+OPERATIONS: Final[Operations] = {**NODE_OPERATIONS, **OBJECT_OPERATIONS, **BUCKET_OPERATIONS}

@@ -6,7 +6,7 @@ import pytest
 
 from common.errors import InvalidRequest, NotFound
 from edgecache.api import client
-from edgecache.api.circuit_breaker import CircuitBreaker
+from edgecache.api.client import CircuitBreaker
 from edgecache.api.errors import BucketTaken, CacheUnavailable, NodeNotFound
 from tests.edgecache.api.brain import STATUS, ScriptedBrain
 

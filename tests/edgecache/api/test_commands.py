@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from accounts.models import User
 from accounts.models.audit import AuditEvent
 from edgecache.api.errors import CacheUnavailable
-from edgecache.removal import on_environment_dropped
+from edgecache.tenant_data import on_environment_dropped
 from environments import environments
 from tests.edgecache.api.brain import METRICS, STATUS, ScriptedBrain
 from tests.edgecache.api.test_endpoints import MINE, node

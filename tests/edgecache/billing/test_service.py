@@ -11,7 +11,7 @@ from pytest_django import Settings
 from accounts.models import User
 from billing import consumer_credits, tasks
 from billing.models.service import ServiceState
-from billing.service import brain_notifications, operator_networks, spend_caps, states
+from billing.service import brain_notifications, spend_caps, states
 from billing.usage import settlement
 from edgecache.api import client
 from edgecache.api.errors import CacheUnavailable
@@ -242,7 +242,7 @@ def test_the_brain_learns_where_operators_members_come_from(
         return nodes if method == "GET" else said.append((path, sent["body"]))
 
     monkeypatch.setattr(client, "call", call)
-    operator_networks.send_networks(now=now)
+    brain_notifications.send_networks(now=now)
     ((path, body),) = said
     assert path == f"/v1/operators/{alice.organization_id}/networks"
     assert body == {"networks": ["198.51.100.0/24", "2001:db8:7:100::/56"]}
