@@ -14,7 +14,7 @@ from common.web.connection_counts import CLOSED, ConnectionCounts
 from edgecache.runtime.resource_limits import files_allowed
 from platform_site import settings
 from platform_site.web_server.takeover import take_over
-from sqlgateway.execution.admission import shared_counts
+from sqlgateway.run.admission import shared_counts
 
 bind = settings.BIND
 worker_class = "platform_site.web_server.worker.BalancedWorker"

@@ -87,7 +87,7 @@ CACHE: Final = cache_conf.read(ENV, BRAIN)
 BILLING: Final = load(billing_conf.BillingSettings, ENV)
 STRIPE: Final = billing_conf.stripe(ENV, BILLING)
 # Called with ``now`` and ``is_complete``; each returns usage for billing to store.
-USAGE_SOURCES: Final = ("sqlgateway.records.usage.take",)
+USAGE_SOURCES: Final = ("sqlgateway.run.usage.take",)
 STRIPE_PAYOUTS: Final = {"stripe": "billing.stripe.connect.StripeConnect"}
 STRIPE_CHECKOUT: Final = "billing.stripe.checkout.checkout"
 STRIPE_EVENTS: Final = {"stripe": "billing.stripe.events.receive"}
@@ -150,15 +150,15 @@ PRINCIPAL_AUTHENTICATORS: Final = [
     "accounts.sessions.authentication.authenticate",
 ]
 LIFECYCLE_HOOKS: Final = {
-    "environment_cloned": ["sqlgateway.provisioning.provisioning.on_environment_cloned"],
+    "environment_cloned": ["sqlgateway.databases.provisioning.on_environment_cloned"],
     "environment_deleted": [
         "accounts.sessions.sessions.on_environment_deleted",
         "accounts.api_keys.api_keys.on_environment_deleted",
-        "sqlgateway.provisioning.provisioning.on_environment_deleted",
+        "sqlgateway.databases.provisioning.on_environment_deleted",
         *(["edgecache.tenant_data.on_environment_deleted"] if HAS_CACHE else []),
     ],
     "environment_dropped": [
-        "sqlgateway.provisioning.provisioning.on_environment_dropped",
+        "sqlgateway.databases.provisioning.on_environment_dropped",
         *(["edgecache.tenant_data.on_environment_dropped"] if HAS_CACHE else []),
     ],
     "trust_ended": [
@@ -182,7 +182,7 @@ CREATED_BY: Final = [*(["edgecache.creators.created_by"] if HAS_CACHE else [])]
 ORGANIZATION_CONTENTS: Final = [
     "accounts.organization.contents.write",
     "accounts.oauth.organization_contents.write",
-    "sqlgateway.provisioning.organization_contents.write",
+    "sqlgateway.databases.organization_contents.write",
     *(["edgecache.tenant_data.write"] if HAS_CACHE else []),
     *(["billing.organization_contents.write"] if HAS_CACHE else []),
 ]
@@ -190,15 +190,15 @@ ORGANIZATION_CONTENTS: Final = [
 ORGANIZATION_OBSTACLES: Final = [
     *(["billing.organization_removal.obstacles_of"] if HAS_CACHE else []),
 ]
-ENVIRONMENT_LIMIT: Final = "sqlgateway.provisioning.limits.quotas.environment_limit"
+ENVIRONMENT_LIMIT: Final = "sqlgateway.databases.quotas.environment_limit"
 # Called with a scope; their numbers are shown before an environment is deleted.
 ENVIRONMENT_CONTENTS: Final = [
     "sqlgateway.schema.contents.contents_of",
     *(["edgecache.tenant_data.contents_of"] if HAS_CACHE else []),
 ]
-DATABASE_STATE: Final = "sqlgateway.provisioning.provisioning.state_of"
-DATABASE_ERROR: Final = "sqlgateway.provisioning.provisioning.error_of"
-DATABASE_PROGRESS: Final = "sqlgateway.provisioning.provisioning.progress_of"
+DATABASE_STATE: Final = "sqlgateway.databases.provisioning.state_of"
+DATABASE_ERROR: Final = "sqlgateway.databases.provisioning.error_of"
+DATABASE_PROGRESS: Final = "sqlgateway.databases.provisioning.progress_of"
 # True if access to the mailbox alone must not give access to an account.
 SECOND_FACTOR_CHECK: Final = "twofactor.factors.holdings.has_proper_factor"
 LOGIN_STAGES: Final = ["twofactor.sign_in.second_factor_stage.second_factor"]

@@ -15,9 +15,9 @@ from common.admin import forms
 from common.admin.actions import ActionsAdmin, StaffAction
 from common.admin.filters import BY_ORGANIZATION
 from common.admin.pages import ReadOnlyAdmin
-from sqlgateway import staff_actions, staff_limits
+from sqlgateway import staff, staff_actions
+from sqlgateway.databases.organization_limits import LIMITS, OwnLimit, own_of
 from sqlgateway.models import Cluster, Database, OrganizationLimits
-from sqlgateway.provisioning.limits.organization_limits import LIMITS, OwnLimit, own_of
 
 
 @admin.register(Cluster)
@@ -79,8 +79,8 @@ def _column(limit: OwnLimit, say: Callable[[OwnLimit, int | None], str]) -> Call
     return column
 
 
-SHORT: Final = tuple(_column(limit, staff_limits.short) for limit in LIMITS)
-EXACT: Final = tuple(_column(limit, staff_limits.exact) for limit in LIMITS)
+SHORT: Final = tuple(_column(limit, staff.short) for limit in LIMITS)
+EXACT: Final = tuple(_column(limit, staff.exact) for limit in LIMITS)
 
 
 @admin.register(OrganizationLimits)
@@ -89,7 +89,7 @@ class OrganizationLimitsAdmin(ActionsAdmin):
 
     list_display = ("id", "name", *SHORT)
     list_display_links = ("id", "name")
-    list_filter = (staff_limits.OwnLimitsFilter,)
+    list_filter = (staff.OwnLimitsFilter,)
     list_select_related = ("quota",)
     search_fields = ("name", "=id")
     search_help_text = "Organization's name or number"
@@ -125,4 +125,4 @@ class OrganizationLimitsAdmin(ActionsAdmin):
                 request, self.opts, object_id
             )
             return missing
-        return forms.answer(self, request, staff_limits.form_of(organization), row=organization)
+        return forms.answer(self, request, staff.form_of(organization), row=organization)

@@ -9,19 +9,18 @@ from accounts.audit import audit
 from common.commands import CommandRefused
 from common.jobs import defer_once, long_job_lock
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
-from sqlgateway.interactive import retention as transaction_retention
-from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import password_rotation, retirement, stock
-from sqlgateway.provisioning.database_copy import (
+from sqlgateway.databases import password_rotation, quotas, retirement, stock
+from sqlgateway.databases.copies import (
     clones,
     moves,
     reason_for_tenant,
     switching,
     temporary_roles,
 )
-from sqlgateway.provisioning.limits import quotas
-from sqlgateway.records import retention, running_requests
+from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
+from sqlgateway.models import Cluster, Database
+from sqlgateway.run import retention, running_requests
+from sqlgateway.transactions import retention as transaction_retention
 
 
 @app.periodic(cron="*/5 * * * *")

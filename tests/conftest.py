@@ -11,8 +11,8 @@ from accounts.models import User
 from accounts.passwords import TunedArgon2Hasher
 from edgecache.api import client
 from environments.models import Organization
-from sqlgateway.connection import role_check
-from sqlgateway.records.writer import WRITER
+from sqlgateway.pg import role_check
+from sqlgateway.run.record_writer import WRITER
 from tests import cast, conformance, table_cleanup
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.databases import drop_left

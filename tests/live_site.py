@@ -8,8 +8,8 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from edgecache.api import client as brain_client
-from sqlgateway.connection import cache
-from sqlgateway.provisioning.placements import PLACEMENT_CACHE
+from sqlgateway.clusters.placements import PLACEMENT_CACHE
+from sqlgateway.pg import pool
 from tests.edgecache.cluster import Cluster
 
 
@@ -24,4 +24,4 @@ def over_a_brain(live_server: LiveServer, cluster: Cluster, settings: Settings) 
     yield str(live_server.url)
     brain_client._sessions.clear()
     PLACEMENT_CACHE.clear()
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()

@@ -21,8 +21,8 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
     identity, seconds: not used.
     """
     from environments import environments  # noqa: PLC0415 - needs django.setup()
+    from sqlgateway.databases.copies import clones  # noqa: PLC0415 - as above
     from sqlgateway.models import Database  # noqa: PLC0415 - as above
-    from sqlgateway.provisioning.database_copy import clones  # noqa: PLC0415 - as above
     from tests.sqlgateway import support  # noqa: PLC0415 - as above
 
     someone = support.caller(support.organization("Bench clones"))

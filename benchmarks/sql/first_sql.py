@@ -17,7 +17,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
 
     identity, seconds: not used. No task worker runs, so the stock is not refilled.
     """
-    from sqlgateway.provisioning import stock  # noqa: PLC0415 - needs django.setup()
+    from sqlgateway.databases import stock  # noqa: PLC0415 - needs django.setup()
 
     with serve(PLATFORM, Shape(), probe="/readyz") as zonal:
         # The template is created once for each cluster, so it is not part of the measurement.

@@ -86,8 +86,8 @@ def _postgres_meta(folder: Path) -> Iterator[RunningServer]:
 
 def _database_url() -> str:
     """Return the connection string of one tenant's database, as its admin role."""
+    from sqlgateway.clusters.placements import placement_of  # noqa: PLC0415 - as above
     from sqlgateway.models import Database  # noqa: PLC0415 - after django.setup()
-    from sqlgateway.provisioning.placements import placement_of  # noqa: PLC0415 - as above
 
     rows = Database.unscoped.filter(state=Database.State.ACTIVE)  # unscoped: a benchmark
     placement = placement_of(rows.select_related("cluster").order_by("-claimed_at")[0])

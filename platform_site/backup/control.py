@@ -15,7 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from common.commands import CommandRefused
 from platform_site.backup import tables
-from sqlgateway.provisioning.database_copy import CopyFailed, programs
+from sqlgateway.databases.copies import CopyFailed, programs
 
 DUMP: Final = ("--format=custom", "--compress=1", "--no-password", "--lock-wait-timeout=20s")
 RESTORE: Final = (

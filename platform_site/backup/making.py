@@ -19,9 +19,9 @@ from platform_site.backup.archive import BackupArchive
 from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.sealing import Digest
 from platform_site.backup.work import EnvironmentPlan, Plan, Say, Work, retry_while_unavailable
+from sqlgateway.databases.copies import restores
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
-from sqlgateway.provisioning.database_copy import restores
 
 PLATFORM: Final = "platform"
 ENVIRONMENT: Final = "environment"

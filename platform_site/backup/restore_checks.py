@@ -16,7 +16,7 @@ from platform_site.backup.archive import BackupArchive
 from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.sealing import DecryptionFailed, Identity
 from platform_site.backup.work import EnvironmentPlan, Say, environments_of
-from sqlgateway.provisioning.clusters import ClusterAddress, administer
+from sqlgateway.clusters.servers import ClusterAddress, administer
 
 # Exists while a restore is unfinished, and contains the backup's id.
 SCHEMA: Final = "zonal_restore"

@@ -32,9 +32,11 @@ from platform_site.backup.manifest import BackupManifest
 from platform_site.backup.restore_checks import SCHEMA, RestorePlan
 from platform_site.backup.sealing import Identity
 from platform_site.backup.work import EnvironmentPlan, Say, retry_while_unavailable
+from sqlgateway import names
+from sqlgateway.clusters import servers
+from sqlgateway.databases import tenant_databases
+from sqlgateway.databases.copies import reason_for_tenant, restores
 from sqlgateway.models import Database
-from sqlgateway.provisioning import clusters, names, tenant_databases
-from sqlgateway.provisioning.database_copy import reason_for_tenant, restores
 
 CONTROL: Final = "control"
 INERT: Final = "inert"
@@ -200,8 +202,8 @@ def _environment(
 
 def _row(planned: EnvironmentPlan) -> Database:
     """Return the row of the restored database: its roles are named in the dump."""
-    cluster = clusters.default()
-    clusters.address_of(cluster)
+    cluster = servers.default()
+    servers.address_of(cluster)
     # unscoped: by key
     row = Database.unscoped.filter(environment_id=planned.environment_pk).first()
     if row is None:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from platform_site.doctor.findings import Finding, Level
+from sqlgateway.clusters import capacity, servers
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.models import Cluster
-from sqlgateway.provisioning import capacity, clusters
 
 SUBJECT: Final = "clusters"
 # Share of the capacity; add a cluster before the last one is full.
@@ -32,7 +32,7 @@ def check_clusters() -> Iterator[Finding]:
 
 def _check(cluster: Any) -> Iterator[Finding]:
     try:
-        with clusters.administer(clusters.address_of(cluster)) as server:
+        with servers.administer(servers.address_of(cluster)) as server:
             found = list(complaints(server))
     except EngineUnavailable as exc:
         message = f"{cluster.name} does not answer: the requests of its tenants get 503."

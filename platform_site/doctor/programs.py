@@ -6,8 +6,8 @@ from typing import Final
 from django.db import connection
 
 from platform_site.doctor.findings import Finding, Level
+from sqlgateway.databases.copies import ProgramsMissing, programs
 from sqlgateway.models import Cluster
-from sqlgateway.provisioning.database_copy import ProgramsMissing, programs
 
 SUBJECT: Final = "programs"
 

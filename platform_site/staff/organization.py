@@ -16,8 +16,8 @@ from billing.money import credits_text
 from environments import request_activity
 from environments.models import Environment, RequestHour
 from platform_site.staff.board import Card, link
+from sqlgateway.databases.organization_limits import LIMITS, own_of
 from sqlgateway.models import Database, OrganizationQuota
-from sqlgateway.provisioning.limits.organization_limits import LIMITS, own_of
 
 BALANCES: Final = ("granted", "paid", "debt")
 

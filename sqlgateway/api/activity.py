@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from common.api.viewsets import PlatformViewSet
 from common.permissions import needs
 from sqlgateway.api.history import readable_by
-from sqlgateway.execution.requests import Caller
-from sqlgateway.records import retention
+from sqlgateway.run import retention
+from sqlgateway.run.requests import Caller
 
 HOURS: Final = 24
 

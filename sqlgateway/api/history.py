@@ -10,8 +10,8 @@ from rest_framework import serializers
 from common.api.views import StrictSerializer
 from common.api.viewsets import ListAction
 from common.permissions import needs
-from sqlgateway.execution.requests import Caller
 from sqlgateway.models import SqlRecord
+from sqlgateway.run.requests import Caller
 
 
 class SqlRecordSerializer(serializers.Serializer[SqlRecord]):

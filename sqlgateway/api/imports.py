@@ -15,7 +15,7 @@ from common.permissions import needs
 from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.negotiation import refuse_repetition
 from sqlgateway.api.serializers import ImportQuerySerializer, ImportSerializer
-from sqlgateway.execution.requests import Caller
+from sqlgateway.run.requests import Caller
 from sqlgateway.transfer import identifiers, imports
 from sqlgateway.transfer.imports import ImportRequest
 from sqlgateway.transfer.uploads import UploadedBody

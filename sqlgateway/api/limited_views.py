@@ -6,8 +6,8 @@ from rest_framework.request import Request
 
 from common.api.viewsets import PlatformViewSet
 from common.principals import Principal
-from sqlgateway.provisioning import provisioning
-from sqlgateway.provisioning.limits.request_limits import NO_LIMITS
+from sqlgateway.clusters.request_limits import NO_LIMITS
+from sqlgateway.databases import provisioning
 
 
 class LimitedViewSet(PlatformViewSet):

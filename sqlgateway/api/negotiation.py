@@ -10,9 +10,9 @@ from rest_framework.request import Request
 
 from common.api.views import NEGOTIATOR, NO_STORE, RENDERER
 from common.errors import InvalidRequest, NotAcceptable
+from sqlgateway.clusters.request_limits import RequestLimits
 from sqlgateway.errors import IdempotencyNotSupported
 from sqlgateway.formats import arrow_batches
-from sqlgateway.provisioning.limits.request_limits import RequestLimits
 from sqlgateway.transfer.exports import MEDIA_TYPES, Body, StreamFormat
 
 AnswerFormat = Literal["json"] | StreamFormat

@@ -8,9 +8,9 @@ from rest_framework.response import Response
 
 from common.api.viewsets import ListAction, PlatformViewSet
 from common.permissions import needs
-from sqlgateway.execution.requests import Caller
 from sqlgateway.models import RunningSql
-from sqlgateway.records import running_requests
+from sqlgateway.run import running_requests
+from sqlgateway.run.requests import Caller
 
 
 class RunningSqlSerializer(serializers.Serializer[RunningSql]):

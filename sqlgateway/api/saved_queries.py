@@ -15,8 +15,8 @@ from common.errors import InvalidRequest
 from common.permissions import needs
 from sqlgateway.errors import SavedQueryNotFound
 from sqlgateway.models import SavedQuery
-from sqlgateway.records import saved_queries
-from sqlgateway.records.saved_queries import MAX_TEXT
+from sqlgateway.run import saved_queries
+from sqlgateway.run.saved_queries import MAX_TEXT
 
 
 class SavedQuerySerializer(serializers.Serializer[SavedQuery]):

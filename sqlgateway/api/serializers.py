@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from common.api.views import StrictSerializer
-from sqlgateway.execution.requests import ISOLATIONS
+from sqlgateway.run.requests import ISOLATIONS
 
 FORMATS: Final = ("json", "ndjson", "csv", "arrow")
 # The most frequent bodies. For these, DRF's validation would take longer than PostgreSQL.

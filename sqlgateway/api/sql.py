@@ -19,12 +19,12 @@ from sqlgateway.api import negotiation
 from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.negotiation import AnswerFormat
 from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
-from sqlgateway.execution import gateway
-from sqlgateway.execution.parameter_values import encode_params
-from sqlgateway.execution.requests import Caller, SqlRequest, SqlText, explained
+from sqlgateway.clusters.request_limits import RequestLimits
 from sqlgateway.formats.results import RowFormat
-from sqlgateway.idempotency.records import HEADER, Key
-from sqlgateway.provisioning.limits.request_limits import RequestLimits
+from sqlgateway.run import gateway
+from sqlgateway.run.parameters import encode_params
+from sqlgateway.run.records import HEADER, Key
+from sqlgateway.run.requests import Caller, SqlRequest, SqlText, explained
 from sqlgateway.transfer.exports import Export
 
 PARSER: Final = StrictJsonParser()

@@ -16,9 +16,9 @@ from sqlgateway.api import negotiation
 from sqlgateway.api.limited_views import LimitedViewSet
 from sqlgateway.api.serializers import ParamsField, SqlAnswerSerializer, StatementField
 from sqlgateway.errors import TransactionNotFound
-from sqlgateway.execution.requests import ISOLATIONS
-from sqlgateway.interactive import transactions
 from sqlgateway.models import InteractiveTransaction
+from sqlgateway.run.requests import ISOLATIONS
+from sqlgateway.transactions import operations
 
 
 class BeginSerializer(StrictSerializer):
@@ -92,7 +92,7 @@ class TransactionViewSet(LimitedViewSet):
         """
         body = self.read()
         return self.respond(
-            transactions.begin(
+            operations.begin(
                 self.principal, isolation=body.get("isolation"), read_only=body["read_only"]
             )
         )
@@ -103,7 +103,7 @@ class TransactionViewSet(LimitedViewSet):
 
         That of a committed one for an hour, that of a rolled back one for five minutes.
         """
-        return self.respond(transactions.find(self.principal, _id(transaction_id)))
+        return self.respond(operations.find(self.principal, _id(transaction_id)))
 
     @extend_schema(operation_id="sql_transactions_statement", summary="Run a statement in it")
     @action(detail=True, methods=["post"])
@@ -111,7 +111,7 @@ class TransactionViewSet(LimitedViewSet):
         """Run one statement. One that fails leaves the transaction to be rolled back."""
         body = self.read()
         negotiation.timeout_limit_ms(body, "json", self.limits)
-        answer, is_repeated = transactions.run(
+        answer, is_repeated = operations.run(
             self.principal,
             _id(transaction_id),
             body.pop("number"),
@@ -126,12 +126,12 @@ class TransactionViewSet(LimitedViewSet):
     @action(detail=True, methods=["post"])
     def commit(self, request: Request, transaction_id: str) -> Response:
         """Commit. Sent again after a lost answer, it returns what happened."""
-        return self.respond(transactions.commit(self.principal, _id(transaction_id)))
+        return self.respond(operations.commit(self.principal, _id(transaction_id)))
 
     @extend_schema(summary="Roll a transaction back")
     def destroy(self, request: Request, transaction_id: str) -> Response:
         """Roll back; again it changes nothing."""
-        transactions.roll_back(self.principal, _id(transaction_id))
+        operations.roll_back(self.principal, _id(transaction_id))
         return self.no_content()
 
 

@@ -12,9 +12,9 @@ from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import needs
 from environments.models import Environment
+from sqlgateway.clusters.request_limits import RequestLimits
+from sqlgateway.databases.quotas import quota_of
 from sqlgateway.models import Database
-from sqlgateway.provisioning.limits.quotas import quota_of
-from sqlgateway.provisioning.limits.request_limits import RequestLimits
 
 
 class DiskSerializer(serializers.Serializer[Any]):

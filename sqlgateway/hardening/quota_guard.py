@@ -22,7 +22,7 @@ from typing import Final
 import psycopg
 import structlog
 
-from sqlgateway.provisioning.names import ROLE_PREFIX
+from sqlgateway.names import ROLE_PREFIX
 
 # Class ZQ is not PostgreSQL's; the gateway answers it with 403 quota_exceeded.
 SQLSTATE: Final = "ZQ001"

@@ -17,17 +17,17 @@ from psycopg import pq, sql
 from common.commands import CommandRefused
 from common.errors import PlatformError
 from common.permissions import Role
-from sqlgateway.connection import cache
-from sqlgateway.connection.cache import LoginRefused
-from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
-from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.clusters.placements import Login, Placement, placement_of
+from sqlgateway.clusters.servers import address_of, administer
+from sqlgateway.databases import stock, tenant_databases
 from sqlgateway.hardening.tenant_roles import end_idle_sessions, restore_role
 from sqlgateway.isolation.attacks import REFUSED, Attack, AttackStep, Result, filled, load, subjects
 from sqlgateway.isolation.fixtures import RESET, SETUP, STATE, names_of
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import stock, tenant_databases
-from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.placements import Login, Placement, placement_of
+from sqlgateway.pg import pool
+from sqlgateway.pg.message_stream import ConnectionLost, ResultOverflow
+from sqlgateway.pg.pool import LoginRefused
+from sqlgateway.pg.tenant_connection import TenantConnection
 
 # The comment of the databases, by which a later run finds and drops those of a crashed run. It also
 # names the lock, which allows only one run at a time on a server.
@@ -141,7 +141,7 @@ def _two_databases(cluster: Cluster) -> Iterator[tuple[Database, Database]]:
             yield own, other
         finally:
             for database in (own, other):
-                cache.CONNECTION_POOL.forget(database.dbname)
+                pool.CONNECTION_POOL.forget(database.dbname)
                 tenant_databases.drop(database)
 
 
@@ -168,7 +168,7 @@ def _drop_left(connection: psycopg.Connection) -> None:
 def _send(placement: Placement, step: AttackStep, text: str) -> Result:
     login = placement.login(step.role)
     if step.is_fresh:
-        cache.CONNECTION_POOL.forget(login.dbname)
+        pool.CONNECTION_POOL.forget(login.dbname)
     try:
         session = _checkout(login)
     except (LoginRefused, PlatformError) as exc:
@@ -176,9 +176,9 @@ def _send(placement: Placement, step: AttackStep, text: str) -> Result:
     try:
         result = _answer(session, text, step.options.get("params"))
     except (ConnectionLost, ResultOverflow) as exc:
-        cache.CONNECTION_POOL.discard(session)
+        pool.CONNECTION_POOL.discard(session)
         return Result(frozenset({type(exc).__name__}))
-    cache.CONNECTION_POOL.release(session)
+    pool.CONNECTION_POOL.release(session)
     return result
 
 
@@ -189,14 +189,14 @@ def _checkout(login: Login) -> TenantConnection:
     Raises LoginRefused, EngineUnavailable.
     """
     try:
-        return cache.CONNECTION_POOL.checkout(login)
+        return pool.CONNECTION_POOL.checkout(login)
     except LoginRefused:
         if login.address.takes_options:
             raise
     with administer(login.address) as connection:
         restore_role(connection, login.expected)
         end_idle_sessions(connection, login.user)
-    return cache.CONNECTION_POOL.checkout(login)
+    return pool.CONNECTION_POOL.checkout(login)
 
 
 def _answer(session: TenantConnection, text: str, params: list[Any] | None) -> Result:

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from sqlgateway.databases.tenant_databases import TEMPLATE
 from sqlgateway.models import Database
-from sqlgateway.provisioning.tenant_databases import TEMPLATE
 
 # Each tenant's admin runs this once.
 SETUP: Final = (

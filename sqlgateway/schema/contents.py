@@ -6,10 +6,10 @@ import orjson
 
 from common.errors import PlatformError
 from common.principals import Scope
-from sqlgateway.execution import gateway
-from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
 from sqlgateway.models import Database
-from sqlgateway.schema import queries
+from sqlgateway.run import gateway
+from sqlgateway.run.requests import ARRAYS, SqlRequest, SqlText
+from sqlgateway.schema import catalogue
 
 TABLE_COUNT_AND_SIZE: Final = """
 SELECT count(*), pg_database_size(current_database())
@@ -35,7 +35,7 @@ def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
 
 
 def _ask(scope: Scope, request_id: str) -> tuple[int, int]:
-    texts = (SqlText(queries.SEARCH_PATH, []), SqlText(TABLE_COUNT_AND_SIZE, [], ARRAYS))
+    texts = (SqlText(catalogue.SEARCH_PATH, []), SqlText(TABLE_COUNT_AND_SIZE, [], ARRAYS))
     request = SqlRequest(texts, is_batch=True)
     answer = orjson.loads(gateway.ask(scope, "admin", request, request_id=request_id))
     ((tables, size),) = answer["results"][1]["rows"]

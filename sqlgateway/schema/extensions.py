@@ -10,8 +10,8 @@ from psycopg import sql
 
 from common.principals import Scope
 from sqlgateway.errors import ExtensionInUse, ExtensionNotFound, SqlRefused
-from sqlgateway.execution import gateway
-from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
+from sqlgateway.run import gateway
+from sqlgateway.run.requests import ARRAYS, SqlRequest, SqlText
 
 # These do not access files, other servers or the operating system.
 ALLOWED: Final = (

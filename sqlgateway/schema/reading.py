@@ -6,16 +6,16 @@ import orjson
 
 from common.permissions import Role
 from common.principals import Scope
-from sqlgateway.execution import gateway
-from sqlgateway.execution.requests import ARRAYS, SqlRequest, SqlText
-from sqlgateway.schema import queries
+from sqlgateway.run import gateway
+from sqlgateway.run.requests import ARRAYS, SqlRequest, SqlText
+from sqlgateway.schema import catalogue
 
 LISTS: Final = {
-    "schemas": queries.SCHEMAS,
-    "tables": queries.TABLES,
-    "functions": queries.FUNCTIONS,
-    "types": queries.TYPES,
-    "extensions": queries.EXTENSIONS,
+    "schemas": catalogue.SCHEMAS,
+    "tables": catalogue.TABLES,
+    "functions": catalogue.FUNCTIONS,
+    "types": catalogue.TYPES,
+    "extensions": catalogue.EXTENSIONS,
 }
 
 
@@ -28,8 +28,8 @@ def read(scope: Scope, role: Role, *, schema: str | None, request_id: str) -> di
     """
     value = None if schema is None else schema.encode()
     texts = (
-        SqlText(queries.SEARCH_PATH, []),
-        SqlText(queries.DATABASE, [], ARRAYS),
+        SqlText(catalogue.SEARCH_PATH, []),
+        SqlText(catalogue.DATABASE, [], ARRAYS),
         *(SqlText(query, [value], ARRAYS) for query in LISTS.values()),
     )
     request = SqlRequest(texts, is_batch=True, isolation="repeatable read")

@@ -19,24 +19,24 @@ import structlog
 from common import problems
 from common.errors import PlatformError
 from common.permissions import Role
-from sqlgateway.connection import cache
-from sqlgateway.connection.message_stream import ConnectionLost
-from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.errors import EngineUnavailable
-from sqlgateway.execution import gateway
-from sqlgateway.execution.admission.slots import ADMISSION
-from sqlgateway.execution.execution import Execution
-from sqlgateway.execution.manual_cancellation import Cancellation
-from sqlgateway.execution.outcomes import RequestOutcome
-from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.formats import ndjson
 from sqlgateway.formats.arrow_batches import ArrowWriter
 from sqlgateway.formats.csv_lines import CsvWriter
 from sqlgateway.formats.ndjson import NdjsonWriter
 from sqlgateway.formats.row_writer import RowWriter
-from sqlgateway.records.history import recorded_request
-from sqlgateway.records.running_requests import REGISTRY, RunningRequest
-from sqlgateway.records.usage import METER
+from sqlgateway.pg import pool
+from sqlgateway.pg.message_stream import ConnectionLost
+from sqlgateway.pg.tenant_connection import TenantConnection
+from sqlgateway.run import gateway
+from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.execution import Execution
+from sqlgateway.run.history import recorded_request
+from sqlgateway.run.manual_cancellation import Cancellation
+from sqlgateway.run.outcomes import RequestOutcome
+from sqlgateway.run.requests import Caller, SqlRequest, SqlText
+from sqlgateway.run.running_requests import REGISTRY, RunningRequest
+from sqlgateway.run.usage import METER
 from sqlgateway.transfer.minimum_rate import TRANSFER_MONITOR
 from sqlgateway.transfer.row_stream import RowStream
 
@@ -234,4 +234,4 @@ def _finish(session: TenantConnection, outcome: RequestOutcome | None) -> None:
     # The client disconnected, or has read for too long.
     with suppress(psycopg.Error):
         session.connection.cancel_safe(timeout=CANCEL_S)
-    cache.CONNECTION_POOL.discard(session)
+    pool.CONNECTION_POOL.discard(session)

@@ -12,20 +12,20 @@ from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from common.errors import InvalidRequest, PlatformError
-from sqlgateway.connection import cache
-from sqlgateway.connection.copy_protocol import CopyBroken, CopyIn
-from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
-from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.connection.watchdog import ENDED_SQLSTATES, WATCHDOG, give_up_at
 from sqlgateway.errors import EngineUnavailable, OutcomeUnknown, QueryCancelled, QueryTimeout
-from sqlgateway.execution import gateway, sqlstates
-from sqlgateway.execution.admission.slots import ADMISSION
-from sqlgateway.execution.manual_cancellation import Cancellation
-from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
-from sqlgateway.execution.sqlstates import ErrorPosition
 from sqlgateway.formats.results import split_tag
-from sqlgateway.records.history import recorded_request
-from sqlgateway.records.running_requests import REGISTRY, RunningRequest
+from sqlgateway.pg import pool
+from sqlgateway.pg.copy_protocol import CopyBroken, CopyIn
+from sqlgateway.pg.message_stream import ConnectionLost, ResultOverflow
+from sqlgateway.pg.tenant_connection import TenantConnection
+from sqlgateway.pg.watchdog import ENDED_SQLSTATES, WATCHDOG, give_up_at
+from sqlgateway.run import gateway, sqlstates
+from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.history import recorded_request
+from sqlgateway.run.manual_cancellation import Cancellation
+from sqlgateway.run.requests import Caller, SqlRequest, SqlText
+from sqlgateway.run.running_requests import REGISTRY, RunningRequest
+from sqlgateway.run.sqlstates import ErrorPosition
 from sqlgateway.transfer import identifiers
 from sqlgateway.transfer.minimum_rate import TRANSFER_MONITOR, Transfer
 from sqlgateway.transfer.uploads import UploadedBody
@@ -119,7 +119,7 @@ def run(
             notices = [sqlstates.notice(notice, session.login) for notice in session.notices]
         finally:
             # The connection's settings differ from those that other requests need.
-            cache.CONNECTION_POOL.discard(session)
+            pool.CONNECTION_POOL.discard(session)
         record.row_count = _row_count(result)
     elapsed_ms = round((time.monotonic() - started) * 1000, 1)
     return RowImportResult(_row_count(result), upload.size_bytes, elapsed_ms, notices)

@@ -7,13 +7,13 @@ from django.conf import settings
 from psycopg.abc import Buffer
 from psycopg.pq.abc import PGresult
 
-from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.errors import ResultTooWide
-from sqlgateway.execution import lookups
 from sqlgateway.formats import row_writer
 from sqlgateway.formats.results import columns_of, split_tag
 from sqlgateway.formats.row_writer import RowWriter
 from sqlgateway.formats.values import values_of
+from sqlgateway.pg.tenant_connection import TenantConnection
+from sqlgateway.run import lookups
 
 # Rows are written in batches: large enough for fast code in C, small enough to use little memory.
 BATCH_ROWS: Final = 512

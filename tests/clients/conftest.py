@@ -17,7 +17,7 @@ from accounts.models import User
 from edgecache.api import client as brain_client
 from environments import environments
 from environments.models import Organization
-from sqlgateway.provisioning.placements import PLACEMENT_CACHE
+from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from tests import cast
 from tests.clients.front import Front, fronting
 from tests.edgecache.cluster import Cluster

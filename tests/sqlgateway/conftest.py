@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from sqlgateway.connection import cache
+from sqlgateway.clusters import servers
+from sqlgateway.clusters.placements import PLACEMENT_CACHE
+from sqlgateway.databases import tenant_databases
 from sqlgateway.models import Database, RetiredDatabase
-from sqlgateway.provisioning import clusters, tenant_databases
-from sqlgateway.provisioning.placements import PLACEMENT_CACHE
-from sqlgateway.records.history import RECORDER
+from sqlgateway.pg import pool
+from sqlgateway.run.history import RECORDER
 from tests import cast
 from tests.cast import Caller
 from tests.sqlgateway import support
@@ -23,7 +24,7 @@ def _no_leftovers() -> Iterator[None]:
     RECORDER.__init__()  # type: ignore[misc]  # emptied in place: others hold this object
     yield
     PLACEMENT_CACHE.clear()
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,9 +42,9 @@ def databases(db: None) -> Iterator[None]:
 
 
 def _take_back() -> None:
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     # A test may have led the cluster's address astray.
-    clusters.default()
+    servers.default()
     for retired in RetiredDatabase.unscoped.select_related("cluster"):
         tenant_databases.drop_named(retired.cluster, retired.dbname, retired.roles)
     for database in Database.unscoped.select_related("cluster"):

@@ -5,8 +5,9 @@ from typing import Any, Final
 from psycopg import sql
 
 from common.principals import Scope
+from sqlgateway.clusters import servers
+from sqlgateway.databases import provisioning
 from sqlgateway.models import Database
-from sqlgateway.provisioning import clusters, provisioning
 from tests.throwaway import is_throwaway
 
 MAX_READY: Final = 2
@@ -59,7 +60,7 @@ class Kept:
         self._ready: list[dict[str, Any]] = []
         self._states: dict[str, State] = {}
         self._left: list[dict[str, Any]] = []
-        self._address: clusters.ClusterAddress | None = None
+        self._address: servers.ClusterAddress | None = None
 
     def give(self, scope: Scope) -> None:
         """Make one the scope's."""
@@ -68,7 +69,7 @@ class Kept:
             database = Database.scoped.within(scope).select_related("cluster").get()
             self._states[database.dbname] = state_of(database)
             return
-        database = Database(cluster=clusters.default(), **self._ready.pop())
+        database = Database(cluster=servers.default(), **self._ready.pop())
         database.save()
         database.hand_over(scope.organization_id, scope.environment_pk)
 
@@ -78,10 +79,10 @@ class Kept:
         The others are dropped in the end: ext4 does not use a file's inode again for a minute or
         more, and a new database has hundreds of files that would each look at all of those.
         """
-        if database.cluster.name != clusters.DEFAULT:
+        if database.cluster.name != servers.DEFAULT:
             # That server ends with the tests.
             return
-        self._address = clusters.address_of(database.cluster)
+        self._address = servers.address_of(database.cluster)
         fields = {name: getattr(database, name) for name in FIELDS}
         state = self._states.get(database.dbname)
         if len(self._ready) >= MAX_READY or state is None or state_of(database) != state:
@@ -96,7 +97,7 @@ class Kept:
             return
         databases = [*self._left, *self._ready]
         roles = [fields[name] for fields in databases for name in ROLES]
-        with clusters.administer(self._address) as connection:
+        with servers.administer(self._address) as connection:
             for fields in databases:
                 name = sql.Identifier(fields["dbname"])
                 connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
@@ -106,9 +107,9 @@ class Kept:
 
 def state_of(database: Database) -> State:
     """Return what differs once anything in a database, or of its roles, was changed."""
-    address = clusters.address_of(database.cluster)
+    address = servers.address_of(database.cluster)
     roles = {"roles": list(database.roles.values())}
-    with clusters.administer(address, database.dbname) as inside:
+    with servers.administer(address, database.dbname) as inside:
         return inside.execute(STATE.encode(), roles).fetchall()
 
 

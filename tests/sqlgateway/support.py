@@ -12,8 +12,8 @@ from common.principals import Principal, Scope
 from environments import environments
 from environments.models import Environment, Organization
 from sqlgateway.api.sql import SqlViewSet
+from sqlgateway.clusters import servers
 from sqlgateway.models import Database
-from sqlgateway.provisioning import clusters
 from tests import conformance
 
 # The gateway reads this wrongly: an END that ends a body looks like the end of ``case``.
@@ -134,8 +134,8 @@ def caller(of: Organization, slug: str = "live", *, role: str = "admin") -> Call
 
 def as_provisioner(query: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
     """Ask the tenants' cluster as its administrator."""
-    address = clusters.address_of(clusters.default())
-    with clusters.administer(address) as connection:
+    address = servers.address_of(servers.default())
+    with servers.administer(address) as connection:
         cursor = connection.execute(query.encode(), values)
         return cursor.fetchall() if cursor.description else []
 

@@ -14,9 +14,9 @@ from platform_site.backup.restoring import PlatformRestoreResult
 from platform_site.backup.sealing import Identity, read_identities
 from platform_site.backup.work import exclusive
 from platform_site.doctor import key_ages
+from sqlgateway.databases.copies import restores
 from sqlgateway.errors import EngineUnavailable
-from sqlgateway.management.operators import database_of
-from sqlgateway.provisioning.database_copy import restores
+from sqlgateway.management.arguments import database_of
 
 
 class Command(OpsCommand):

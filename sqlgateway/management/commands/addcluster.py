@@ -11,8 +11,9 @@ from django.core.validators import validate_slug
 
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.settings.table import POSTGRESQL_SCHEMES
-from sqlgateway.provisioning import cluster_registry, clusters
-from sqlgateway.provisioning.cluster_registry import NewCluster
+from sqlgateway.clusters import servers
+from sqlgateway.databases import cluster_admission
+from sqlgateway.databases.cluster_admission import NewCluster
 
 CAPACITY = 1_000
 
@@ -51,10 +52,10 @@ class Command(OpsCommand):
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Add the cluster, and return its state and the findings of the check."""
         name = str(options["name"])
-        if name == clusters.DEFAULT:
+        if name == servers.DEFAULT:
             sentence = "The cluster default follows ZSQL_CLUSTER_URL."
             raise CommandRefused("cluster_taken", sentence)
-        cluster, findings = cluster_registry.add(
+        cluster, findings = cluster_admission.add(
             NewCluster(
                 name=_checked_name(name),
                 url=_read_url(str(options["url_file"])),

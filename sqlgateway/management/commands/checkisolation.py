@@ -4,10 +4,11 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import CommandRefused, CommandResult, OpsCommand
+from sqlgateway.clusters import servers
+from sqlgateway.databases import cluster_admission
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.isolation.check import Report, check
 from sqlgateway.models import Cluster
-from sqlgateway.provisioning import cluster_registry, clusters
 
 
 class Command(OpsCommand):
@@ -26,9 +27,9 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Check the clusters; fail if an attack has an unexpected outcome."""
-        clusters.default()
+        servers.default()
         name = options["cluster"]
-        chosen = [cluster_registry.find(name)] if name else list(Cluster.objects.order_by("id"))
+        chosen = [cluster_admission.find(name)] if name else list(Cluster.objects.order_by("id"))
         reports = [report for cluster in chosen if (report := _report(cluster)) is not None]
         facts = {"clusters": [report.as_json() for report in reports]}
         unchecked = sorted({cluster.name for cluster in chosen} - {one.cluster for one in reports})

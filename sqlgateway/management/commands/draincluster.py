@@ -5,9 +5,10 @@ from typing import Any
 
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.errors import PlatformError
+from sqlgateway.clusters import capacity
+from sqlgateway.databases import cluster_admission
+from sqlgateway.databases.copies import moves
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import capacity, cluster_registry
-from sqlgateway.provisioning.database_copy import moves
 
 
 class Command(OpsCommand):
@@ -32,12 +33,12 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Drain the cluster, and return the databases that remain, were moved, or failed."""
-        cluster = cluster_registry.find(options["name"])
+        cluster = cluster_admission.find(options["name"])
         if options["dry_run"]:
             return _preview(cluster, is_moving=options["move"])
-        cluster_registry.stop_placing(cluster)
+        cluster_admission.stop_placing(cluster)
         moved, failed = _move_all(cluster) if options["move"] else ([], [])
-        remaining = cluster_registry.stop_placing(cluster)
+        remaining = cluster_admission.stop_placing(cluster)
         facts = {
             "cluster": cluster.name,
             "state": cluster.state,

@@ -7,8 +7,8 @@ from typing import Any
 from accounts.audit import audit
 from common.commands import CommandResult, OpsCommand
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.management.operators import add_environment, database_of
-from sqlgateway.provisioning.database_copy import restores
+from sqlgateway.databases.copies import restores
+from sqlgateway.management.arguments import add_environment, database_of
 
 
 class Command(OpsCommand):

@@ -9,9 +9,10 @@ from django.db.models import QuerySet
 from common.commands import CommandResult, OpsCommand
 from common.errors import PlatformError
 from sqlgateway import hardening
+from sqlgateway.clusters import servers
+from sqlgateway.databases import tenant_databases
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import clusters, tenant_databases
 
 STATES: Final = (Database.State.STOCK, Database.State.ACTIVE)
 
@@ -33,7 +34,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Check and harden every cluster; continue after errors."""
-        clusters.default()
+        servers.default()
         is_dry = options["dry_run"]
         done = [
             self._process(cluster, again=options["all"], is_dry=is_dry)
@@ -54,8 +55,8 @@ class Command(OpsCommand):
             "error": "",
         }
         try:
-            address = clusters.address_of(cluster)
-            with clusters.administer(address) as connection:
+            address = servers.address_of(cluster)
+            with servers.administer(address) as connection:
                 found["complaints"] = [*complaints(connection)]
             for complaint in found["complaints"]:
                 self.stderr.write(f"{cluster}: {complaint}")
@@ -70,7 +71,7 @@ class Command(OpsCommand):
         return found
 
 
-def _harden(address: clusters.ClusterAddress, pk: int) -> bool:
+def _harden(address: servers.ClusterAddress, pk: int) -> bool:
     """Harden a database; False if it is no longer on this cluster, or no longer in use.
 
     The row is locked, so that no rotation of passwords runs at the same time and is undone.

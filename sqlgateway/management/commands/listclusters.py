@@ -3,9 +3,9 @@
 from typing import Any
 
 from common.commands import CommandResult, OpsCommand
+from sqlgateway.clusters import capacity, servers
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster
-from sqlgateway.provisioning import capacity, clusters
 
 
 class Command(OpsCommand):
@@ -41,7 +41,7 @@ def _facts(cluster: Any) -> dict[str, Any]:
 def _refusal(cluster: Cluster) -> str | None:
     """Return why a server cannot be used, "" if it does not answer, None if it does."""
     try:
-        with clusters.administer(clusters.address_of(cluster)) as connection:
+        with servers.administer(servers.address_of(cluster)) as connection:
             connection.execute("SELECT 1")
     except EngineUnavailable as exc:
         return exc.reason

@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import CommandResult, OpsCommand
-from sqlgateway.management.operators import add_environment, database_of
-from sqlgateway.provisioning import cluster_registry
-from sqlgateway.provisioning.database_copy import moves
+from sqlgateway.databases import cluster_admission
+from sqlgateway.databases.copies import moves
+from sqlgateway.management.arguments import add_environment, database_of
 
 
 class Command(OpsCommand):
@@ -26,7 +26,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Move the database, and return how long requests waited."""
-        cluster = cluster_registry.find(options["to"])
+        cluster = cluster_admission.find(options["to"])
         moved = moves.move(database_of(options), cluster)
         facts = {
             "org_id": options["organization"],

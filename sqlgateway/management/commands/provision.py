@@ -6,8 +6,8 @@ from typing import Any
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.principals import Scope
 from environments import environments
-from sqlgateway.provisioning import stock
-from sqlgateway.provisioning.provisioning import database_for
+from sqlgateway.databases import stock
+from sqlgateway.databases.provisioning import database_for
 
 
 class Command(OpsCommand):

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from common.commands import CommandResult, OpsCommand
-from sqlgateway.management.operators import add_environment, database_of
-from sqlgateway.provisioning.database_copy import restores
+from sqlgateway.databases.copies import restores
+from sqlgateway.management.arguments import add_environment, database_of
 
 
 class Command(OpsCommand):

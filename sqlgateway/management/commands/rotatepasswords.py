@@ -12,9 +12,10 @@ from django.utils import timezone
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.errors import PlatformError
 from environments.models import Organization
-from sqlgateway.management.operators import database_of
+from sqlgateway.clusters import servers
+from sqlgateway.databases import cluster_admission, password_rotation
+from sqlgateway.management.arguments import database_of
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import cluster_registry, clusters, password_rotation
 
 REPORT_EVERY: Final = 100
 # Includes databases that are being moved or filled, which are reported as failed.
@@ -95,7 +96,7 @@ def _chosen(options: Mapping[str, Any]) -> QuerySet[Database]:
         )
         if options["cluster"] is None:
             return rows
-        return rows.filter(cluster=cluster_registry.find(options["cluster"]))
+        return rows.filter(cluster=cluster_admission.find(options["cluster"]))
     own = Database.scoped.within_organization(organization_id)
     if options["environment"] is not None:
         return own.filter(pk=database_of(options).pk)
@@ -117,7 +118,7 @@ def _why_unreachable(cluster: Cluster) -> str:
     Checked once for each cluster, so that not each of its databases waits for a timeout.
     """
     try:
-        with clusters.administer(clusters.address_of(cluster)):
+        with servers.administer(servers.address_of(cluster)):
             return ""
     except PlatformError as exc:
         return exc.code

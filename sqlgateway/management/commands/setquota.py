@@ -11,14 +11,8 @@ from accounts.audit import audit
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments.models import Organization
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.provisioning.limits.organization_limits import (
-    DEFAULT,
-    LIMITS,
-    OwnLimit,
-    Values,
-    set_own,
-)
-from sqlgateway.provisioning.limits.quotas import quota_of
+from sqlgateway.databases.organization_limits import DEFAULT, LIMITS, OwnLimit, Values, set_own
+from sqlgateway.databases.quotas import quota_of
 
 
 class Command(OpsCommand):

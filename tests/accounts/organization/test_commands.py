@@ -16,8 +16,8 @@ from accounts.models.deliveries import Delivery
 from accounts.organization import deletion
 from common import locks
 from environments.models import Environment, Organization
+from sqlgateway.clusters import servers
 from sqlgateway.models import Database, RetiredDatabase
-from sqlgateway.provisioning import clusters
 from tests.cast import signed_in
 from tests.platform_site.staff import rows
 
@@ -92,7 +92,7 @@ def test_a_deletion_that_a_database_server_refuses_goes_on_too(
     arguments = [str(alice.organization_id), "--name", "Alice's", "--at-once"]
     database = Database.unscoped.get(organization_id=alice.organization_id)
     # DROP ROLE is refused while another database has something of the role's.
-    with clusters.administer(clusters.address_of(database.cluster)) as server:
+    with servers.administer(servers.address_of(database.cluster)) as server:
         owner = sql.Identifier(database.admin_role)
         server.execute(sql.SQL("CREATE DATABASE kept_open OWNER {}").format(owner))
         with pytest.raises(CommandError, match="A database server refused a step") as ended:

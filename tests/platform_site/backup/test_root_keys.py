@@ -11,7 +11,7 @@ from django.db import connection
 from environments.models import Organization
 from platform_site.backup import sealing
 from platform_site.documents import settings_rows
-from sqlgateway.provisioning.database_copy import programs
+from sqlgateway.databases.copies import programs
 from tests.commands import facts
 from tests.platform_site.backup.keys import Keys
 

@@ -11,8 +11,8 @@ from django.test import Client, override_settings
 
 from accounts.models import User
 from accounts.models.audit import AuditEvent
+from sqlgateway.databases.organization_limits import LIMITS
 from sqlgateway.models import OrganizationQuota
-from sqlgateway.provisioning.limits.organization_limits import LIMITS
 from tests import cast
 from tests.cast import signed_in
 from tests.commands import facts, run

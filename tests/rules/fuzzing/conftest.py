@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from accounts.models import User
 from environments.models import Organization
-from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.accounts.oauth.conftest import google, platform
 from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.rules.fuzzing.world import World

@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.models.webhooks import WebhookEndpoint
 from accounts.webhooks import endpoints
 from environments.models import Organization
-from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.accounts.api_keys import support as api_keys
 from tests.cast import HANDLER, Caller, member, organization, signed_in
 from tests.rules.fuzzing.operations import CHECKS

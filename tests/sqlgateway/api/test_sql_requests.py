@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sqlgateway.provisioning import clusters
+from sqlgateway.clusters import servers
 from tests.sqlgateway.support import Caller
 
 pytestmark = pytest.mark.slow
@@ -65,8 +65,8 @@ def test_a_body_near_its_limit_is_taken(alice: Caller) -> None:
 def test_secrets_are_encrypted_in_the_rows(alice: Caller) -> None:
     alice.value("SELECT 1")
     database = alice.database
-    cluster = clusters.default()
+    cluster = servers.default()
 
     assert not [one for one in database.passwords.values() if one in database.secrets]
     assert "zonal_provisioner" not in cluster.url_secret
-    assert "password" not in str(clusters.address_of(cluster)).lower()
+    assert "password" not in str(servers.address_of(cluster)).lower()

@@ -5,9 +5,8 @@ from django.utils import timezone
 
 from common.principals import Scope
 from environments import environments
+from sqlgateway.databases import provisioning, quotas
 from sqlgateway.models import Database
-from sqlgateway.provisioning import provisioning
-from sqlgateway.provisioning.limits import quotas
 from tests import cast
 from tests.cast import Caller
 from tests.commands import run

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from sqlgateway.connection import cache
-from sqlgateway.connection.role_check import ROLE_CHECK
+from sqlgateway.clusters import servers
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.isolation.attacks import REFUSED, Attack, AttackStep, Result, filled, load, subjects
 from sqlgateway.isolation.fixtures import RESET, SETUP, STATE, names_of
-from sqlgateway.provisioning import clusters
+from sqlgateway.pg import pool
+from sqlgateway.pg.role_check import ROLE_CHECK
 from tests.sqlgateway.support import Answer, Caller
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ class World:
     def _send(self, step: AttackStep) -> Result:
         someone = (self.charlie if step.of_other else self.alice).be(step.role)
         if step.is_fresh:
-            cache.CONNECTION_POOL.clear()
+            pool.CONNECTION_POOL.clear()
         return _result(someone.sql(filled(step.sql, self.names), **step.options))
 
 
@@ -67,7 +67,7 @@ def _installable() -> set[str]:
 
     The platform complains about these when it meets such a server.
     """
-    with clusters.administer(clusters.address_of(clusters.default())) as connection:
+    with servers.administer(servers.address_of(servers.default())) as connection:
         sentences = list(complaints(connection))
     names = [sentence.split()[2] for sentence in sentences if " is trusted; " in sentence]
     return {f"CREATE EXTENSION {name}" for name in names}
@@ -86,7 +86,7 @@ def test_an_attack_has_its_outcome_and_no_other_effect(world: World, subject: st
 
     assert wrong == [], "\n".join(wrong)
     ROLE_CHECK.run()
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     assert world.state() == world.before
 
 

@@ -4,10 +4,11 @@ import secrets
 
 import pytest
 
+from sqlgateway.clusters import servers
+from sqlgateway.databases import stock, tenant_databases
 from sqlgateway.isolation import check
 from sqlgateway.isolation.attacks import Attack, AttackStep
 from sqlgateway.models import Database
-from sqlgateway.provisioning import clusters, stock, tenant_databases
 from tests.commands import facts, help_of, refused
 from tests.sqlgateway.support import as_provisioner
 
@@ -52,7 +53,7 @@ def few_attacks(monkeypatch: pytest.MonkeyPatch) -> list[Attack]:
 
 
 def test_a_safe_server_passes_and_nothing_stays(made: list[Database]) -> None:
-    report = check.check(clusters.default())
+    report = check.check(servers.default())
 
     # Debian's server lets anybody install a few more extensions; that is what it finds.
     found = [one for one in report.findings if not one["statement"].startswith("CREATE EXTENSION")]
@@ -78,9 +79,9 @@ def test_an_attack_that_succeeds_is_reported_and_the_command_fails(
 def test_what_a_crashed_check_left_is_dropped(
     few_attacks: list[Attack], made: list[Database]
 ) -> None:
-    left = stock.new_row(clusters.default())
+    left = stock.new_row(servers.default())
     tenant_databases.create(left)
-    with clusters.administer(clusters.address_of(left.cluster)) as connection:
+    with servers.administer(servers.address_of(left.cluster)) as connection:
         check.mark(connection, left)
 
     facts("checkisolation")
@@ -89,8 +90,8 @@ def test_what_a_crashed_check_left_is_dropped(
 
 
 def test_two_checks_of_a_server_do_not_run_at_once(few_attacks: list[Attack]) -> None:
-    address = clusters.address_of(clusters.default())
-    with clusters.administer(address) as connection:
+    address = servers.address_of(servers.default())
+    with servers.administer(address) as connection:
         connection.execute(check.LOCK, [check.MARK])
 
         _, answer = refused("checkisolation")

@@ -1,6 +1,6 @@
 """What the three roles of a tenant can reach, as the server's administrator sees it."""
 
-from sqlgateway.provisioning.tenant_databases import TEMPLATE
+from sqlgateway.databases.tenant_databases import TEMPLATE
 from tests.sqlgateway.support import Caller, as_provisioner
 
 

@@ -10,10 +10,10 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
-from sqlgateway.connection import cache
+from sqlgateway.clusters import servers
+from sqlgateway.databases.provisioning import database_for
 from sqlgateway.errors import SqlBusy
-from sqlgateway.provisioning import clusters
-from sqlgateway.provisioning.provisioning import database_for
+from sqlgateway.pg import pool
 from tests.sqlgateway.support import Answer, Caller, as_provisioner
 
 pytestmark = pytest.mark.provisions
@@ -83,8 +83,8 @@ def test_a_connection_lost_in_the_middle_leaves_the_outcome_unknown(alice: Calle
     assert "Retry-After" not in answer.headers
 
 
-def _run_and_break(alice: Caller, key: cache.Key) -> Answer:
-    (session,) = cache.CONNECTION_POOL._idle[key]
+def _run_and_break(alice: Caller, key: pool.Key) -> Answer:
+    (session,) = pool.CONNECTION_POOL._idle[key]
     # As a network that is gone: the server's end says nothing more.
     threading.Timer(0.2, lambda: session._wire._server.shutdown(2)).start()
     try:
@@ -95,12 +95,12 @@ def _run_and_break(alice: Caller, key: cache.Key) -> Answer:
 
 def test_idle_connections_are_closed_after_a_while(alice: Caller) -> None:
     alice.value("SELECT 1")
-    cache.CONNECTION_POOL.sweep()
+    pool.CONNECTION_POOL.sweep()
     assert _sessions(alice) == 1
 
     with override_settings(SQL=replace(settings.SQL, idle_s=0)):
         time.sleep(0.01)
-        cache.CONNECTION_POOL.sweep()
+        pool.CONNECTION_POOL.sweep()
     time.sleep(0.1)
 
     assert _sessions(alice) == 0
@@ -124,7 +124,7 @@ def test_the_least_recently_used_makes_room(alice: Caller, charlie: Caller) -> N
 def test_no_more_connections_than_allowed_are_opened(alice: Caller) -> None:
     login = database_for(alice.scope).login("admin")
     # Not the process's, in which a transaction of another test may still hold a connection.
-    own = cache.ConnectionCache()
+    own = pool.ConnectionCache()
     with override_settings(SQL=replace(settings.SQL, connections=1)):
         held = own.checkout(login)
         with pytest.raises(SqlBusy):
@@ -164,11 +164,11 @@ def test_threads_share_the_cache(committed: Caller) -> None:
 
 
 def test_the_administrators_connections_give_up_a_silent_host(databases: None) -> None:
-    address = clusters.address_of(clusters.default())
+    address = servers.address_of(servers.default())
     separator = "&" if "?" in address.url else "?"
     own = replace(address, url=f"{address.url}{separator}tcp_user_timeout=7000")
 
     for each, limit_ms in ((address, "10000"), (own, "7000")):
-        with clusters.administer(each) as connection:
+        with servers.administer(each) as connection:
             words = connection.info.get_parameters()
         assert (words["tcp_user_timeout"], words["keepalives_idle"]) == (limit_ms, "10")

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from sqlgateway.connection import cache, lock_guard
-from sqlgateway.connection.lock_guard import LOCK_GUARD
-from sqlgateway.execution import gateway
+from sqlgateway.pg import lock_guard, pool
+from sqlgateway.pg.lock_guard import LOCK_GUARD
+from sqlgateway.run import gateway
 from tests.sqlgateway.support import Caller
 
 MAKE = (
@@ -39,6 +39,6 @@ def test_a_transaction_with_many_locks_goes_on_while_enough_are_left(alice: Call
         LOCK_GUARD.check()
         session.run(b"COMMIT")
     finally:
-        cache.CONNECTION_POOL.discard(session)
+        pool.CONNECTION_POOL.discard(session)
 
     assert alice.value(MADE) == 1000

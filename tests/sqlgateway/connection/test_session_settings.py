@@ -1,12 +1,8 @@
 """What a role keeps for itself (ALTER ROLE ... SET) changes none of its later sessions."""
 
-from sqlgateway.connection import cache
-from sqlgateway.connection.session_settings import (
-    CLUSTER_SETTINGS,
-    LIMIT_BYTES,
-    startup_options,
-)
-from sqlgateway.provisioning import clusters
+from sqlgateway.clusters import servers
+from sqlgateway.pg import pool
+from sqlgateway.pg.session_settings import CLUSTER_SETTINGS, LIMIT_BYTES, startup_options
 from tests.sqlgateway.support import Caller, as_provisioner
 
 # Of a text, another value cannot be derived from pg_settings.
@@ -79,7 +75,7 @@ def _kept(someone: Caller) -> dict[str, str]:
 
 def test_no_setting_that_the_server_knows_lasts_for_a_role(alice: Caller) -> None:
     assert alice.sql(LOAD).status == 200
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     before = alice.sql(f"{LOAD}; DO $$ BEGIN END $$; {SETTINGS}").rows
     ours = set(_kept(alice))
 
@@ -93,7 +89,7 @@ def test_no_setting_that_the_server_knows_lasts_for_a_role(alice: Caller) -> Non
     }
     assert refused <= UNKEPT
     assert len(set(_kept(alice)) - ours) > 130
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     for text in (LOAD, f"{LOAD}; RESET ALL"):
         after = alice.sql(f"{text}; DO $$ BEGIN END $$; {SETTINGS}").rows
         changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
@@ -101,7 +97,7 @@ def test_no_setting_that_the_server_knows_lasts_for_a_role(alice: Caller) -> Non
 
 
 def test_options_fit_into_the_start_up_packet(alice: Caller) -> None:
-    address = clusters.address_of(clusters.default())
+    address = servers.address_of(servers.default())
 
     options = startup_options(address, "reader")
 
@@ -111,8 +107,8 @@ def test_options_fit_into_the_start_up_packet(alice: Caller) -> None:
 
 def test_a_setting_that_an_upgraded_server_dropped_fails_one_request_only(alice: Caller) -> None:
     alice.value("SELECT 1")
-    cache.CONNECTION_POOL.clear()
-    CLUSTER_SETTINGS.of(clusters.address_of(clusters.default()))["dropped_setting"] = "1"
+    pool.CONNECTION_POOL.clear()
+    CLUSTER_SETTINGS.of(servers.address_of(servers.default()))["dropped_setting"] = "1"
 
     assert alice.sql("SELECT 1").code == "sql_unavailable"
     assert alice.value("SELECT 1") == 1

@@ -7,10 +7,10 @@ import structlog
 from django.conf import settings
 from django.test import override_settings
 
-from sqlgateway.connection import cache
+from sqlgateway.clusters import servers
+from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from sqlgateway.models import Cluster
-from sqlgateway.provisioning import clusters
-from sqlgateway.provisioning.placements import PLACEMENT_CACHE
+from sqlgateway.pg import pool
 from tests.sqlgateway.support import Caller, as_provisioner
 
 pytestmark = pytest.mark.provisions
@@ -35,7 +35,7 @@ def test_a_known_environment_of_a_stopped_cluster_is_503_and_recovers(alice: Cal
     alice.value("SELECT 1")
     cluster = Cluster.objects.get()
     url = cluster.url
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     PLACEMENT_CACHE.clear()
     cluster.url = NOWHERE
     cluster.save()
@@ -60,7 +60,7 @@ def test_no_cluster_at_all_is_503(alice: Caller) -> None:
 def test_a_full_server_is_503_and_repairs_no_role(alice: Caller, kind: str) -> None:
     alice.value("SELECT 1")
     database = alice.database
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     name = database.admin_role if kind == "ROLE" else database.dbname
     as_provisioner(f"ALTER {kind} {name} CONNECTION LIMIT 0")
 
@@ -76,7 +76,7 @@ def test_a_full_server_is_503_and_repairs_no_role(alice: Caller, kind: str) -> N
 
 def test_a_database_that_is_gone_from_its_cluster_is_503(alice: Caller) -> None:
     alice.value("SELECT 1")
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     as_provisioner(f"DROP DATABASE {alice.database.dbname} WITH (FORCE)")
 
     answer = alice.sql("SELECT 1")
@@ -92,4 +92,4 @@ def test_an_address_that_has_changed_is_followed(alice: Caller) -> None:
     cluster.url = NOWHERE
     cluster.save()
 
-    assert clusters.default().url == good
+    assert servers.default().url == good

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from sqlgateway.connection.administrator import ADMINISTRATOR
-from sqlgateway.connection.tenant_connection import open_connection
-from sqlgateway.connection.wire import Wire
-from sqlgateway.provisioning.provisioning import database_for
+from sqlgateway.databases.provisioning import database_for
+from sqlgateway.pg.administrator import ADMINISTRATOR
+from sqlgateway.pg.tenant_connection import open_connection
+from sqlgateway.pg.wire import Wire
 from tests.sqlgateway.support import Answer, Caller, backends_of
 
 pytestmark = pytest.mark.slow

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sqlgateway.connection import cache
-from sqlgateway.connection.protocol import is_whole_answer, longest_row
-from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.connection.watchdog import MAX_FINISHED, WATCHDOG, StatementWatchdog
-from sqlgateway.connection.wire import SHORT_BYTES
-from sqlgateway.provisioning.provisioning import database_for
+from sqlgateway.databases.provisioning import database_for
+from sqlgateway.pg import pool
+from sqlgateway.pg.protocol import is_whole_answer, longest_row
+from sqlgateway.pg.tenant_connection import TenantConnection
+from sqlgateway.pg.watchdog import MAX_FINISHED, WATCHDOG, StatementWatchdog
+from sqlgateway.pg.wire import SHORT_BYTES
 from tests.sqlgateway.support import Caller
 
 FORGED_END = "Z\0\0\0\5I"
@@ -74,7 +74,7 @@ def test_the_longest_of_the_first_rows_is_measured() -> None:
 
 def _kept(someone: Caller) -> TenantConnection:
     login = database_for(someone.scope).login("admin")
-    (session,) = cache.CONNECTION_POOL._idle[login.key]
+    (session,) = pool.CONNECTION_POOL._idle[login.key]
     return session
 
 
@@ -158,7 +158,7 @@ def test_those_that_have_ended_are_not_kept_behind_one_that_runs(alice: Caller) 
     alice.value("SELECT 1")
     watchdog, session = (
         StatementWatchdog(),
-        cache.CONNECTION_POOL.checkout(database_for(alice.scope).login("admin")),
+        pool.CONNECTION_POOL.checkout(database_for(alice.scope).login("admin")),
     )
     running = watchdog.watch(session, time.monotonic() + 60)
 
@@ -167,4 +167,4 @@ def test_those_that_have_ended_are_not_kept_behind_one_that_runs(alice: Caller) 
 
     assert len(watchdog._heap) <= MAX_FINISHED + 2
     watchdog.finish(running)
-    cache.CONNECTION_POOL.release(session)
+    pool.CONNECTION_POOL.release(session)

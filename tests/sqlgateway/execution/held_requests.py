@@ -8,9 +8,9 @@ from contextvars import copy_context
 import pytest
 
 from common.principals import Scope
-from sqlgateway.execution.admission import limits, running_counts, slots
-from sqlgateway.execution.admission.shared_counts import SharedCounts
-from sqlgateway.execution.admission.slots import Admission
+from sqlgateway.run.admission import counts, limits, slots
+from sqlgateway.run.admission.shared_counts import SharedCounts
+from sqlgateway.run.admission.slots import Admission
 
 # Alice's organization has two environments.
 ALICE, SANDBOX, CHARLIE, DORA = Scope(1, 1), Scope(1, 2), Scope(2, 3), Scope(3, 4)
@@ -63,6 +63,6 @@ class Clock:
 def stop_time(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the time by which requests are admitted from now on."""
     clock = Clock()
-    for module in (slots, limits, running_counts):
+    for module in (slots, limits, counts):
         monkeypatch.setattr(module, "time", clock)
     return clock

@@ -11,8 +11,8 @@ from django.core.management.base import SystemCheckError
 from django.test import override_settings
 
 from sqlgateway import checks, tasks
+from sqlgateway.databases import stock
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import stock
 from tests import cast
 from tests.sqlgateway.support import Caller
 

@@ -16,10 +16,10 @@ from django.db import connection
 from django.test import override_settings
 
 from sqlgateway.errors import SqlBusy
-from sqlgateway.execution.memory import LARGE_RESULTS, LargeResults
 from sqlgateway.formats import arrays, encoders
 from sqlgateway.formats.encoders import SizeLimitExceeded
 from sqlgateway.formats.results import MAX_COLUMNS
+from sqlgateway.run.memory import LARGE_RESULTS, LargeResults
 from tests.sqlgateway.support import Answer, Caller
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sqlgateway.errors import SqlBusy
-from sqlgateway.execution.memory import LargeResults
-from sqlgateway.execution.sqlstates import kind_of
+from sqlgateway.run.memory import LargeResults
+from sqlgateway.run.sqlstates import kind_of
 from tests.sqlgateway.support import Caller
 
 TABLES = """

@@ -10,11 +10,13 @@ from django.core.management import call_command
 from django.test import override_settings
 from pytest_django import Settings
 
+from sqlgateway import names
+from sqlgateway.clusters import servers
+from sqlgateway.databases import password_rotation, stock, tenant_databases
 from sqlgateway.hardening.catalog import REVOKED_RELATIONS
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import clusters, names, password_rotation, stock, tenant_databases
 from tests.sqlgateway.support import Caller, as_provisioner
 from tests.waiting import wait_until
 
@@ -37,8 +39,8 @@ ORDER BY 1, 2
 
 
 def _state(someone: Caller) -> list[tuple[object, ...]]:
-    address = clusters.address_of(clusters.default())
-    with clusters.administer(address, someone.database.dbname) as inside:
+    address = servers.address_of(servers.default())
+    with servers.administer(address, someone.database.dbname) as inside:
         return inside.execute(STATE.encode()).fetchall()
 
 
@@ -70,8 +72,8 @@ def test_hardening_takes_back_what_was_let_go(
 ) -> None:
     alice.value("SELECT 1")
     before = _state(alice)
-    address = clusters.address_of(clusters.default())
-    with clusters.administer(address, alice.database.dbname) as inside:
+    address = servers.address_of(servers.default())
+    with servers.administer(address, alice.database.dbname) as inside:
         inside.execute("GRANT EXECUTE ON FUNCTION pg_notify(text, text) TO PUBLIC")
         inside.execute("GRANT SELECT ON pg_database TO PUBLIC")
     database = alice.database
@@ -118,7 +120,7 @@ def test_hardening_does_not_set_back_passwords_that_are_rotated_meanwhile(
         someone.value("SELECT 1")
     harden = tenant_databases.harden
 
-    def after_a_rotation(address: clusters.ClusterAddress, row: Database, **options: bool) -> None:
+    def after_a_rotation(address: servers.ClusterAddress, row: Database, **options: bool) -> None:
         if row.pk == alice.database.pk:
             password_rotation.rotate(charlie.database)
         harden(address, row, **options)
@@ -169,7 +171,7 @@ def _made(template: str) -> list[tuple[object, ...]]:
 
 
 def test_the_template_is_made_once(own_template: str) -> None:
-    address = clusters.address_of(clusters.default())
+    address = servers.address_of(servers.default())
     tenant_databases.ensure_template(address)
     tenant_databases.ensure_template(address)
 
@@ -177,8 +179,8 @@ def test_the_template_is_made_once(own_template: str) -> None:
 
 
 def test_a_template_that_another_process_just_makes_is_left_to_it(own_template: str) -> None:
-    address = clusters.address_of(clusters.default())
-    with clusters.administer(address) as other, ThreadPoolExecutor(1) as pool:
+    address = servers.address_of(servers.default())
+    with servers.administer(address) as other, ThreadPoolExecutor(1) as pool:
         other.execute(f"CREATE DATABASE {own_template}_theirs".encode())
         with other.transaction():
             other.execute(f"ALTER DATABASE {own_template}_theirs RENAME TO {own_template}".encode())
@@ -196,8 +198,8 @@ def test_a_template_that_another_process_just_makes_is_left_to_it(own_template: 
 
 
 def test_unsafe_properties_of_a_server_are_reported(databases: None) -> None:
-    address = clusters.address_of(clusters.default())
-    with clusters.administer(address) as connection:
+    address = servers.address_of(servers.default())
+    with servers.administer(address) as connection:
         version = connection.info.server_version
         said = list(complaints(connection))
         connection.execute("SET jit = on")

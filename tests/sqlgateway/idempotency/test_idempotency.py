@@ -9,9 +9,9 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from sqlgateway.connection.message_stream import ConnectionLost
-from sqlgateway.idempotency import boundary
-from sqlgateway.idempotency.boundary import KeyedBoundary
+from sqlgateway.pg.message_stream import ConnectionLost
+from sqlgateway.run import idempotency
+from sqlgateway.run.idempotency import KeyedBoundary
 from tests.parallel import at_once
 from tests.sqlgateway.support import UNREADABLE, Answer, Caller
 
@@ -204,7 +204,7 @@ def test_records_expire_and_are_deleted(writer: Caller, monkeypatch: pytest.Monk
     assert once(writer, INSERT).headers[REPLAYED] == "true"
 
     writer.sql("UPDATE zonal.idempotency SET made_at = now() - interval '25 hours'")
-    monkeypatch.setattr(boundary, "CLEANING", 256)
+    monkeypatch.setattr(idempotency, "CLEANING", 256)
     once(writer, INSERT, "third")
     assert writer.value("SELECT count(*) FROM zonal.idempotency") == 1
 
@@ -216,13 +216,13 @@ def test_a_malformed_key_is_refused(alice: Caller, key: str) -> None:
     assert (answer.status, answer.body["errors"][0]["field"]) == (400, "Idempotency-Key")
 
 
-@pytest.mark.parametrize("wait_ms", [1, boundary.WAIT_MS])
+@pytest.mark.parametrize("wait_ms", [1, idempotency.WAIT_MS])
 def test_of_two_at_once_one_runs(
     committed: Caller, monkeypatch: pytest.MonkeyPatch, wait_ms: int
 ) -> None:
     committed.sql("CREATE TABLE t (id int)")
     # The first keyed request makes the table, whatever its role.
-    monkeypatch.setattr(boundary, "WAIT_MS", wait_ms)
+    monkeypatch.setattr(idempotency, "WAIT_MS", wait_ms)
     body = {"query": "INSERT INTO t SELECT 1 FROM pg_sleep(0.3)"}
 
     answers = at_once(*[lambda: once(committed, body)] * 2)

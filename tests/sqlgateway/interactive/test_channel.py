@@ -13,12 +13,12 @@ from django.conf import settings
 
 from common import crypto
 from common.web import client_presence
-from sqlgateway.execution.execution import Execution
-from sqlgateway.execution.outcomes import RequestOutcome
-from sqlgateway.interactive import channel
-from sqlgateway.interactive.channel import Channel, OwnerUnavailable
-from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
-from sqlgateway.interactive.owner import CHANNEL
+from sqlgateway.run.execution import Execution
+from sqlgateway.run.outcomes import RequestOutcome
+from sqlgateway.transactions import channel
+from sqlgateway.transactions.channel import Channel, OwnerUnavailable
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
+from sqlgateway.transactions.owner import CHANNEL
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import begin, sql
 from tests.waiting import wait_until

@@ -10,10 +10,10 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from sqlgateway.connection import cache
-from sqlgateway.interactive import owner, transactions
-from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.models import Database
+from sqlgateway.pg import pool
+from sqlgateway.transactions import operations, owner
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.cast import Answer, Caller
 from tests.sqlgateway.interactive.support import Transaction, begin, sql
 from tests.sqlgateway.support import as_provisioner
@@ -45,7 +45,7 @@ def ours(admin: Caller) -> Transaction:
 
 def beside(first: Callable[[], Any], then: Callable[[], Answer]) -> Answer:
     """Send a request that another one overtakes after it has read the transaction's row."""
-    find, others = transactions.find, [first]
+    find, others = operations.find, [first]
 
     def overtaken(*args: Any) -> Any:
         row = find(*args)
@@ -53,7 +53,7 @@ def beside(first: Callable[[], Any], then: Callable[[], Answer]) -> Answer:
             others.pop()()
         return row
 
-    with patch.object(transactions, "find", overtaken):
+    with patch.object(operations, "find", overtaken):
         return then()
 
 
@@ -127,7 +127,7 @@ def test_a_transaction_lives_longer_than_a_request(admin: Caller) -> None:
     short = replace(settings.SQL, timeout_ms=100, grace_ms=100)
     with override_settings(SQL=short):
         # With the limits of a request, as short as these.
-        cache.CONNECTION_POOL.clear()
+        pool.CONNECTION_POOL.clear()
         ours = begin(admin)
         assert ours.run("INSERT INTO items VALUES (1)").status == 200
         # The server's own timer cannot be moved on.
@@ -139,7 +139,7 @@ def test_a_transaction_lives_longer_than_a_request(admin: Caller) -> None:
 def test_a_wrong_repetition_does_not_replace_what_is_known_of_the_statement(
     ours: Transaction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sqlgateway.interactive.open_transactions.KEPT_ANSWER_BYTES", 1)
+    monkeypatch.setattr("sqlgateway.transactions.open_transactions.KEPT_ANSWER_BYTES", 1)
     ours.run("INSERT INTO items VALUES (2)")
 
     ours.send(ours.number, "SELECT 'another one'")

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from common.errors import PlatformError
 from sqlgateway import tasks
-from sqlgateway.interactive import retention
-from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.models import InteractiveTransaction
+from sqlgateway.transactions import retention
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import begin
 

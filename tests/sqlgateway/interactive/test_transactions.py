@@ -13,17 +13,18 @@ from django.test import override_settings
 from django.utils import timezone
 
 from common.principals import Scope
-from sqlgateway.connection import cache
-from sqlgateway.connection.message_stream import ConnectionLost
-from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.execution.admission.slots import ADMISSION
-from sqlgateway.execution.execution import Execution
-from sqlgateway.execution.outcomes import RequestOutcome
-from sqlgateway.interactive import owner, transactions
-from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
+from sqlgateway.clusters import placements
+from sqlgateway.databases import password_rotation
 from sqlgateway.models import Database, InteractiveTransaction, RetiredDatabase
-from sqlgateway.provisioning import password_rotation, placements
-from sqlgateway.records.history import RECORDER
+from sqlgateway.pg import pool
+from sqlgateway.pg.message_stream import ConnectionLost
+from sqlgateway.pg.tenant_connection import TenantConnection
+from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.execution import Execution
+from sqlgateway.run.history import RECORDER
+from sqlgateway.run.outcomes import RequestOutcome
+from sqlgateway.transactions import operations, owner
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.cast import Caller, member, organization, signed_in
 from tests.sqlgateway import support
 from tests.sqlgateway.interactive.support import PATH, begin, sql
@@ -54,7 +55,7 @@ def test_passwords_that_are_rotated_meanwhile_end_no_transaction(admin: Caller) 
 
     password_rotation.rotate(Database.unscoped.get())
     # A process that has read the old passwords.
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     placements.PLACEMENT_CACHE._entries.update(before)
     theirs = begin(admin)
 
@@ -309,13 +310,13 @@ def test_a_transaction_counts_as_long_as_its_statement_may_run(admin: Caller) ->
 def test_no_statement_writes_once_the_commit_has_begun(admin: Caller) -> None:
     ours = begin(admin)
     late: list[str] = []
-    real = transactions._move
+    real = operations._move
 
     def write_first(*arguments: Any, **members: Any) -> None:
         late.append(ours.run("INSERT INTO items VALUES (1)").code)
         real(*arguments, **members)
 
-    with patch.object(transactions, "_move", write_first):
+    with patch.object(operations, "_move", write_first):
         assert ours.commit().body["state"] == "committed"
     assert late[0] == "transaction_busy"
     assert sql(admin, "SELECT id FROM items") == []

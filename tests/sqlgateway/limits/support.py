@@ -1,7 +1,7 @@
 """An operator who limits an organization."""
 
 from environments.models import Organization
-from sqlgateway.provisioning import placements
+from sqlgateway.clusters import placements
 from tests.commands import facts
 
 

@@ -12,9 +12,10 @@ from django.db import connection
 from django.test import RequestFactory, override_settings
 from django.test.utils import CaptureQueriesContext
 
-from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
+from sqlgateway.clusters import placements
+from sqlgateway.databases import provisioning
 from sqlgateway.models import Database
-from sqlgateway.provisioning import placements, provisioning
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests import cast
 from tests.sqlgateway import support
 from tests.sqlgateway.interactive.support import begin

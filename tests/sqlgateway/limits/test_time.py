@@ -6,8 +6,8 @@ from unittest.mock import patch
 
 import pytest
 
-from sqlgateway.interactive.channel import Channel
-from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
+from sqlgateway.transactions.channel import Channel
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.transfer.exports import StreamCut
 from tests import cast
 from tests.sqlgateway.interactive.support import begin, sql

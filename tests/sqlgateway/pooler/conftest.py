@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from sqlgateway.connection import cache
+from sqlgateway.pg import pool
 from tests.sqlgateway.pooler.pgbouncer import PgBouncer, program
 
 
@@ -28,4 +28,4 @@ def pooler() -> Iterator[PgBouncer]:
 def _behind(pooler: PgBouncer) -> Iterator[None]:
     with override_settings(SQL=replace(settings.SQL, cluster_url=pooler.url)):
         yield
-        cache.CONNECTION_POOL.clear()
+        pool.CONNECTION_POOL.clear()

@@ -17,16 +17,17 @@ from django.utils import timezone
 from common.permissions import Role
 from common.principals import Scope
 from environments import environments
-from sqlgateway.connection import cache
-from sqlgateway.connection.cache import LoginRefused
-from sqlgateway.connection.role_check import ROLE_CHECK
+from sqlgateway.clusters import servers
+from sqlgateway.clusters.placements import PLACEMENT_CACHE
+from sqlgateway.databases import password_rotation, provisioning
+from sqlgateway.databases.copies import clones
 from sqlgateway.errors import EngineUnavailable
-from sqlgateway.interactive.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.isolation import check
 from sqlgateway.models import Cluster
-from sqlgateway.provisioning import clusters, password_rotation, provisioning
-from sqlgateway.provisioning.database_copy import clones
-from sqlgateway.provisioning.placements import PLACEMENT_CACHE
+from sqlgateway.pg import pool
+from sqlgateway.pg.pool import LoginRefused
+from sqlgateway.pg.role_check import ROLE_CHECK
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.cast import Caller as SignedIn
 from tests.commands import refused
 from tests.load import load
@@ -49,7 +50,7 @@ LOST = NOT_RUN | {"outcome_unknown"}
 
 def test_a_pooler_is_noticed_and_needs_no_other_setting(alice: Caller) -> None:
     assert alice.value("SELECT 40 + 2") == 42
-    assert clusters.POOLED in Cluster.objects.get().flags
+    assert servers.POOLED in Cluster.objects.get().flags
     assert alice.sql("CREATE TABLE t (id int); INSERT INTO t VALUES (1)").status == 200
     assert alice.be("reader").value("SELECT count(*) FROM t") == 1
     assert alice.be("reader").sql("DELETE FROM t").body["sqlstate"] == "25006"
@@ -74,7 +75,7 @@ def test_what_a_role_keeps_or_a_request_sets_changes_no_later_request(alice: Cal
         text = f"ALTER ROLE CURRENT_USER SET {name} = {value}; SET {name} = {value}"
         assert alice.sql(text).status == 200
         assert alice.sql(query).rows == before, name
-        cache.CONNECTION_POOL.clear()
+        pool.CONNECTION_POOL.clear()
         assert alice.sql(query).rows == before, name
 
 
@@ -103,7 +104,7 @@ def test_a_cut_result_of_a_write_is_written_whatever_the_pooler_says_of_the_sess
         assert answer.body["truncated"] is True
         assert alice.value("SELECT count(*) FROM t") == number * 20_000
         ROLE_CHECK.run()
-        cache.CONNECTION_POOL.clear()
+        pool.CONNECTION_POOL.clear()
 
 
 def test_a_role_that_locks_itself_out_is_let_in_again(alice: Caller) -> None:
@@ -125,7 +126,7 @@ def test_passwords_rotate_behind_a_pooler(alice: Caller, is_known: bool) -> None
     before = provisioning.database_for(alice.scope)
     for _ in range(3):
         password_rotation.rotate(alice.database)
-        cache.CONNECTION_POOL.clear()
+        pool.CONNECTION_POOL.clear()
         if not is_known:
             PLACEMENT_CACHE.put(alice.scope.environment_pk, before)
         for role in ROLES:
@@ -135,7 +136,7 @@ def test_passwords_rotate_behind_a_pooler(alice: Caller, is_known: bool) -> None
         assert alice.value("SELECT 1") == 1
     password_rotation.end_old_sessions(now=timezone.now())
     with pytest.raises(LoginRefused):
-        cache.CONNECTION_POOL.checkout(before.login("operator"))
+        pool.CONNECTION_POOL.checkout(before.login("operator"))
 
 
 def test_no_request_fails_behind_a_pooler_while_passwords_rotate(committed: Caller) -> None:
@@ -259,7 +260,7 @@ def test_requests_survive_the_end_of_the_pooler(committed: Caller, pooler: PgBou
 
 
 def test_tenants_are_isolated(databases: None) -> None:
-    report = check.check(clusters.default())
+    report = check.check(servers.default())
 
     # As without a pooler: Debian's server lets anybody install a few more extensions.
     found = [one for one in report.findings if not one["statement"].startswith("CREATE EXTENSION")]
@@ -277,11 +278,11 @@ def test_a_pool_of_transactions_is_refused(databases: None, tmp_path: Path) -> N
             override_settings(SQL=replace(settings.SQL, cluster_url=made.url)),
             pytest.raises(EngineUnavailable),
         ):
-            clusters.address_of(clusters.default())
+            servers.address_of(servers.default())
     finally:
         made.remove()
 
-    assert (sentence, error["code"]) == (clusters.UNPOOLABLE, "server_unfit")
+    assert (sentence, error["code"]) == (servers.UNPOOLABLE, "server_unfit")
 
 
 def _in_thread(someone: Caller, text: str) -> Answer:
@@ -299,4 +300,4 @@ def _end_sessions(someone: Caller, *only: Role) -> None:
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = ANY(%s)",
         [roles],
     )
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()

@@ -12,9 +12,10 @@ from django.conf import settings
 from django.test import override_settings
 
 from sqlgateway import tasks
+from sqlgateway.clusters import capacity
+from sqlgateway.databases import stock, tenant_databases
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
-from sqlgateway.provisioning import capacity, stock, tenant_databases
 from tests.commands import facts, help_of, misused, refused
 from tests.platform_site.doctor.support import findings
 from tests.sqlgateway import support

@@ -18,12 +18,12 @@ from accounts.models.audit import AuditEvent
 from common.commands import CommandRefused
 from common.permissions import Role
 from sqlgateway import tasks
-from sqlgateway.connection import cache
-from sqlgateway.connection.role_check import ROLE_CHECK
+from sqlgateway.clusters.placements import PLACEMENT_CACHE, Placement
+from sqlgateway.databases import password_rotation, provisioning, stock
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.models import Database
-from sqlgateway.provisioning import password_rotation, provisioning, stock
-from sqlgateway.provisioning.placements import PLACEMENT_CACHE, Placement
+from sqlgateway.pg import pool
+from sqlgateway.pg.role_check import ROLE_CHECK
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of
 from tests.sqlgateway.transfer.test_imports import send
 from tests.sqlgateway.transfer.test_streams import stream
@@ -58,7 +58,7 @@ def placement(someone: Caller) -> Placement:
 
 def go_back(someone: Caller, before: Placement) -> None:
     """Be a web process without connections that does not know of a rotation."""
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     PLACEMENT_CACHE.put(someone.scope.environment_pk, before)
 
 
@@ -144,9 +144,9 @@ def test_the_type_of_a_stream_is_found_though_its_session_has_the_old_password(
     """Types are looked up on a second connection, which has to log in."""
     alice.sql("CREATE TYPE mood AS ENUM ('calm')")
     before = placement(alice)
-    cache.CONNECTION_POOL.clear()
-    session = cache.CONNECTION_POOL.checkout(before.login("admin"))
-    cache.CONNECTION_POOL.release(session)
+    pool.CONNECTION_POOL.clear()
+    session = pool.CONNECTION_POOL.checkout(before.login("admin"))
+    pool.CONNECTION_POOL.release(session)
     password_rotation.rotate(alice.database)
     PLACEMENT_CACHE.put(alice.scope.environment_pk, before)
 
@@ -232,7 +232,7 @@ def test_a_rotation_that_was_killed_in_between_is_repaired(
     if is_checked:
         ROLE_CHECK.run()
         assert lets_in(row)
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
 
     for role in ROLES:
         assert alice.be(role).value("SELECT 1") == 1
@@ -272,14 +272,14 @@ def test_a_tenant_that_holds_its_role_cannot_stop_a_rotation(committed: Caller) 
 def test_connections_of_old_passwords_are_closed_and_those_at_work_go_on(alice: Caller) -> None:
     alice.value("SELECT 1")
     login = placement(alice).login("admin")
-    at_work, idle = cache.CONNECTION_POOL.checkout(login), cache.CONNECTION_POOL.checkout(login)
-    cache.CONNECTION_POOL.release(idle)
+    at_work, idle = pool.CONNECTION_POOL.checkout(login), pool.CONNECTION_POOL.checkout(login)
+    pool.CONNECTION_POOL.release(idle)
 
     password_rotation.rotate(alice.database)
 
     assert alice.value("SELECT pg_backend_pid()") != idle.pid
     at_work.run(b"SELECT 1")
-    cache.CONNECTION_POOL.discard(at_work)
+    pool.CONNECTION_POOL.discard(at_work)
 
 
 def test_sessions_that_a_thief_has_opened_end(

@@ -18,10 +18,11 @@ from common.errors import NotFound
 from common.principals import Scope
 from environments import environments
 from environments.models import Environment
+from sqlgateway.clusters import servers
+from sqlgateway.clusters.placements import PLACEMENT_CACHE
+from sqlgateway.databases import provisioning, stock, tenant_databases
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
-from sqlgateway.provisioning import clusters, provisioning, stock, tenant_databases
-from sqlgateway.provisioning.placements import PLACEMENT_CACHE
 from tests.sqlgateway import support
 from tests.sqlgateway.support import Caller, as_provisioner
 
@@ -62,7 +63,7 @@ def test_a_first_request_claims_from_the_stock_and_asks_for_more(alice: Caller) 
 
 
 def test_an_unfinished_database_is_finished_by_the_next_refill(databases: None) -> None:
-    torso = stock.new_row(clusters.default())
+    torso = stock.new_row(servers.default())
     torso.save()
     tenant_databases.create(torso)
 
@@ -75,7 +76,7 @@ def test_an_unfinished_database_is_finished_by_the_next_refill(databases: None) 
 def test_an_unfinished_database_of_an_environment_is_finished_by_its_next_request(
     alice: Caller,
 ) -> None:
-    torso = stock.new_row(clusters.default())
+    torso = stock.new_row(servers.default())
     torso.organization_id = alice.scope.organization_id
     torso.environment_id = alice.scope.environment_pk
     torso.save()

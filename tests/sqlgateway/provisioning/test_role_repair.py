@@ -9,8 +9,8 @@ import structlog
 from django.db import connection
 
 from accounts.models.audit import AuditEvent
-from sqlgateway.connection import cache
-from sqlgateway.connection.role_check import ROLE_CHECK
+from sqlgateway.pg import pool
+from sqlgateway.pg.role_check import ROLE_CHECK
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of
 from tests.waiting import wait_until
 
@@ -42,7 +42,7 @@ def test_an_admin_that_locks_itself_out_is_let_in_again(
     assert done.status == 200, done.body
     if is_checked:
         ROLE_CHECK.run()
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
 
     assert world.value("SELECT count(*) FROM t") == 1
     ROLE_CHECK.run()
@@ -62,7 +62,7 @@ def test_a_lesser_role_cannot_lock_out_its_organization(
     bob = world.be(role)
     done = bob.sql(f"BEGIN READ WRITE; {text}; COMMIT")
     assert done.status == 200, done.body
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
 
     assert bob.value("SELECT count(*) FROM t") == 1
 
@@ -87,7 +87,7 @@ def test_a_verifier_of_many_iterations_does_not_occupy_the_gateway(world: Caller
     bob = world.be("reader")
     done = bob.sql(f"BEGIN READ WRITE; ALTER ROLE CURRENT_USER PASSWORD '{verifier}'; COMMIT")
     assert done.status == 200, done.body
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
 
     # The processor's time of this thread: other work on the machine does not count.
     started = time.thread_time()
@@ -108,7 +108,7 @@ def test_a_reader_with_several_sessions_changes_nothing_for_others(committed: Ca
 
     for _ in range(2):
         assert bob.value("SELECT one FROM v") == 1
-        cache.CONNECTION_POOL.clear()
+        pool.CONNECTION_POOL.clear()
 
 
 def test_readers_that_change_their_password_in_parallel_get_clear_answers(
@@ -119,7 +119,7 @@ def test_readers_that_change_their_password_in_parallel_get_clear_answers(
     change = "BEGIN READ WRITE; ALTER ROLE CURRENT_USER PASSWORD '{}'; COMMIT"
 
     def attack(number: int) -> Answer:
-        cache.CONNECTION_POOL.clear()
+        pool.CONNECTION_POOL.clear()
         text = change.format(number) if number % 4 else "SELECT 1"
         return _in_thread(bob, text)
 
@@ -131,7 +131,7 @@ def test_readers_that_change_their_password_in_parallel_get_clear_answers(
         if answer.status == 409:
             assert answer.body["retryable"] is True
     assert [a.status for a in answers[::4]] == [200] * 10
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     assert bob.value("SELECT 1") == 1
 
 
@@ -145,7 +145,7 @@ def test_an_open_change_of_the_role_holds_up_no_other_reader(committed: Caller) 
             _in_thread, bob, change.replace("COMMIT", "SELECT pg_sleep(20); COMMIT")
         )
         wait_until(lambda: any("pg_sleep" in query for _, _, query in backends_of(bob)))
-        cache.CONNECTION_POOL.clear()
+        pool.CONNECTION_POOL.clear()
 
         assert bob.value("SELECT 1") == 1
 
@@ -170,7 +170,7 @@ def test_a_role_that_drops_its_rights_keeps_them_for_what_is_made_later(
     bob.sql(f"BEGIN READ WRITE; DROP OWNED BY CURRENT_USER; COMMIT{end}")
 
     ROLE_CHECK.run()
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     world.sql("CREATE SCHEMA z; CREATE TABLE z.later (id int); CREATE SEQUENCE z.s")
     for someone in (world, world.be("operator"), world.be("reader")):
         assert someone.value("SELECT count(*) FROM z.later") == 0
@@ -187,7 +187,7 @@ def test_role_repair_does_not_restore_what_an_admin_revoked(world: Caller) -> No
     for text in (*LOCK_OUTS, "DROP OWNED BY CURRENT_USER"):
         bob.sql(f"BEGIN READ WRITE; {text}; COMMIT")
         ROLE_CHECK.run()
-        cache.CONNECTION_POOL.clear()
+        pool.CONNECTION_POOL.clear()
 
         assert bob.sql("SELECT * FROM t").body["sqlstate"] == "42501", text
 
@@ -232,7 +232,7 @@ def test_no_password_is_in_any_log_or_error(world: Caller) -> None:
     secrets = list(world.database.passwords.values())
     with structlog.testing.capture_logs() as logs:
         world.sql(HIDDEN.format(LOCK_OUTS[0]))
-        cache.CONNECTION_POOL.clear()
+        pool.CONNECTION_POOL.clear()
         answer = world.sql("SELECT 1")
     secrets += list(world.database.passwords.values())
 

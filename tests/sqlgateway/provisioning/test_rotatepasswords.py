@@ -17,9 +17,9 @@ from common.principals import Scope
 from environments import environments
 from environments.models import Organization
 from sqlgateway import tasks
+from sqlgateway.databases import stock
 from sqlgateway.management.commands import rotatepasswords
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import stock
 from tests.commands import facts, misused, refused, run
 from tests.sqlgateway.support import Caller
 from tests.staff import staff_inside

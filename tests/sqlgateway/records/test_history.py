@@ -14,9 +14,9 @@ from accounts.models import User
 from environments.models import Environment
 from sqlgateway import tasks
 from sqlgateway.models import SqlRecord
-from sqlgateway.records import history, retention
-from sqlgateway.records.history import RECORDER, Recorder
-from sqlgateway.records.writer import BackgroundWriter
+from sqlgateway.run import history, retention
+from sqlgateway.run.history import RECORDER, Recorder
+from sqlgateway.run.record_writer import BackgroundWriter
 from tests import cast
 from tests.sqlgateway.support import Caller
 from tests.waiting import wait_until

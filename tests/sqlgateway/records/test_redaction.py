@@ -5,7 +5,7 @@ import time
 import pytest
 
 from sqlgateway.models.requests import ALL_REMOVED, REMOVED
-from sqlgateway.records.redaction import redacted
+from sqlgateway.run.redaction import redacted
 
 SECRET = "hunter2"
 

@@ -13,11 +13,11 @@ from common.principals import Scope
 from environments import environments
 from sqlgateway import tasks
 from sqlgateway.errors import RequestNotRunning
-from sqlgateway.execution.manual_cancellation import Cancellation
-from sqlgateway.execution.requests import Caller, SqlRequest, SqlText
 from sqlgateway.models import RunningSql
-from sqlgateway.records import running_requests
-from sqlgateway.records.running_requests import REGISTRY, RunningRequest, RunningRequests
+from sqlgateway.run import running_requests
+from sqlgateway.run.manual_cancellation import Cancellation
+from sqlgateway.run.requests import Caller, SqlRequest, SqlText
+from sqlgateway.run.running_requests import REGISTRY, RunningRequest, RunningRequests
 from tests import cast
 from tests.sqlgateway import support
 from tests.waiting import wait_until

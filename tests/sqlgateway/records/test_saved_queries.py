@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models.audit import AuditEvent
-from sqlgateway.records import saved_queries
+from sqlgateway.run import saved_queries
 from tests import cast
 
 PATH = "/v1/sql/queries"

@@ -13,8 +13,8 @@ from billing.usage import settlement, usage_import
 from common.principals import Scope
 from environments.models import Environment
 from sqlgateway.models import Database, SqlUsage
-from sqlgateway.records import usage
-from sqlgateway.records.usage import UsageMeter
+from sqlgateway.run import usage
+from sqlgateway.run.usage import UsageMeter
 from tests import cast
 from tests.sqlgateway.interactive.support import begin
 

@@ -16,15 +16,15 @@ from django.db import close_old_connections
 from django.http import StreamingHttpResponse
 from django.test import RequestFactory
 
-from sqlgateway.connection import cache
 from sqlgateway.errors import ResultNotText
-from sqlgateway.execution import gateway
 from sqlgateway.formats import arrow_batches
 from sqlgateway.formats.arrow_batches import ArrowWriter
 from sqlgateway.formats.csv_lines import CsvWriter
 from sqlgateway.formats.ndjson import NdjsonWriter
 from sqlgateway.formats.results import RowFormat
 from sqlgateway.formats.row_writer import RowWriter
+from sqlgateway.pg import pool
+from sqlgateway.run import gateway
 from sqlgateway.transfer import minimum_rate
 from sqlgateway.transfer.exports import StreamCut
 from sqlgateway.transfer.row_stream import RowStream
@@ -257,7 +257,7 @@ def test_a_column_in_binary_form_is_refused_before_the_first_byte(
             found.start(result, session)
         assert found.take(at_least_bytes=0) == b""
     finally:
-        cache.CONNECTION_POOL.discard(session)
+        pool.CONNECTION_POOL.discard(session)
 
 
 def test_what_copy_cannot_run_is_run_as_rows(alice: Caller) -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from environments.models import Environment
 from sqlgateway.models import SqlRecord
-from sqlgateway.records import retention
+from sqlgateway.run import retention
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import run_sql, sign_up, write_sql
 

@@ -14,7 +14,7 @@ from accounts.models import User
 from environments import request_activity
 from environments.models import Environment, RequestHour
 from sqlgateway.models import SqlRecord
-from sqlgateway.records import retention
+from sqlgateway.run import retention
 from tests.edgecache.billing.support import line, store
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import sign_up

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.test import override_settings
 
 from sqlgateway.errors import TooManyQueries
-from sqlgateway.execution.admission import running_counts
-from sqlgateway.execution.admission.shared_counts import SharedCounts
+from sqlgateway.run.admission import counts
+from sqlgateway.run.admission.shared_counts import SharedCounts
 from tests.sqlgateway.execution.held_requests import (
     ALICE,
     CHARLIE,
@@ -72,7 +72,7 @@ def waits(ms: int) -> Iterator[None]:
 
 def test_beside_others_an_organization_runs_one_in_all_processes(processes: Processes) -> None:
     processes.first.start(ALICE, "a1")
-    processes.pass_s(running_counts.SHORT_S)
+    processes.pass_s(counts.SHORT_S)
 
     with waits(20):
         refused = processes.second.start(ALICE, "a2").exception(1)
@@ -85,21 +85,21 @@ def test_beside_others_an_organization_runs_one_in_all_processes(processes: Proc
 
 def test_two_processes_take_turns_with_an_organization(processes: Processes) -> None:
     processes.first.start(ALICE, "a1")
-    processes.pass_s(running_counts.SHORT_S)
+    processes.pass_s(counts.SHORT_S)
     processes.first.start(ALICE, "a2")
     processes.second.start(ALICE, "b1")
     processes.second.start(ALICE, "b2")
 
     processes.first.end("a1")
     assert (processes.first.order, processes.second.order) == (["a1"], ["b1"])
-    processes.pass_s(running_counts.SHORT_S)
+    processes.pass_s(counts.SHORT_S)
     processes.second.end("b1")
     assert (processes.first.order, processes.second.order) == (["a1", "a2"], ["b1"])
 
 
 def test_a_process_that_does_not_take_its_turn_loses_it(processes: Processes) -> None:
     processes.first.start(ALICE, "a1")
-    processes.pass_s(running_counts.SHORT_S)
+    processes.pass_s(counts.SHORT_S)
     processes.first.start(ALICE, "a2")
     # Of a process that hangs.
     processes.counts.waiting.add(1, ALICE.organization_id, 0.0)
@@ -107,13 +107,13 @@ def test_a_process_that_does_not_take_its_turn_loses_it(processes: Processes) ->
     processes.first.end("a1")
     assert processes.first.order == ["a1"]
 
-    processes.pass_s(running_counts.RESERVED_S)
+    processes.pass_s(counts.RESERVED_S)
     wait_until(lambda: processes.first.order == ["a1", "a2"])
 
 
 def test_what_a_process_that_was_killed_ran_does_not_count(processes: Processes) -> None:
     processes.first.start(ALICE, "a1")
-    processes.pass_s(running_counts.SHORT_S)
+    processes.pass_s(counts.SHORT_S)
 
     processes.counts.clear(0)
     processes.serve_another()
@@ -125,7 +125,7 @@ def test_what_a_process_that_was_killed_ran_does_not_count(processes: Processes)
 def test_short_requests_do_not_wait_for_those_of_another_process(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running_counts, "SHORT_S", 0.5)
+    monkeypatch.setattr(counts, "SHORT_S", 0.5)
     processes.first.start(ALICE, "a1")
     processes.second.start(ALICE, "a2")
 
@@ -135,9 +135,9 @@ def test_short_requests_do_not_wait_for_those_of_another_process(
 def test_what_follows_a_long_request_counts_in_all_processes_at_once(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running_counts, "SHORT_S", 0.5)
+    monkeypatch.setattr(counts, "SHORT_S", 0.5)
     processes.first.start(ALICE, "a1")
-    processes.pass_s(running_counts.SHORT_S)
+    processes.pass_s(counts.SHORT_S)
     processes.first.end("a1")
     processes.first.start(ALICE, "a2")
 
@@ -152,7 +152,7 @@ def test_slow_requests_of_one_process_do_not_keep_those_of_another_waiting(
     processes: Processes,
 ) -> None:
     processes.first.start(ALICE, "slow")
-    processes.pass_s(running_counts.SLOW_S)
+    processes.pass_s(counts.SLOW_S)
     processes.second.start(ALICE, "a1")
 
     assert processes.second.order == ["a1"]
@@ -161,9 +161,9 @@ def test_slow_requests_of_one_process_do_not_keep_those_of_another_waiting(
 def test_no_slot_is_reserved_for_a_process_whose_environment_is_full(processes: Processes) -> None:
     with override_settings(SQL=replace(settings.SQL, running_per_environment=1)):
         processes.first.start(ALICE, "slow")
-        processes.pass_s(running_counts.SLOW_S)
+        processes.pass_s(counts.SLOW_S)
         processes.second.start(SANDBOX, "b1")
-        processes.pass_s(running_counts.SHORT_S)
+        processes.pass_s(counts.SHORT_S)
         processes.first.start(ALICE, "a1")
         processes.second.start(SANDBOX, "b2")
 
@@ -175,7 +175,7 @@ def test_another_organizations_slot_does_not_end_a_reservation(
     processes: Processes,
 ) -> None:
     processes.first.start(ALICE, "a1")
-    processes.pass_s(running_counts.SHORT_S)
+    processes.pass_s(counts.SHORT_S)
     processes.first.start(ALICE, "a2")
     # Of a process that hangs.
     processes.counts.waiting.add(1, ALICE.organization_id, 0.0)
@@ -188,9 +188,7 @@ def test_another_organizations_slot_does_not_end_a_reservation(
 
 
 def test_a_request_whose_slot_is_free_when_its_wait_ends_runs(processes: Processes) -> None:
-    processes.counts.running.add(
-        1, ALICE.organization_id, processes.now() - 2 * running_counts.SHORT_S
-    )
+    processes.counts.running.add(1, ALICE.organization_id, processes.now() - 2 * counts.SHORT_S)
     with waits(90):
         processes.first.start(ALICE, "a1")
         processes.counts.clear(1)
@@ -203,7 +201,7 @@ def test_a_request_runs_though_another_process_ends_its_own_meanwhile(
     processes: Processes, monkeypatch: pytest.MonkeyPatch, reads: int
 ) -> None:
     processes.first.start(ALICE, "a1")
-    processes.pass_s(running_counts.SHORT_S)
+    processes.pass_s(counts.SHORT_S)
     table = processes.counts.running
     read = table.of
     left = iter(range(reads))

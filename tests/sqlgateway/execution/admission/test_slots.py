@@ -14,9 +14,9 @@ from common.errors import PlatformError
 from common.principals import Scope
 from common.web import client_presence
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
-from sqlgateway.execution.admission import running_counts
-from sqlgateway.execution.admission.shared_counts import SharedCounts
-from sqlgateway.execution.admission.slots import Admission
+from sqlgateway.run.admission import counts
+from sqlgateway.run.admission.shared_counts import SharedCounts
+from sqlgateway.run.admission.slots import Admission
 from tests.sqlgateway.execution.held_requests import (
     ALICE,
     CHARLIE,
@@ -114,7 +114,7 @@ def test_an_organization_runs_all_it_may_only_while_no_other_is_served(
     runner.end("a1")
     assert runner.order == ["c1", "a1", "s1"]
     # Now Charlie's was served too long ago to count: Alice's organization may run two.
-    clock.pass_s(running_counts.ACTIVE_S)
+    clock.pass_s(counts.ACTIVE_S)
     runner.start(ALICE, "a2")
     assert runner.order == ["c1", "a1", "s1", "a2"]
 
@@ -138,7 +138,7 @@ class SharedGate:
 
     def become_slow(self) -> None:
         """Let all that runs have run for so long, while the other organization is served."""
-        self.pass_s(running_counts.SLOW_S)
+        self.pass_s(counts.SLOW_S)
         self.serve()
 
 
@@ -194,7 +194,7 @@ def test_a_commit_runs_at_once_beside_a_slow_statement_and_a_waiting_one(gate: S
 def test_a_waiting_request_runs_as_soon_as_the_statement_before_it_is_slow(
     gate: SharedGate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running_counts, "SLOW_S", 0.1)
+    monkeypatch.setattr(counts, "SLOW_S", 0.1)
     for name in ("a1", "a2"):
         gate.start(ALICE, name)
     assert gate.order == ["a1"]
@@ -245,7 +245,7 @@ def test_one_organization_never_fills_the_queue(runner: Runner) -> None:
 def test_no_request_waits_behind_slow_statements_of_its_organization(
     runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running_counts, "SLOW_S", -1.0)
+    monkeypatch.setattr(counts, "SLOW_S", -1.0)
     runner.start(ALICE, "a1")
     refused = runner.start(ALICE, "a2")
 

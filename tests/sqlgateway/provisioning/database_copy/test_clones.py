@@ -16,10 +16,11 @@ from environments import environments
 from environments.errors import EnvironmentNotFound, EnvironmentNotReady
 from environments.models import Environment
 from sqlgateway import tasks
+from sqlgateway.clusters import servers
+from sqlgateway.databases import provisioning, tenant_databases
+from sqlgateway.databases.copies import CopyFailed, clones
 from sqlgateway.errors import DatabaseNotReady
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import clusters, provisioning, tenant_databases
-from sqlgateway.provisioning.database_copy import CopyFailed, clones
 from tests.sqlgateway import support
 from tests.sqlgateway.provisioning.database_copy.rich_database import check_copy, furnish
 from tests.sqlgateway.support import Caller
@@ -143,7 +144,7 @@ def test_a_clone_that_goes_elsewhere_leaves_nothing_where_it_failed(
     tasks.drop_retired(0)
     there = "SELECT count(*) FROM pg_database WHERE datname = %s"
     roles = "SELECT count(*) FROM pg_roles WHERE rolname = ANY(%s)"
-    with clusters.administer(clusters.address_of(database.cluster)) as server:
+    with servers.administer(servers.address_of(database.cluster)) as server:
         assert server.execute(there, [database.dbname]).fetchone() == (0,)
         assert server.execute(roles, [list(database.roles.values())]).fetchone() == (0,)
     assert staging.value("SELECT id FROM t") == 1
@@ -181,7 +182,7 @@ def test_a_clone_that_takes_too_long_runs_on_nowhere(alice: Caller, settings: Se
     _run_jobs()
 
     running = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
-    with clusters.administer(clusters.address_of(staging.database.cluster)) as server:
+    with servers.administer(servers.address_of(staging.database.cluster)) as server:
 
         def is_over() -> bool:
             return server.execute(running, [staging.database.dbname]).fetchone() == (0,)

@@ -9,9 +9,9 @@ from django.core.management import CommandError, call_command
 
 from accounts.models.audit import AuditEvent
 from sqlgateway import tasks
+from sqlgateway.databases import provisioning, stock
+from sqlgateway.databases.copies import trials
 from sqlgateway.models import Cluster, Database, RetiredDatabase
-from sqlgateway.provisioning import provisioning, stock
-from sqlgateway.provisioning.database_copy import trials
 from tests.commands import facts, refused
 from tests.sqlgateway.provisioning.database_copy import common_schemas
 from tests.sqlgateway.provisioning.database_copy.common_schemas import FUNCTIONS, SCHEMAS

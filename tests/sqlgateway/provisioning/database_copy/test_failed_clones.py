@@ -10,9 +10,9 @@ from accounts.models import User
 from accounts.models.audit import AuditEvent
 from environments import environments
 from sqlgateway import tasks
+from sqlgateway.databases import provisioning
+from sqlgateway.databases.copies import ProgramsMissing, programs
 from sqlgateway.models import Database
-from sqlgateway.provisioning import provisioning
-from sqlgateway.provisioning.database_copy import ProgramsMissing, programs
 from tests.cast import Caller, signed_in
 from tests.sqlgateway.provisioning.database_copy.common_schemas import FUNCTIONS
 

@@ -13,11 +13,12 @@ from pytest_django import Settings
 
 from common.commands import CommandRefused
 from sqlgateway import tasks
-from sqlgateway.connection import cache
+from sqlgateway.clusters import servers
+from sqlgateway.databases import provisioning, retirement, tenant_databases
+from sqlgateway.databases.copies import CopyFailed, moves, switching
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
-from sqlgateway.provisioning import clusters, provisioning, retirement, tenant_databases
-from sqlgateway.provisioning.database_copy import CopyFailed, moves, switching
+from sqlgateway.pg import pool
 from tests.commands import facts, help_of, refused
 from tests.sqlgateway import support
 from tests.sqlgateway.provisioning.database_copy.rich_database import check_copy, furnish
@@ -133,7 +134,7 @@ def test_a_move_whose_process_was_killed_is_undone(
     assert (alice.database.state, alice.database.cluster) == (Database.State.ACTIVE, origin)
     assert alice.value("SELECT id FROM t") == 1
     there = "SELECT count(*) FROM pg_database WHERE datname = %s"
-    with clusters.administer(clusters.address_of(target)) as server:
+    with servers.administer(servers.address_of(target)) as server:
         assert server.execute(there, [alice.database.dbname]).fetchone() == (0,)
 
 
@@ -155,7 +156,7 @@ def test_an_environment_moves_back_to_where_it_was_restored(
     RetiredDatabase.unscoped.update(drop_after=timezone.now())
     assert retirement.drop_due(now=timezone.now()) == 2
     # Roles that are in use stay and log in, and none is left where it went.
-    cache.CONNECTION_POOL.clear()
+    pool.CONNECTION_POOL.clear()
     assert alice.value("SELECT id FROM t") == 1
     assert _roles_at(target, alice.database) == 0
     _move(alice, target.name)
@@ -166,7 +167,7 @@ def test_an_environment_moves_back_to_where_it_was_restored(
 
 def _roles_at(cluster: Cluster, database: Database) -> int:
     roles = list(database.roles.values())
-    with clusters.administer(clusters.address_of(cluster)) as server:
+    with servers.administer(servers.address_of(cluster)) as server:
         query = "SELECT count(*) FROM pg_roles WHERE rolname = ANY(%s)"
         return sum(count for (count,) in server.execute(query, [roles]))
 
@@ -304,7 +305,7 @@ def test_an_environment_is_dropped_with_the_copy_that_a_killed_move_left(
 
     assert not Database.unscoped.filter(pk=database.pk).exists()
     there = "SELECT count(*) FROM pg_database WHERE datname = %s"
-    with clusters.administer(clusters.address_of(second)) as server:
+    with servers.administer(servers.address_of(second)) as server:
         assert server.execute(there, [database.dbname]).fetchone() == (0,)
     assert _roles_at(second, database) == 0
 

@@ -8,7 +8,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from common.machine import postgres_programs
-from sqlgateway.provisioning.database_copy import ProgramsMissing, programs
+from sqlgateway.databases.copies import ProgramsMissing, programs
 from tests.platform_site.doctor.support import findings
 
 NAMES = ("pg_dump", "pg_restore")

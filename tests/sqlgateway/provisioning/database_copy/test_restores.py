@@ -10,18 +10,11 @@ from pytest_django.fixtures import Settings
 
 from accounts.models.audit import AuditEvent
 from common.commands import CommandRefused
+from sqlgateway.clusters.servers import address_of, administer
+from sqlgateway.databases import tenant_databases
+from sqlgateway.databases.copies import archives, programs, restores, roles, switching, trials
+from sqlgateway.databases.copies.reading import reading_role
 from sqlgateway.models import RetiredDatabase
-from sqlgateway.provisioning import tenant_databases
-from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.database_copy import (
-    archives,
-    grantees,
-    programs,
-    restores,
-    switching,
-    trials,
-)
-from sqlgateway.provisioning.database_copy.reading import reading_role
 from tests.commands import facts, refused
 from tests.sqlgateway.provisioning.database_copy.test_clones import SLOW
 from tests.sqlgateway.support import Caller, as_provisioner
@@ -121,7 +114,7 @@ def test_what_an_admin_took_from_itself_is_restored_and_stays_closed(
     major = alice.database.cluster.server_version // 10_000
     contents = archives.read_contents(file, alice.database.admin_role, major=major)
     text = programs.print_entries(file, contents.privileges, major=major)
-    assert set(grantees.NAME.findall(text)) <= set(alice.database.roles.values())
+    assert set(roles.NAME.findall(text)) <= set(alice.database.roles.values())
 
     _restore(alice, file)
 

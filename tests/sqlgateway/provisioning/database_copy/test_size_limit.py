@@ -7,9 +7,9 @@ from pytest_django import Settings
 
 from common.principals import Scope
 from environments import environments
-from sqlgateway.provisioning import tenant_databases
-from sqlgateway.provisioning.database_copy import CopyFailed, programs
-from sqlgateway.provisioning.database_copy.verified_copy import copy_database
+from sqlgateway.databases import tenant_databases
+from sqlgateway.databases.copies import CopyFailed, programs
+from sqlgateway.databases.copies.verified_copy import copy_database
 from tests.sqlgateway.support import Caller
 
 pytestmark = pytest.mark.provisions

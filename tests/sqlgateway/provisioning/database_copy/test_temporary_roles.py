@@ -4,10 +4,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from sqlgateway.provisioning import names, tenant_databases
-from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.database_copy import temporary_roles
-from sqlgateway.provisioning.database_copy.reading import reading_role
+from sqlgateway import names
+from sqlgateway.clusters.servers import address_of, administer
+from sqlgateway.databases import tenant_databases
+from sqlgateway.databases.copies import temporary_roles
+from sqlgateway.databases.copies.reading import reading_role
 from tests.sqlgateway.support import Caller
 
 pytestmark = pytest.mark.provisions

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from common.errors import Conflict
+from sqlgateway.databases.organization_limits import LIMITS, Changes, own_of, set_own
 from sqlgateway.models import OrganizationQuota
-from sqlgateway.provisioning.limits.organization_limits import LIMITS, Changes, own_of, set_own
 from tests.parallel import at_once
 from tests.sqlgateway.support import Caller
 

@@ -12,14 +12,14 @@ from accounts.models.audit import AuditEvent
 from environments import environments
 from environments.errors import QuotaExceeded
 from sqlgateway import tasks
-from sqlgateway.connection.cache import CONNECTION_POOL
-from sqlgateway.execution import gateway
-from sqlgateway.execution.admission.slots import ADMISSION
+from sqlgateway.clusters import placements
+from sqlgateway.clusters.servers import address_of, administer
+from sqlgateway.databases import quotas
 from sqlgateway.hardening import quota_guard
 from sqlgateway.models import OrganizationQuota
-from sqlgateway.provisioning import placements
-from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.limits import quotas
+from sqlgateway.pg.pool import CONNECTION_POOL
+from sqlgateway.run import gateway
+from sqlgateway.run.admission.slots import ADMISSION
 from tests.accounts.webhooks.support import emitted, subscribe
 from tests.commands import facts, help_of, misused, refused
 from tests.sqlgateway.support import Caller

@@ -1,0 +1,313 @@
+"""Clusters: administrative connections, and capabilities of the servers."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import psycopg
+import structlog
+from django.conf import settings
+from psycopg.conninfo import conninfo_to_dict
+
+from sqlgateway import names
+from sqlgateway.errors import EngineUnavailable
+from sqlgateway.hardening.cluster import complaints, version_complaint
+from sqlgateway.models import Cluster
+
+DEFAULT: Final = "default"
+MAINTENANCE: Final = "postgres"
+# The search_path has no schema of a tenant: an unqualified name must never find a tenant's object.
+ADMIN_SETTINGS: Final = {
+    "search_path": "pg_catalog",
+    "statement_timeout": "60s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "60s",
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "client_min_messages": "warning",
+    "standard_conforming_strings": "on",
+}
+# A silent host is given up after some seconds. By default TCP tries for a quarter of an hour, in
+# which the watchdog could cancel no requests on other clusters. The cluster's URL may differ.
+NETWORK_LIMITS: Final = {
+    "tcp_user_timeout": "10000",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "2",
+}
+# Settings that some versions have. Capabilities are probed, not derived from the version.
+OPTIONAL_SETTINGS: Final = ("transaction_timeout", "idle_session_timeout")
+# The flag of a cluster behind a pooler, such as PgBouncer: it does not accept start-up options, and
+# reports its own process ids.
+POOLED: Final = "pooled"
+UNPOOLABLE: Final = (
+    "The pooler gives each transaction another server connection; it must be pool_mode = session."
+)
+NO_SUPERUSER: Final = (
+    "The role of its URL is no superuser, and could not keep tenants from the catalog's functions "
+    "(docs/production.md)."
+)
+# Connections that are compared. One may not be enough: the pooler has several server connections.
+COMPARISONS: Final = 3
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAddress:
+    """The data that connections to a cluster need, as a value.
+
+    url: the administrator's.
+    network: libpq's keywords for host, port and TLS.
+    flags: the server's capabilities.
+    private_paths: the folders that must not appear in messages.
+    """
+
+    cluster_id: int
+    url: str = field(repr=False)
+    network: tuple[tuple[str, str], ...]
+    flags: frozenset[str]
+    private_paths: tuple[str, ...]
+
+    def can(self, flag: str) -> bool:
+        """True if the server has a capability."""
+        return flag in self.flags
+
+    def plain(self, text: str) -> str:
+        """Return a message without the platform's names and folders."""
+        text = names.plain(text)
+        for path in self.private_paths:
+            text = text.replace(path, "…")
+        return text
+
+    @property
+    def takes_options(self) -> bool:
+        """True if the server accepts start-up options: it was probed, and has no pooler."""
+        return bool(self.flags) and POOLED not in self.flags
+
+
+def address_of(cluster: Cluster) -> ClusterAddress:
+    """Return a cluster's address; the first call reads the server's capabilities.
+
+    Raises EngineUnavailable.
+    """
+    if not cluster.flags:
+        _probe(cluster)
+    url = cluster.url
+    parts = conninfo_to_dict(url)
+    network = {
+        key: str(value)
+        for key, value in parts.items()
+        if key not in {"user", "password", "dbname", "options", "application_name"}
+    }
+    return ClusterAddress(
+        cluster_id=cluster.pk,
+        url=url,
+        network=tuple(sorted(network.items())),
+        flags=frozenset(cluster.flags),
+        private_paths=tuple(cluster.private_paths),
+    )
+
+
+def answers(cluster: Cluster) -> bool:
+    """True if a cluster accepts connections now."""
+    try:
+        with administer(address_of(cluster)):
+            return True
+    except EngineUnavailable:
+        return False
+
+
+def default() -> Cluster:
+    """Return the configured cluster; create or update its row.
+
+    Raises EngineUnavailable if none is configured.
+    """
+    url = settings.SQL.cluster_url
+    if not url:
+        raise EngineUnavailable("No cluster for tenants' databases is configured.")
+    cluster = Cluster.objects.filter(name=DEFAULT).first()
+    if cluster is None:
+        made = Cluster(name=DEFAULT)
+        made.url = url
+        cluster, _ = Cluster.objects.get_or_create(
+            name=DEFAULT, defaults={"url_secret": made.url_secret}
+        )
+    if cluster.url != url:
+        cluster.url = url
+        cluster.flags = []
+        cluster.save(update_fields=["url_secret", "flags"])
+    return cluster
+
+
+@contextmanager
+def administer(address: ClusterAddress, dbname: str = MAINTENANCE) -> Iterator[psycopg.Connection]:
+    """Yield an autocommit connection as the cluster's administrator, and close it afterwards.
+
+    Raises EngineUnavailable if the server refuses or loses it. The server's message is omitted,
+    because it names hosts and roles.
+    """
+    try:
+        connection = connect_as_administrator(address, dbname)
+    except psycopg.Error as exc:
+        log.warning("sql_cluster_away", cluster=address.cluster_id, kind=type(exc).__name__)
+        raise EngineUnavailable from None
+    try:
+        yield connection
+    except psycopg.OperationalError as exc:
+        if not connection.closed:
+            raise
+        log.warning("sql_cluster_lost", cluster=address.cluster_id, kind=type(exc).__name__)
+        raise EngineUnavailable from None
+    finally:
+        connection.close()
+
+
+def connect_as_administrator(
+    address: ClusterAddress, dbname: str = MAINTENANCE
+) -> psycopg.Connection:
+    """Return an autocommit connection as the cluster's administrator, which the caller closes.
+
+    Raises psycopg.OperationalError.
+    """
+    # pg_stat_activity shows which process it serves.
+    given = {"dbname": dbname, "application_name": f"zonal-admin-{os.getpid()}"}
+    return connect_with(address, address.url, ADMIN_SETTINGS, given)
+
+
+def connect_with(
+    address: ClusterAddress, conninfo: str, values: Mapping[str, str], given: Mapping[str, str]
+) -> psycopg.Connection:
+    """Open an autocommit connection with these settings.
+
+    given: more keywords of libpq. Raises psycopg.OperationalError.
+    """
+    options = " ".join(f"-c {name}={value}" for name, value in values.items())
+    words = {**NETWORK_LIMITS, **conninfo_to_dict(conninfo), **given}
+    words["connect_timeout"] = str(settings.SQL.connect_timeout_s)
+    if address.takes_options:
+        words["options"] = options
+    connection = psycopg.connect(
+        **words,  # type: ignore[arg-type]  # libpq's words, all text
+        autocommit=True,
+        prepare_threshold=None,
+    )
+    if address.takes_options:
+        return connection
+    try:
+        # By SET: a query would resolve names before search_path is set.
+        connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in values.items()))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def system_identifier(connection: psycopg.Connection) -> str:
+    """Return the number that initdb gave the server, which identifies it at any address."""
+    row = connection.execute("SELECT system_identifier::text FROM pg_control_system()").fetchone()
+    return str(row[0]) if row is not None else ""
+
+
+def _probe(cluster: Cluster) -> None:
+    bare = ClusterAddress(cluster.pk, cluster.url, (), frozenset(), ())
+    started = time.monotonic()
+    with administer(bare) as connection:
+        try:
+            _read(cluster, bare, connection)
+        except psycopg.Error as exc:
+            if connection.closed:
+                raise
+            # The server's message names no password, and is for operators.
+            raise unusable(str(exc).strip().splitlines()[0], cluster) from None
+    cluster.save(update_fields=["server_version", "system_identifier", "flags", "private_paths"])
+    elapsed_ms = round((time.monotonic() - started) * 1000)
+    log.info("sql_cluster_probed", cluster=cluster.pk, flags=cluster.flags, elapsed_ms=elapsed_ms)
+
+
+def _read(cluster: Cluster, bare: ClusterAddress, connection: psycopg.Connection) -> None:
+    """Fill in what the server is and can do."""
+    sentence = unfit(bare, connection)
+    if sentence:
+        raise unusable(sentence, cluster)
+    cluster.server_version = connection.info.server_version
+    cluster.system_identifier = system_identifier(connection)
+    cluster.flags = sorted(_flags(connection))
+    cluster.private_paths = _private_paths(connection)
+    _complain(cluster, connection)
+
+
+def unfit(bare: ClusterAddress, connection: psycopg.Connection) -> str:
+    """Return why a server cannot be used as a cluster, whatever else is right; "" if it can."""
+    row = connection.execute(
+        "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"
+    ).fetchone()
+    if row is None or not row[0]:
+        return NO_SUPERUSER
+    return UNPOOLABLE if shares_servers(bare, connection) else ""
+
+
+def unusable(reason: str, cluster: Cluster) -> EngineUnavailable:
+    """Return the error for a server that answers but cannot be used, and log the reason."""
+    log.warning("sql_cluster_unfit", cluster=cluster.pk, reason=reason)
+    error = EngineUnavailable("The database server must be set up.")
+    error.reason = reason
+    return error
+
+
+def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
+    """Log findings about a server; in production refuse one with known security holes."""
+    for sentence in complaints(connection):
+        log.warning("sql_cluster_not_hard", cluster=cluster.pk, sentence=sentence)
+    too_old = version_complaint(connection.info.server_version)
+    if too_old is not None and settings.IS_PRODUCTION:
+        raise unusable(too_old, cluster)
+
+
+def shares_servers(address: ClusterAddress, connection: psycopg.Connection) -> bool:
+    """True if a pooler shares this session's server connection with other sessions.
+
+    Raises EngineUnavailable.
+    """
+    own = _backend_pid(connection)
+    if own == connection.info.backend_pid:
+        return False
+    for _ in range(COMPARISONS):
+        with administer(address) as other:
+            if _backend_pid(other) == own:
+                return True
+    return False
+
+
+def _backend_pid(connection: psycopg.Connection) -> int:
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+def _flags(connection: psycopg.Connection) -> set[str]:
+    flags = {"cancel", "serializable", "explain_json"}
+    if connection.info.backend_pid != _backend_pid(connection):
+        flags.add(POOLED)
+    rows = connection.execute(
+        "SELECT name FROM pg_settings WHERE name = ANY(%s)", [list(OPTIONAL_SETTINGS)]
+    )
+    flags.update(name for (name,) in rows)
+    # A distributed engine keeps catalogues in each database, which a copy would break.
+    libraries = connection.execute("SHOW shared_preload_libraries").fetchone()
+    if libraries is not None and "citus" not in str(libraries[0]):
+        flags.add("template")
+    return flags
+
+
+def _private_paths(connection: psycopg.Connection) -> list[str]:
+    """Return the folders that the server's messages may name, longest first."""
+    names = ("data_directory", "config_file", "hba_file", "unix_socket_directories")
+    settings = connection.execute(
+        "SELECT setting FROM pg_settings WHERE name = ANY(%s)", [list(names)]
+    )
+    programs = connection.execute("SELECT setting FROM pg_config WHERE name LIKE '%DIR'")
+    found = {str(row[0]) for rows in (settings, programs) for row in rows}
+    return sorted((path for path in found if path.startswith("/")), key=len, reverse=True)

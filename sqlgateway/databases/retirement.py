@@ -1,0 +1,98 @@
+"""Databases that were moved or replaced: kept for a while, then dropped."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import psycopg
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from sqlgateway.databases import tenant_databases
+from sqlgateway.errors import EngineUnavailable
+from sqlgateway.models import Cluster, Database, RetiredDatabase
+
+log = structlog.get_logger(__name__)
+
+
+def retire(database: Database, *, roles: Sequence[str], keep_hours: int | None = None) -> None:
+    """Keep the database that the row named before a switch, by default ZSQL_RETIRED_KEEP_HOURS.
+
+    roles: the roles to drop with it; empty if the environment still uses them on this cluster.
+    Otherwise they are also added to the environment's databases that are already kept there: only
+    the last database to be dropped can drop the roles.
+    """
+    if roles:
+        # unscoped: of the row's own environment
+        kept = RetiredDatabase.unscoped.filter(environment_id=database.environment_id)
+        kept.filter(cluster=database.cluster).update(roles=list(roles))
+    hours = settings.SQL.retired_keep_hours if keep_hours is None else keep_hours
+    RetiredDatabase.unscoped.create(  # unscoped: the row's own tenant is written
+        organization_id=database.organization_id,
+        environment_id=database.environment_id,
+        cluster=database.cluster,
+        dbname=database.dbname,
+        roles=list(roles),
+        drop_after=timezone.now() + timedelta(hours=hours),
+    )
+
+
+def drop_due(*, now: datetime) -> int:
+    """Drop databases that were kept long enough; return their number. Failures are retried."""
+    due = RetiredDatabase.unscoped.filter(drop_after__lte=now)  # unscoped: housekeeping
+    return _drop(due)
+
+
+def drop_of_environment(environment_pk: int) -> None:
+    """Drop the kept databases of a deleted environment. Raises EngineUnavailable."""
+    rows = RetiredDatabase.unscoped.filter(environment_id=environment_pk)  # unscoped: by key
+    for retired in rows.select_related("cluster"):
+        _drop_one(retired)
+
+
+def drop_at(cluster: Cluster, dbname: str) -> None:
+    """Drop a kept database, because its name is needed again. Raises EngineUnavailable."""
+    rows = RetiredDatabase.unscoped.filter(cluster=cluster, dbname=dbname)  # unscoped: by name
+    for retired in rows.select_related("cluster"):
+        _drop_one(retired)
+
+
+def _drop(rows: QuerySet[RetiredDatabase]) -> int:
+    count = 0
+    for retired in rows.select_related("cluster"):
+        try:
+            _drop_one(retired)
+        except (EngineUnavailable, psycopg.Error) as exc:
+            log.warning("sql_retired_not_dropped", retired=retired.pk, kind=type(exc).__name__)
+        else:
+            count += 1
+    return count
+
+
+def is_kept_at(cluster: Cluster, environment_pk: int | None) -> bool:
+    """True if a database of an environment, and therefore its roles, are kept on a cluster."""
+    # unscoped: by key
+    rows = RetiredDatabase.unscoped.filter(cluster=cluster, environment_id=environment_pk)
+    return rows.exists()
+
+
+def _drop_one(retired: RetiredDatabase) -> None:
+    cluster, roles = retired.cluster, list(retired.roles)
+    # unscoped: by name; a database that is in use must never be dropped here
+    in_use = Database.unscoped.filter(cluster=cluster, dbname=retired.dbname)
+    with transaction.atomic():
+        retired.delete()
+        if _is_used_at(cluster, retired.environment_id):
+            roles = []
+        if not in_use.exists():
+            tenant_databases.drop_named(cluster, retired.dbname, roles)
+
+
+def _is_used_at(cluster: Cluster, environment_pk: int) -> bool:
+    """True if an environment needs its roles on a cluster, now or after a move."""
+    there = Q(cluster=cluster) | Q(moving_to=cluster)
+    # unscoped: by key
+    rows = Database.unscoped.filter(there, environment_id=environment_pk)
+    return rows.exists() or is_kept_at(cluster, environment_pk)

@@ -1,0 +1,109 @@
+"""Queries about a tenant's backend, and its termination, which only the administrator can do."""
+
+import atexit
+import os
+import threading
+import time
+from typing import Any, Final
+
+import psycopg
+import structlog
+
+from sqlgateway.clusters.servers import ClusterAddress, connect_as_administrator
+from sqlgateway.pg.tenant_connection import TenantConnection
+
+# The user is compared because the process id may now belong to another tenant's backend. Behind a
+# pooler the backend may already serve another session of the role; its statement began after the
+# cancel.
+SAME: Final = (
+    " FROM pg_stat_activity WHERE pid = %s AND usename = %s"
+    " AND coalesce(query_start <= clock_timestamp() - %s * interval '1 second', true)"
+)
+TERMINATE: Final = f"SELECT pg_terminate_backend(pid){SAME}"
+# A transaction that has written may have committed and be waiting for a disk or a standby.
+IS_OPEN: Final = (
+    "SELECT xact_start IS NOT NULL"
+    " AND (backend_xid IS NULL OR coalesce(wait_event_type NOT IN ('IO', 'IPC', 'LWLock'), true))"
+    f"{SAME}"
+)
+
+log = structlog.get_logger(__name__)
+
+
+class Administrator:
+    """One administrative connection for each cluster, reopened when it breaks.
+
+    The watchdog has an instance of its own, so that it never waits for another thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connections: dict[int, psycopg.Connection] = {}
+
+    def ask(self, address: ClusterAddress, query: str, values: list[Any]) -> Any:
+        """Return the first value of the first row, None if there is no row.
+
+        Raises psycopg.Error if the cluster does not answer.
+        """
+        with self._lock:
+            try:
+                return self._ask(address, query, values)
+            except psycopg.OperationalError:
+                self._forget(address)
+                return self._ask(address, query, values)
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            for connection in self._connections.values():
+                connection.close()
+            self._connections.clear()
+
+    def _ask(self, address: ClusterAddress, query: str, values: list[Any]) -> Any:
+        connection = self._connections.get(address.cluster_id)
+        if connection is None:
+            connection = connect_as_administrator(address)
+            self._connections[address.cluster_id] = connection
+        row = connection.execute(query.encode(), values).fetchone()
+        return row[0] if row is not None else None
+
+    def _forget(self, address: ClusterAddress) -> None:
+        broken = self._connections.pop(address.cluster_id, None)
+        if broken is not None:
+            broken.close()
+
+    def terminate(self, session: TenantConnection) -> bool:
+        """Terminate a connection's backend; True if it existed."""
+        try:
+            return bool(self.ask(session.login.address, TERMINATE, _identity(session)))
+        except psycopg.Error as exc:
+            log.warning("sql_terminate_failed", pid=session.pid, kind=type(exc).__name__)
+            return False
+
+    def is_open(self, session: TenantConnection) -> bool | None:
+        """True if the backend is inside a transaction that it has not committed.
+
+        None if the backend no longer exists; False also if this cannot be determined.
+        """
+        try:
+            answer = self.ask(session.login.address, IS_OPEN, _identity(session))
+        except psycopg.Error:
+            return False
+        return None if answer is None else bool(answer)
+
+
+def _identity(session: TenantConnection) -> list[Any]:
+    is_reusable = session.is_pooled and session.cancelled_at is not None
+    since_s = time.monotonic() - (session.cancelled_at or 0) if is_reusable else 0.0
+    return [session.pid, session.login.user, since_s]
+
+
+ADMINISTRATOR: Final = Administrator()
+atexit.register(ADMINISTRATOR.close)
+
+
+def _after_fork() -> None:
+    ADMINISTRATOR.__init__()  # type: ignore[misc]  # the sockets belong to the parent
+
+
+os.register_at_fork(after_in_child=_after_fork)

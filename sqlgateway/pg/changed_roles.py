@@ -1,0 +1,152 @@
+"""Restore a role that its tenant changed, and keep it unchanged while the gateway logs in.
+
+Any role, even a reader's, can change its own password and settings, and drop its privileges (DROP
+OWNED). All users of an organization share the three roles.
+
+In PostgreSQL one of two concurrent changes of a role fails ("tuple concurrently updated"), and a
+tenant can repeat its change in a loop. So a repair locks the role's row in pg_authid first: a
+session that changes the role waits, and then fails.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import psycopg
+import structlog
+from django.db import transaction
+
+from accounts.audit import audit
+from common.errors import NotFound
+from sqlgateway.audit_tags import SqlTag
+from sqlgateway.clusters.placements import Login, Placement, placement_of
+from sqlgateway.clusters.servers import administer
+from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
+from sqlgateway.hardening.database import restore_defaults
+from sqlgateway.hardening.tenant_roles import RoleDrift, changes_of, end_idle_sessions, restore_role
+from sqlgateway.models import Database
+
+# More than one only if a tenant changes its role in a loop.
+ATTEMPTS: Final = 8
+# A tenant's open transaction can hold the row for as long as a request may run.
+BEGIN: Final = "BEGIN; SET LOCAL lock_timeout = '300ms'"
+LOCK: Final = "SELECT FROM pg_authid WHERE rolname = ANY(%s) ORDER BY oid FOR UPDATE"
+# Another change was faster, or holds the row.
+LOST_RACES: Final = (
+    psycopg.errors.InternalError_,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+)
+END_CHANGES: Final = """
+SELECT pg_terminate_backend(pid)
+FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass)
+  AND mode = 'RowExclusiveLock' AND usename = ANY(%s)
+"""
+
+log = structlog.get_logger(__name__)
+
+
+def repair(login: Login) -> None:
+    """Restore a role as the database's row describes it, if it was changed.
+
+    Raises NotFound (the database is no longer in use), DatabaseNotReady, EngineUnavailable.
+    """
+    with intact(login):
+        pass
+
+
+@contextmanager
+def intact(login: Login) -> Iterator[Placement]:
+    """Restore a role if it was changed, and keep it from changing while the block runs.
+
+    Yield the present placement: the passwords may have been rotated since the login was read. The
+    database's row is locked, so that only one process repairs its roles at a time, and not while
+    the database is being moved or deleted, or its passwords rotated.
+
+    Raises NotFound (the database is no longer in use), DatabaseNotReady, EngineUnavailable.
+    """
+    with transaction.atomic():
+        database = _locked_row(login)
+        placement = placement_of(database)
+        with administer(placement.address) as connection:
+            try:
+                _lock_intact(connection, database, placement.login(login.role))
+            except psycopg.Error as exc:
+                # An object is missing on the server; the message names the database.
+                log.warning("sql_role_not_healed", database=database.pk, kind=type(exc).__name__)
+                raise EngineUnavailable from None
+            # Closing the connection releases the role.
+            yield placement
+
+
+def _locked_row(login: Login) -> Database:
+    database: Database | None = (
+        Database.unscoped.select_related("cluster", "organization__quota")
+        # unscoped: by key, from a placement
+        .select_for_update(of=("self",))
+        .filter(pk=login.database_id)
+        .first()
+    )
+    if database is not None and database.state == Database.State.MOVING:
+        raise DatabaseNotReady
+    if database is None or database.state != Database.State.ACTIVE:
+        raise NotFound
+    return database
+
+
+def _lock_intact(connection: psycopg.Connection, database: Database, login: Login) -> None:
+    """Restore and lock the role, in a transaction that stays open."""
+    expected = login.expected
+    for _ in range(ATTEMPTS):
+        try:
+            begin_locked(connection, [login.user])
+            changes = changes_of(connection, [expected]).get(login.user)
+            if changes is None:
+                raise EngineUnavailable("The role or its database is missing.")
+            if not changes:
+                return
+            restore_role(connection, expected)
+            if RoleDrift.PRIVILEGES in changes:
+                with administer(login.address, database.dbname) as inside:
+                    restore_defaults(inside, database.roles, login.role)
+            connection.execute("COMMIT")
+            if not login.address.takes_options:
+                end_idle_sessions(connection, login.user)
+        except LOST_RACES as exc:
+            end_changes(connection, database, exc)
+        else:
+            _note_repaired(database, login)
+    raise EngineUnavailable("The role is being changed.")
+
+
+def begin_locked(connection: psycopg.Connection, users: Sequence[str]) -> None:
+    """Begin a transaction that locks these roles.
+
+    Raises one of LOST_RACES while a tenant changes one of them.
+    """
+    connection.execute(BEGIN)
+    connection.execute(LOCK, [list(users)])
+
+
+def end_changes(connection: psycopg.Connection, database: Database, lost: psycopg.Error) -> None:
+    """Roll back after a conflict, and terminate the tenant's sessions that change a role."""
+    connection.execute("ROLLBACK")
+    connection.execute(END_CHANGES, [list(database.roles.values())])
+    log.info("sql_role_contended", database=database.pk, kind=type(lost).__name__)
+
+
+def _note_repaired(database: Database, login: Login) -> None:
+    log.warning("sql_role_healed", database=database.pk, role=login.role)
+    organization_id = database.organization_id
+    if organization_id is None or database.environment is None:
+        return
+    audit.add(
+        None,
+        SqlTag.ROLE_HEAL,
+        organization_id=organization_id,
+        environment_id=database.environment.slug,
+        actor="platform",
+        data={"role": login.role},
+    )

@@ -1,0 +1,206 @@
+"""Cancel requests at their deadline, and when their client disconnects.
+
+Deadlines are enforced from outside the connection, so that a tenant cannot evade them by settings
+or by catching errors. One thread in each process sends a cancel on a separate connection. A backend
+that still runs after ZSQL_GRACE_MS is terminated by the administrator, which checks MAX_POLLS times
+whether it has ended.
+"""
+
+import atexit
+import heapq
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import psycopg
+import structlog
+from django.conf import settings
+
+from common.web import client_presence
+from sqlgateway.pg.administrator import Administrator
+from sqlgateway.pg.tenant_connection import TenantConnection
+
+CANCEL_S: Final = 2.0
+# How long a request may take to notice that it was cancelled, or its backend terminated.
+REACTION_S: Final = 3.0
+# SQLSTATEs of a cancelled statement and of a terminated backend.
+ENDED_SQLSTATES: Final = frozenset({"57014", "57P01"})
+POLL_S: Final = 1.0
+MAX_POLLS: Final = 30
+# The heap is rebuilt when it contains more watches that have ended than this.
+MAX_FINISHED: Final = 1000
+TICK_S: Final = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+def give_up_at(deadline: float) -> float:
+    """Return when the server is treated as lost, for a request with this deadline.
+
+    Both are time.monotonic(). Before that the watchdog cancels, and then terminates the backend.
+    """
+    return deadline + settings.SQL.grace_ms / 1000 + REACTION_S
+
+
+class Watch:
+    """One request with a deadline.
+
+    has_fired: the request was cancelled, at its deadline or before.
+    is_abandoned: it was cancelled because its client disconnected.
+    was_open: the backend was terminated inside a transaction, which was rolled back.
+    """
+
+    __slots__ = ("has_fired", "is_abandoned", "polls", "session", "was_open")
+
+    def __init__(self, session: TenantConnection) -> None:
+        self.session: TenantConnection | None = session
+        self.has_fired = self.is_abandoned = False
+        self.was_open = False
+        self.polls = 0
+
+
+class StatementWatchdog:
+    """The thread, its heap of deadlines, and the action at each."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._heap: list[tuple[float, int, Callable[[Watch], None], Watch]] = []
+        self._numbers = itertools.count()
+        # About how many watches in the heap have ended.
+        self._finished = 0
+        self._wakes_at = 0.0
+        self._thread: threading.Thread | None = None
+        self._administrator = Administrator()
+        self.on_tick: Callable[[], None] | None = None
+
+    def watch(self, session: TenantConnection, deadline: float) -> Watch:
+        """Cancel a request at its deadline (time.monotonic()), or when its client disconnects."""
+        watch = Watch(session)
+        self._push(deadline, self._cancel, watch)
+        client_fd = client_presence.client_fd()
+        if client_fd is not None:
+            session.watch_client(client_fd, partial(self._abandon, watch))
+        return watch
+
+    def cancel(self, watch: Watch) -> None:
+        """Cancel a request now, as at its deadline; do nothing if it has ended."""
+        self._push(time.monotonic(), self._cancel, watch)
+
+    def _abandon(self, watch: Watch) -> None:
+        """Cancel a request because its client has disconnected."""
+        watch.is_abandoned = True
+        self.cancel(watch)
+
+    def finish(self, watch: Watch) -> bool:
+        """End the watch; True if the request was cancelled: its connection must be closed."""
+        with self._condition:
+            if watch.session is not None:
+                watch.session.forget_client()
+            if not watch.has_fired:
+                watch.session = None
+                self._finished += 1
+            return watch.has_fired
+
+    def _push(self, moment: float, action: Callable[[Watch], None], watch: Watch) -> None:
+        with self._condition:
+            self._drop_finished()
+            heapq.heappush(self._heap, (moment, next(self._numbers), action, watch))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="sql-watchdog", daemon=True)
+                self._thread.start()
+            elif moment < self._wakes_at:
+                self._condition.notify()
+
+    def _drop_finished(self) -> None:
+        """Remove requests that have ended from the heap."""
+        while self._heap and self._heap[0][3].session is None:
+            heapq.heappop(self._heap)
+            self._finished -= 1
+        if self._finished > max(MAX_FINISHED, len(self._heap) // 2):
+            self._heap = [entry for entry in self._heap if entry[3].session is not None]
+            heapq.heapify(self._heap)
+            self._finished = 0
+
+    def _run(self) -> None:
+        while True:
+            due = self._wait()
+            try:
+                if due is not None:
+                    action, watch = due
+                    action(watch)
+                elif self.on_tick is not None:
+                    self.on_tick()
+            except Exception:
+                # An error at one request must not stop the deadlines of the others.
+                log.exception("sql_watchdog_failed")
+
+    def _wait(self) -> tuple[Callable[[Watch], None], Watch] | None:
+        """Wait for at most TICK_S; return the next action that is due, or None."""
+        with self._condition:
+            self._drop_finished()
+            now = time.monotonic()
+            if not self._heap or self._heap[0][0] > now:
+                until = self._heap[0][0] - now if self._heap else TICK_S
+                self._wakes_at = now + min(until, TICK_S)
+                self._condition.wait(min(until, TICK_S))
+                self._wakes_at = 0.0
+                self._drop_finished()
+                now = time.monotonic()
+            if not self._heap or self._heap[0][0] > now:
+                return None
+            _, _, action, watch = heapq.heappop(self._heap)
+            return action, watch
+
+    def _cancel(self, watch: Watch) -> None:
+        with self._condition:
+            if watch.session is None or watch.has_fired:
+                return
+            watch.has_fired = True
+            session = watch.session
+            session.cancelled_at = time.monotonic()
+        try:
+            session.connection.cancel_safe(timeout=CANCEL_S)
+        except psycopg.Error as exc:
+            log.info("sql_cancel_failed", pid=session.pid, kind=type(exc).__name__)
+        self._push(time.monotonic() + settings.SQL.grace_ms / 1000, self._terminate, watch)
+
+    def _terminate(self, watch: Watch) -> None:
+        """Terminate the backend if it still exists, even if its connection was closed."""
+        session = watch.session
+        is_open = None if session is None else self._administrator.is_open(session)
+        if session is None or is_open is None:
+            watch.session = None
+            return
+        if watch.polls == 0:
+            # Set before the termination, because the request ends as soon as the backend does.
+            watch.was_open = is_open
+        if not self._administrator.terminate(session):
+            watch.was_open = False
+        watch.polls += 1
+        if watch.polls > MAX_POLLS:
+            log.error("sql_backend_survives", pid=session.pid)
+            watch.session = None
+            return
+        wait_s = 0.1 if watch.polls == 1 else POLL_S
+        self._push(time.monotonic() + wait_s, self._terminate, watch)
+
+    def close(self) -> None:
+        """Close the administrative connections, at the end of the process."""
+        self._administrator.close()
+
+
+WATCHDOG = StatementWatchdog()
+atexit.register(WATCHDOG.close)
+
+
+def _after_fork() -> None:
+    on_tick = WATCHDOG.on_tick
+    WATCHDOG.__init__()  # type: ignore[misc]  # threads and their locks stay with the parent
+    WATCHDOG.on_tick = on_tick
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,117 @@
+"""The transaction around the texts of a request."""
+
+import secrets
+from typing import Final, Protocol
+
+from psycopg import pq
+
+from sqlgateway import errors
+from sqlgateway.pg.tenant_connection import TenantConnection
+from sqlgateway.run import transaction_control
+from sqlgateway.run.outcomes import FAILURES, StatementFailed
+from sqlgateway.run.requests import SqlRequest
+from sqlgateway.run.sqlstates import ErrorPosition
+
+Status = pq.TransactionStatus
+
+# ROLLBACK TO or RELEASE of a savepoint that the transaction does not have.
+NO_SAVEPOINT: Final = "3B001"
+
+
+class Boundary(Protocol):
+    """What happens before, between and after the texts of a request."""
+
+    def open(self, session: TenantConnection) -> None:
+        """Begin, before the first text. Raises AlreadyAnswered if there is a stored answer."""
+
+    def check(self, session: TenantConnection, number: int) -> None:
+        """Check the transaction after the text of this number, from 1."""
+
+    def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
+        """Commit, or roll back, after the last text.
+
+        was_cancelled_early: the query was cancelled; it had not written anything.
+        """
+
+
+class RequestBoundary:
+    """The transaction of one request, which ends with the request.
+
+    A savepoint marks the gateway's transaction. If a statement ends that transaction, the savepoint
+    no longer exists, even if the statement began another transaction (COMMIT AND CHAIN). Also,
+    a transaction with a savepoint cannot become READ WRITE.
+    """
+
+    _mark = ""
+
+    def __init__(self, request: SqlRequest) -> None:
+        self._request = request
+
+    def open(self, session: TenantConnection) -> None:
+        """Begin a transaction if the request needs one around its texts.
+
+        Raises TransactionEnded if a statement would end it.
+        """
+        if not self._request.opens_transaction:
+            return
+        for number, sql_text in enumerate(self._request.texts, start=1):
+            found = transaction_control.first_control(sql_text.text)
+            if found:
+                raise errors.TransactionEnded(
+                    "The request's transaction is the gateway's to begin and to end. Nothing ran.",
+                    extra={"statement": number if self._request.is_batch else found},
+                )
+        # Random, so that a text cannot name the savepoint.
+        self._mark = f"zonal_{secrets.token_hex(8)}"
+        self._command(session, b"%b; SAVEPOINT %b" % (self._request.begin, self._mark.encode()))
+
+    def check(self, session: TenantConnection, number: int) -> None:
+        """Raise TransactionEnded if a statement of ``queries`` ended their transaction."""
+        if self._request.is_batch and session.status == Status.IDLE:
+            raise _ended(number)
+
+    def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
+        """Commit the gateway's transaction; roll back and report one that a text left open."""
+        if not self._request.opens_transaction:
+            self._close_own(session, was_cancelled_early=was_cancelled_early)
+        elif was_cancelled_early:
+            session.run(b"ROLLBACK")
+        elif session.status == Status.IDLE:
+            raise _ended()
+        elif session.status == Status.INERROR:
+            session.run(b"ROLLBACK")
+            raise errors.TransactionNotCommitted("One of its statements failed.")
+        else:
+            self._commit(session)
+
+    def _close_own(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
+        """Roll back a transaction that the text left open, and report it.
+
+        It is not reported after an early cancel: the query had not written anything.
+        """
+        if session.status == Status.IDLE:
+            return
+        session.run(b"ROLLBACK")
+        if not was_cancelled_early:
+            raise errors.TransactionNotCommitted("End it with COMMIT in the same text.")
+
+    def _commit(self, session: TenantConnection) -> None:
+        try:
+            self._command(session, b"RELEASE %b; COMMIT" % self._mark.encode())
+        except StatementFailed as failed:
+            if failed.sqlstate == NO_SAVEPOINT:
+                raise _ended() from None
+            raise
+
+    def _command(self, session: TenantConnection, text: bytes) -> None:
+        result = session.run(text)
+        if result.status in FAILURES:
+            # A COMMIT fails because of a deferred constraint or a serialization failure.
+            raise StatementFailed(result, ErrorPosition("", len(self._request.texts)))
+
+
+def _ended(number: int = 0) -> errors.TransactionEnded:
+    return errors.TransactionEnded(
+        "It committed or rolled back the statements before it, which cannot be undone.",
+        extra={"outcome": "unknown", **({"statement": number} if number else {})},
+    )

@@ -1,0 +1,129 @@
+"""How a request ended, and the error that answers a failure."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import psycopg
+from django.conf import settings
+from psycopg import pq
+from psycopg.pq.abc import PGresult
+
+from common.errors import PlatformError
+from sqlgateway import errors
+from sqlgateway.pg.administrator import ADMINISTRATOR
+from sqlgateway.pg.message_stream import ConnectionLost, ResultOverflow
+from sqlgateway.pg.tenant_connection import TenantConnection
+from sqlgateway.run import sqlstates
+from sqlgateway.run.sqlstates import ErrorPosition
+
+# A process of the server crashed, and the server ends all others: a commit may have been running.
+CRASH: Final = "57P02"
+FAILURES: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE})
+CANCEL_S: Final = 3.0
+
+
+@dataclass(slots=True)
+class RequestOutcome:
+    """How a request ended.
+
+    error: if set, the rows in the sink are not an answer.
+    is_clean: the connection may be used again.
+    has_committed: a COMMIT in the text has succeeded.
+    """
+
+    notices: list[dict[str, str]] = field(default_factory=list)
+    error: PlatformError | None = None
+    is_clean: bool = True
+    has_committed: bool = False
+
+
+class AlreadyAnswered(Exception):
+    """The boundary has found a stored answer; no text runs."""
+
+
+class StatementFailed(Exception):
+    """A statement failed; ``result`` is the server's error."""
+
+    def __init__(self, result: PGresult, spot: ErrorPosition) -> None:
+        super().__init__()
+        self.result = result
+        self.spot = spot
+
+    @property
+    def sqlstate(self) -> str:
+        """The error's SQLSTATE; empty when the server sent none."""
+        return sqlstates.sqlstate_of(self.result)
+
+    @property
+    def is_fatal(self) -> bool:
+        """True if the server closes the connection with this error."""
+        return sqlstates.is_fatal(self.result)
+
+
+def refusal(session: TenantConnection, failed: StatementFailed) -> PlatformError:
+    """Return the error that answers a statement's failure."""
+    if failed.is_fatal and failed.sqlstate == CRASH:
+        return connection_lost(session)
+    return sqlstates.refusal(failed.result, session.login, failed.spot)
+
+
+def connection_lost(session: TenantConnection) -> PlatformError:
+    """Return the error that answers a connection that broke while statements ran."""
+    if session.login.role == "reader":
+        return errors.EngineUnavailable("The connection was lost; a reader changes nothing.")
+    return errors.OutcomeUnknown(extra={"retryable": False})
+
+
+def end_early(session: TenantConnection, error: PlatformError) -> PlatformError:
+    """Cancel the running statement after an error in the gateway.
+
+    Returns the error with ``outcome``: how the transaction ended.
+    """
+    # The rest of the answer is discarded, so it needs no memory.
+    session.on_held = None
+    try:
+        session.connection.cancel_safe(timeout=CANCEL_S)
+        has_failed = session.skip_answer()
+    except (ConnectionLost, psycopg.Error):
+        outcome = "unknown"
+    except ResultOverflow:
+        outcome = end_overflow(session).extra["outcome"]
+    else:
+        is_kept = not has_failed and session.status == pq.TransactionStatus.IDLE
+        outcome = "committed" if is_kept else "rolled_back"
+    if isinstance(error, errors.SqlBusy):
+        if outcome == "rolled_back" or session.login.role == "reader":
+            return error
+        # The statement has run, but SqlBusy would say that it has not.
+        error = errors.ResultTooWide("The gateway held too many large results.")
+    error.extra.setdefault("outcome", outcome)
+    return error
+
+
+def after_commit(error: PlatformError) -> PlatformError:
+    """Return the error of a text that may have committed changes before it failed.
+
+    The answer must not suggest that nothing was changed: the caller would send the text again.
+    """
+    if isinstance(error, errors.SqlBusy):
+        error = errors.ResultTooWide("The gateway held too many large results.")
+    elif isinstance(error, errors.SqlUnavailable | errors.EngineUnavailable):
+        error = errors.OutcomeUnknown(error.detail, extra={"retryable": False})
+    if "retryable" in error.extra:
+        error.extra["retryable"] = False
+    if "outcome" in error.members:
+        error.extra["outcome"] = "unknown"
+    return error
+
+
+def end_overflow(session: TenantConnection) -> PlatformError:
+    """Terminate the backend, usually while it still sends, so that it cannot commit."""
+    was_open = ADMINISTRATOR.is_open(session)
+    was_terminated = ADMINISTRATOR.terminate(session)
+    outcome = session.outcome_of_terminated()
+    if outcome == "rolled_back" and not (was_open and was_terminated):
+        outcome = "unknown"
+    return errors.ResultTooWide(
+        f"Single rows must stay well below {settings.SQL.row_bytes} bytes.",
+        extra={"outcome": outcome},
+    )
