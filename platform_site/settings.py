@@ -193,7 +193,7 @@ ORGANIZATION_OBSTACLES: Final = [
 ENVIRONMENT_LIMIT: Final = "sqlgateway.databases.quotas.environment_limit"
 # Called with a scope; their numbers are shown before an environment is deleted.
 ENVIRONMENT_CONTENTS: Final = [
-    "sqlgateway.schema.contents.contents_of",
+    "sqlgateway.schema.catalogue.contents_of",
     *(["edgecache.tenant_data.contents_of"] if HAS_CACHE else []),
 ]
 DATABASE_STATE: Final = "sqlgateway.databases.provisioning.state_of"
@@ -225,7 +225,7 @@ PRUNING_TASKS: Final = [
     "accounts.organization.tasks.maintain_exports",
     "accounts.organization.tasks.delete_due",
     "environments.tasks.drop_expired_environments",
-    "sqlgateway.tasks.drop_retired",
+    "sqlgateway.databases.tasks.drop_retired",
     "sqlgateway.tasks.forget_transactions",
 ]
 
@@ -284,6 +284,7 @@ PROCRASTINATE_IMPORT_PATHS: Final = [
     "accounts.organization.tasks",
     "accounts.rate_limit_tasks",
     "accounts.webhooks.tasks",
+    "sqlgateway.databases.tasks",
     "twofactor.webauthn.tasks",
 ]
 

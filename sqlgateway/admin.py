@@ -15,7 +15,7 @@ from common.admin import forms
 from common.admin.actions import ActionsAdmin, StaffAction
 from common.admin.filters import BY_ORGANIZATION
 from common.admin.pages import ReadOnlyAdmin
-from sqlgateway import staff, staff_actions
+from sqlgateway import staff
 from sqlgateway.databases.organization_limits import LIMITS, OwnLimit, own_of
 from sqlgateway.models import Cluster, Database, OrganizationLimits
 
@@ -67,7 +67,7 @@ class DatabaseAdmin(ActionsAdmin):
 
     def offered(self) -> Sequence[StaffAction]:
         """Return the rotation, and a move to each open cluster."""
-        return (staff_actions.ROTATE, *staff_actions.moves())
+        return (staff.ROTATE, *staff.moves())
 
 
 def _column(limit: OwnLimit, say: Callable[[OwnLimit, int | None], str]) -> Callable[[Any], str]:

@@ -1,11 +1,135 @@
-"""Settings of SQL over HTTP: the tenants' cluster and the limits of requests and connections."""
+"""Settings of SQL over HTTP: the tenants' cluster and the limits of requests and connections.
+
+Settings of where environments' databases are, and how large they may be.
+
+Settings of interactive transactions: how many, how long, and where their process is reached.
+"""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
-from common.settings.table import POSTGRESQL_SCHEMES, Integer, Url
-from sqlgateway.placement_conf import MIB, PlacementSettings
-from sqlgateway.transaction_conf import TransactionSettings
+from common.settings.table import POSTGRESQL_SCHEMES, Integer, Text, Url
+
+MIB: Final = 2**20
+
+
+# Without slots: a class inherits from several tables only if at most one has them.
+@dataclass(frozen=True, kw_only=True)
+class PlacementSettings:
+    """Moves, clones, restores and the disk quota; a part of SqlSettings."""
+
+    copy_timeout_s: Annotated[
+        int,
+        Integer(
+            "ZSQL_COPY_TIMEOUT_SECS",
+            "Longest copy of one database, in a move, a clone or a restore.",
+            default=3_600,
+            unit="seconds",
+            minimum=10,
+            maximum=604_800,
+        ),
+    ]
+    move_wait_ms: Annotated[
+        int,
+        Integer(
+            "ZSQL_MOVE_WAIT_MS",
+            "Longest wait of an SQL request for a database that is being moved.",
+            default=3_000,
+            unit="milliseconds",
+            minimum=0,
+            maximum=60_000,
+        ),
+    ]
+    retired_keep_hours: Annotated[
+        int,
+        Integer(
+            "ZSQL_RETIRED_KEEP_HOURS",
+            "How long the old database is kept after a move or a restore.",
+            default=24,
+            unit="hours",
+            maximum=8_760,
+        ),
+    ]
+    disk_limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZSQL_DISK_LIMIT_BYTES",
+            "Disk of one environment's database; `manage.py setquota` gives an organization "
+            "its own limit.",
+            default=10 * 1024 * MIB,
+            unit="bytes",
+            minimum=64 * MIB,
+            maximum=2**50,
+        ),
+    ]
+
+
+# Without slots: a class inherits from several tables only if at most one has them.
+@dataclass(frozen=True, kw_only=True)
+class TransactionSettings:
+    """Limits of interactive transactions; a part of SqlSettings."""
+
+    transactions: Annotated[
+        int,
+        Integer(
+            "ZSQL_TRANSACTIONS",
+            "Open interactive transactions per process.",
+            default=8,
+            minimum=0,
+            maximum=1000,
+        ),
+    ]
+    transactions_per_organization: Annotated[
+        int,
+        Integer(
+            "ZSQL_TRANSACTIONS_PER_ORGANIZATION",
+            "Open interactive transactions of one organization.",
+            default=4,
+            minimum=0,
+            maximum=1000,
+        ),
+    ]
+    transactions_per_environment: Annotated[
+        int,
+        Integer(
+            "ZSQL_TRANSACTIONS_PER_ENVIRONMENT",
+            "Open interactive transactions of one environment.",
+            default=4,
+            minimum=0,
+            maximum=1000,
+        ),
+    ]
+    transaction_idle_s: Annotated[
+        int,
+        Integer(
+            "ZSQL_TRANSACTION_IDLE_S",
+            "An interactive transaction without a statement is rolled back after this time.",
+            default=10,
+            unit="seconds",
+            minimum=1,
+            maximum=600,
+        ),
+    ]
+    transaction_life_s: Annotated[
+        int,
+        Integer(
+            "ZSQL_TRANSACTION_LIFE_S",
+            "An interactive transaction is rolled back at this age.",
+            default=60,
+            unit="seconds",
+            minimum=1,
+            maximum=3600,
+        ),
+    ]
+    channel_host: Annotated[
+        str,
+        Text(
+            "ZSQL_CHANNEL_HOST",
+            "Address at which the platform's other web processes reach this one, to forward "
+            "statements of its interactive transactions.",
+            default="127.0.0.1",
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,10 @@
-"""An organization's limits in the admin: how they are shown and set."""
+"""An organization's limits in the admin: how they are shown and set.
+
+Actions of staff on databases in the admin: rotate passwords, move to another cluster.
+"""
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -12,12 +16,13 @@ from django.template.defaultfilters import filesizeformat
 from unfold.contrib.filters.admin import DropdownFilter
 
 from accounts.audit import audit
-from common.admin.actions import ConfirmedAction
+from common.admin.actions import ConfirmedAction, StaffAction
 from common.admin.forms import StaffForm, Values
+from common.errors import Conflict
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.databases import organization_limits
+from sqlgateway.databases import organization_limits, tasks
 from sqlgateway.databases.organization_limits import LIMITS, OwnLimit
-from sqlgateway.models import OrganizationLimits
+from sqlgateway.models import Cluster, Database, OrganizationLimits
 
 WIDGET: Final = {"class": "staff-field", "inputmode": "numeric", "autocomplete": "off"}
 
@@ -149,3 +154,72 @@ def _set(organization: OrganizationLimits, confirmed: ConfirmedAction, values: V
 
 def _given(values: Values) -> organization_limits.Values:
     return {limit.name: values[limit.name] for limit in LIMITS}
+
+
+def moves() -> Sequence[StaffAction]:
+    """Return an action for each open cluster, if there are several."""
+    clusters = list(Cluster.objects.filter(state=Cluster.State.OPEN).order_by("name"))
+    if len(clusters) < 2:
+        return ()
+    return [
+        StaffAction(
+            f"move_{cluster.pk}",
+            f"Move to {cluster.name}",
+            f"These databases are copied to the cluster {cluster.name} in the background. Their "
+            "requests wait while the copy is compared; on any error they stay where they are.",
+            partial(_move, cluster),
+        )
+        for cluster in clusters
+    ]
+
+
+def _rotate(confirmed: ConfirmedAction, database: Database) -> bool:
+    """Queue the rotation; False if one is queued already.
+
+    Raises Conflict for a database that is not active.
+    """
+    if database.state != Database.State.ACTIVE or database.organization_id is None:
+        raise Conflict(f"The database is {database.state}: only an active one gets new passwords.")
+    with transaction.atomic():
+        if not tasks.queue_rotation(database.pk):
+            return False
+        audit.record_staff(
+            confirmed.request,
+            SqlTag.ADMIN_DATABASE_ROTATE,
+            organization_id=database.organization_id,
+            database=database.pk,
+            reason=confirmed.reason,
+        )
+    return True
+
+
+ROTATE: Final = StaffAction(
+    "rotate_passwords",
+    "Rotate passwords",
+    "The passwords of these databases' roles are replaced in the background. No request fails; "
+    "sessions that somebody opened with the old ones end within minutes.",
+    _rotate,
+)
+
+
+def _move(cluster: Cluster, confirmed: ConfirmedAction, database: Database) -> bool:
+    """Queue the move; False if the database is there already, or its move is queued already.
+
+    Raises Conflict for a database that is not active.
+    """
+    if database.cluster_id == cluster.pk:
+        return False
+    if database.state != Database.State.ACTIVE or database.organization_id is None:
+        raise Conflict(f"The database is {database.state}: only an active one can be moved.")
+    with transaction.atomic():
+        if not tasks.queue_move(database, cluster):
+            return False
+        audit.record_staff(
+            confirmed.request,
+            SqlTag.ADMIN_DATABASE_MOVE,
+            organization_id=database.organization_id,
+            database=database.pk,
+            cluster=cluster.name,
+            reason=confirmed.reason,
+        )
+    return True

@@ -1,8 +1,7 @@
 """Paths of the SQL gateway."""
 
 from common.api.viewsets import Router
-from sqlgateway.api.activity import ActivityViewSet
-from sqlgateway.api.history import SqlHistoryViewSet
+from sqlgateway.api.history import ActivityViewSet, SqlHistoryViewSet
 from sqlgateway.api.imports import ImportViewSet
 from sqlgateway.api.running import RunningSqlViewSet, SqlCancelViewSet
 from sqlgateway.api.saved_queries import SavedQueryViewSet

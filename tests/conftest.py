@@ -11,7 +11,7 @@ from accounts.models import User
 from accounts.passwords import TunedArgon2Hasher
 from edgecache.api import client
 from environments.models import Organization
-from sqlgateway.pg import role_check
+from sqlgateway.pg import changed_roles
 from sqlgateway.run.record_writer import WRITER
 from tests import cast, conformance, table_cleanup
 from tests.edgecache.cluster import Cluster
@@ -66,7 +66,7 @@ def _conformance() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _no_role_checks() -> None:
     """Leave the roles' check to the tests of it: its thread would see no test's transaction."""
-    role_check.EVERY_S = 3600.0
+    changed_roles.EVERY_S = 3600.0
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from platform_site.doctor.findings import Finding, Level
-from sqlgateway.clusters import capacity, servers
+from sqlgateway.clusters import servers
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.models import Cluster
@@ -17,7 +17,7 @@ NEARLY_FULL: Final = 0.9
 def check_clusters() -> Iterator[Finding]:
     """Check each server."""
     try:
-        rows = list(capacity.with_counts().exclude(state=Cluster.State.CLOSED).order_by("id"))
+        rows = list(servers.with_counts().exclude(state=Cluster.State.CLOSED).order_by("id"))
     except EngineUnavailable:
         advice = "Set ZSQL_CLUSTER_URL, or run `manage.py addcluster`."
         yield Finding(SUBJECT, Level.FAILED, "No server for tenants' databases is set.", advice)

@@ -12,11 +12,10 @@ from rest_framework.response import Response
 from common.api.views import NEGOTIATOR, NO_STORE
 from common.errors import InvalidRequest, UnsupportedMedia
 from common.permissions import needs
-from sqlgateway.api.limited_views import LimitedViewSet
-from sqlgateway.api.negotiation import refuse_repetition
+from sqlgateway.api.negotiation import LimitedViewSet, refuse_repetition
 from sqlgateway.api.serializers import ImportQuerySerializer, ImportSerializer
 from sqlgateway.run.requests import Caller
-from sqlgateway.transfer import identifiers, imports
+from sqlgateway.transfer import imports
 from sqlgateway.transfer.imports import ImportRequest
 from sqlgateway.transfer.uploads import UploadedBody
 
@@ -76,13 +75,13 @@ class ImportViewSet(LimitedViewSet):
 
 def parsed(given: dict[str, Any]) -> ImportRequest:
     """Return the import of a validated query string. Raises InvalidRequest."""
-    table = identifiers.parse(given["table"], separator=".", field="table")
+    table = imports.parse(given["table"], separator=".", field="table")
     if len(table) > MAX_TABLE_NAMES:
         raise InvalidRequest.for_field("table", "A table's name has at most a schema before it.")
     columns = given.get("columns")
     return ImportRequest(
         table=table,
-        columns=identifiers.parse(columns, separator=",", field="columns") if columns else (),
+        columns=imports.parse(columns, separator=",", field="columns") if columns else (),
         header=given["header"],
         delimiter=given["delimiter"],
     )

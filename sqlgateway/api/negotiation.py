@@ -1,4 +1,7 @@
-"""Choose the format of an answer: JSON, or rows as a stream."""
+"""Choose the format of an answer: JSON, or rows as a stream.
+
+Views that apply the limits of the caller's organization.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -9,8 +12,11 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from common.api.views import NEGOTIATOR, NO_STORE, RENDERER
+from common.api.viewsets import PlatformViewSet
 from common.errors import InvalidRequest, NotAcceptable
-from sqlgateway.clusters.request_limits import RequestLimits
+from common.principals import Principal
+from sqlgateway.clusters.request_limits import NO_LIMITS, RequestLimits
+from sqlgateway.databases import provisioning
 from sqlgateway.errors import IdempotencyNotSupported
 from sqlgateway.formats import arrow_batches
 from sqlgateway.transfer.exports import MEDIA_TYPES, Body, StreamFormat
@@ -96,3 +102,20 @@ def streamed(body: Body, form: StreamFormat) -> StreamingHttpResponse:
     # Without it, nginx would read as fast as PostgreSQL sends, and buffer in files.
     headers = NO_STORE | {"X-Accel-Buffering": "no"}
     return StreamingHttpResponse(body, content_type=MEDIA_TYPES[form], headers=headers)
+
+
+class LimitedViewSet(PlatformViewSet):
+    """The base of SQL's viewsets. limits: the organization's, in actions that read a body."""
+
+    limits = NO_LIMITS
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Read the limits after the permission check, and before the body."""
+        super().initial(request, *args, **kwargs)
+        if self.action in self.request_serializers:
+            self.read_limits(self.principal)
+
+    def read_limits(self, principal: Principal) -> None:
+        """Set the limits, including the limit of the body."""
+        self.limits = provisioning.limits_of(principal.scope)
+        self.body_limit_bytes = self.limits.body_bytes(self.body_limit_bytes)

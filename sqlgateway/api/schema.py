@@ -20,7 +20,7 @@ from sqlgateway.api.schema_serializers import (
     SchemaSerializer,
 )
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.schema import extensions, reading
+from sqlgateway.schema import catalogue, extensions
 
 
 class SchemaViewSet(PlatformViewSet):
@@ -38,7 +38,7 @@ class SchemaViewSet(PlatformViewSet):
         One answer for consoles and code generators, of one moment, with what the caller's role may
         see.
         """
-        found = reading.read(
+        found = catalogue.read(
             self.principal.scope,
             database_role(self.principal),
             schema=self.read_query().get("schema"),

@@ -12,19 +12,14 @@ from rest_framework.request import Request
 from common import problems
 from common.api.bodies import StrictJsonParser
 from common.api.views import JSON_ACCEPTED, NO_STORE, RENDERER
-from common.errors import InvalidRequest
 from common.permissions import authorize, needs
 from common.principals import PlatformRequest, Principal
 from sqlgateway.api import negotiation
-from sqlgateway.api.limited_views import LimitedViewSet
-from sqlgateway.api.negotiation import AnswerFormat
+from sqlgateway.api.negotiation import AnswerFormat, LimitedViewSet
 from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
-from sqlgateway.clusters.request_limits import RequestLimits
-from sqlgateway.formats.results import RowFormat
 from sqlgateway.run import gateway
-from sqlgateway.run.parameters import encode_params
-from sqlgateway.run.records import HEADER, Key
-from sqlgateway.run.requests import Caller, SqlRequest, SqlText, explained
+from sqlgateway.run.idempotency import HEADER, Key
+from sqlgateway.run.requests import Caller, SqlRequest, parsed
 from sqlgateway.transfer.exports import Export
 
 PARSER: Final = StrictJsonParser()
@@ -134,61 +129,3 @@ def _is_usual(request: PlatformRequest) -> bool:
         and meta.get("CONTENT_TYPE") == PARSER.media_type
         and meta.get("HTTP_ACCEPT", "*/*") in JSON_ACCEPTED
     )
-
-
-def parsed(
-    given: dict[str, Any], *, limits: RequestLimits, limit_ms: int | None = None
-) -> SqlRequest:
-    """Return the request of a validated body.
-
-    limits: the organization's own.
-    limit_ms: the default and the maximum of the timeout; None for that of an answer in JSON.
-    Raises InvalidRequest with the name of a field that exceeds the limits, or cannot be sent to
-    PostgreSQL.
-    """
-    is_batch = "queries" in given
-    limit_ms = limit_ms or limits.timeout_ms(settings.SQL.timeout_ms)
-    items = given["queries"] if is_batch else [given]
-    _check_rows(given, "", limits)
-    texts = []
-    for index, item in enumerate(items):
-        path = f"queries.{index}." if is_batch else ""
-        _check_rows(item, path, limits)
-        # An item's own options override the request's.
-        texts.append(_sql_text({**given, **item}, path, limits))
-    return SqlRequest(
-        texts=tuple(texts),
-        is_batch=is_batch,
-        read_only=bool(given.get("read_only")),
-        isolation=given.get("isolation"),
-        timeout_ms=min(given.get("timeout_ms") or limit_ms, limit_ms),
-        max_bytes=limits.max_bytes,
-    )
-
-
-def _check_rows(options: dict[str, Any], path: str, limits: RequestLimits) -> None:
-    """Refuse a number of rows above the limit: the result would be truncated at the limit."""
-    if options.get("max_rows", 0) > limits.max_rows:
-        raise InvalidRequest.for_field(f"{path}max_rows", f"At most {limits.max_rows}.")
-
-
-def _sql_text(item: dict[str, Any], path: str, limits: RequestLimits) -> SqlText:
-    text = item["query"]
-    # libpq reads a text up to its first NUL, and would silently ignore the rest.
-    if "\0" in text:
-        raise InvalidRequest.for_field(f"{path}query", "SQL holds no NUL character.", code="nul")
-    params = item.get("params")
-    encoded = None if params is None else encode_params(params, field=f"{path}params")
-    how = item.get("explain")
-    form = RowFormat(
-        max_rows=item.get("max_rows") or limits.max_rows,
-        rows_as=item.get("rows", "objects"),
-        numeric=item.get("numeric", "string"),
-        # A plan is JSON in the answer, however the statement's own values were asked for.
-        json="value" if how else item.get("json", "value"),
-    )
-    if not how:
-        return SqlText(text, encoded, form)
-    text, offset = explained(text, how)
-    # By the extended protocol: with the simple one a second statement would run without EXPLAIN.
-    return SqlText(text, encoded or [], form, offset, is_explained=True)

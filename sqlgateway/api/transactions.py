@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from common.api.views import NO_STORE, StrictSerializer
 from common.permissions import needs
 from sqlgateway.api import negotiation
-from sqlgateway.api.limited_views import LimitedViewSet
+from sqlgateway.api.negotiation import LimitedViewSet
 from sqlgateway.api.serializers import ParamsField, SqlAnswerSerializer, StatementField
 from sqlgateway.errors import TransactionNotFound
 from sqlgateway.models import InteractiveTransaction

@@ -1,21 +1,26 @@
-"""Clusters: administrative connections, and capabilities of the servers."""
+"""Clusters: administrative connections, and capabilities of the servers.
+
+Choose the cluster of a new database.
+"""
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 import structlog
 from django.conf import settings
+from django.db.models import Count, F, FloatField, Q, QuerySet
+from django.db.models.functions import Cast
 from psycopg.conninfo import conninfo_to_dict
 
 from sqlgateway import names
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.cluster import complaints, version_complaint
-from sqlgateway.models import Cluster
+from sqlgateway.models import Cluster, Database
 
 DEFAULT: Final = "default"
 MAINTENANCE: Final = "postgres"
@@ -311,3 +316,45 @@ def _private_paths(connection: psycopg.Connection) -> list[str]:
     programs = connection.execute("SELECT setting FROM pg_config WHERE name LIKE '%DIR'")
     found = {str(row[0]) for rows in (settings, programs) for row in rows}
     return sorted((path for path in found if path.startswith("/")), key=len, reverse=True)
+
+
+def with_counts() -> QuerySet[Any]:
+    """Return all clusters, annotated with numbers of databases.
+
+    placed: all databases, including those in stock. in_stock: the databases in stock.
+    Raises EngineUnavailable if no cluster is configured.
+    """
+    default()
+    return Cluster.objects.annotate(
+        placed=Count("databases", filter=~Q(databases__state=Database.State.DROPPED)),
+        in_stock=Count("databases", filter=Q(databases__state=Database.State.STOCK)),
+    )
+
+
+def has_room(cluster: Cluster) -> bool:
+    """True if another database may be placed on a cluster."""
+    return with_counts().filter(pk=cluster.pk, placed__lt=F("capacity")).exists()
+
+
+def emptiest(*, major: int = 0, without: Collection[int] = ()) -> Cluster:
+    """Return the open cluster with the smallest share of its capacity in use.
+
+    major: the oldest acceptable version of PostgreSQL. without: keys of clusters to exclude.
+    Each concurrent caller may exceed the capacity by one: it is a plan, not a limit of the server.
+    Raises EngineUnavailable if every open cluster is full.
+    """
+    with_room = (
+        with_counts()
+        .filter(
+            state=Cluster.State.OPEN,
+            placed__lt=F("capacity"),
+        )
+        .exclude(pk__in=without)
+    )
+    if major:
+        with_room = with_room.filter(server_version__gte=major * 10_000)
+    share = Cast("placed", FloatField()) / F("capacity")
+    cluster: Cluster | None = with_room.order_by(share, "id").first()
+    if cluster is None:
+        raise EngineUnavailable("No cluster has room for another database.")
+    return cluster

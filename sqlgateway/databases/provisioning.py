@@ -9,11 +9,10 @@ from procrastinate.exceptions import AlreadyEnqueued
 from common.errors import NotFound
 from common.locks import AlreadyLocked
 from common.principals import Scope
-from sqlgateway import tasks
-from sqlgateway.clusters.capacity import emptiest
 from sqlgateway.clusters.placements import PLACEMENT_CACHE, Placement, placement_of, quota_row_of
 from sqlgateway.clusters.request_limits import RequestLimits
-from sqlgateway.databases import quotas, retirement, stock, tenant_databases
+from sqlgateway.clusters.servers import emptiest
+from sqlgateway.databases import quotas, retirement, stock, tasks, tenant_databases
 from sqlgateway.databases.copies import clones, switching
 from sqlgateway.errors import CloneFailed, DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Database, OrganizationQuota

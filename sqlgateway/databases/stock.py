@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from sqlgateway import hardening, names
 from sqlgateway.clusters import servers
-from sqlgateway.clusters.capacity import emptiest
+from sqlgateway.clusters.servers import emptiest
 from sqlgateway.databases import tenant_databases
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database

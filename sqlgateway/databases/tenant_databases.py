@@ -11,11 +11,11 @@ from psycopg import sql
 from sqlgateway import hardening, names
 from sqlgateway.clusters.servers import ClusterAddress, address_of, administer
 from sqlgateway.errors import EngineUnavailable
-from sqlgateway.hardening.catalog import harden_catalog
 from sqlgateway.hardening.cluster import close_to_public
 from sqlgateway.hardening.database import (
     grant_access,
     grant_inside,
+    harden_catalog,
     open_database,
     restrict_functions,
 )

@@ -8,6 +8,8 @@ faster than a loop over the values.
 The format of a value is never assumed, because a text can change DateStyle or client_encoding
 before its first row. A value in another format than expected is returned as PostgreSQL's text. For
 bytes that are not UTF-8, an encoder raises UnicodeDecodeError, or results.py finds them.
+
+Read many values of a result with one call.
 """
 
 import codecs
@@ -16,6 +18,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import orjson
+from psycopg.adapt import Transformer
+from psycopg.pq import Format
+from psycopg.pq.abc import PGresult
 
 Values = Sequence[bytes | None]
 Encoded = tuple[Sequence[bytes], bytes, bytes]
@@ -194,3 +199,24 @@ def _timestamp(value: bytes) -> bytes:
     day, clock, hours, minutes, era = match.groups()
     offset = b"" if hours is None else hours + (minutes or b":00")
     return day + b"T" + clock + offset + (era or b"")
+
+
+# The loader of this type in binary format copies any bytes unchanged.
+BYTEA_OID: Final = 17
+
+
+def values_of(
+    result: PGresult, start: int = 0, stop: int | None = None
+) -> list[Sequence[bytes | None]]:
+    """Return the values of some rows by column: PostgreSQL's text, None for NULL.
+
+    One call of a function in C takes a third of the time of a call for each value.
+    """
+    stop = result.ntuples if stop is None else stop
+    count = result.nfields
+    if start >= stop:
+        return [[] for _ in range(count)]
+    transformer = Transformer()
+    transformer.set_pgresult(result, set_loaders=False)
+    transformer.set_loader_types([BYTEA_OID] * count, Format.BINARY)
+    return list(zip(*transformer.load_rows(start, stop, tuple), strict=True))

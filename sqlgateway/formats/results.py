@@ -13,8 +13,14 @@ from psycopg.pq.abc import PGresult
 
 from sqlgateway.errors import ResultNotText
 from sqlgateway.formats.column_types import BUILTIN, ColumnType, JsonAs, NumericAs, encoder_for
-from sqlgateway.formats.encoders import Check, Encoded, SizeLimitExceeded, Values, unlimited
-from sqlgateway.formats.values import values_of
+from sqlgateway.formats.encoders import (
+    Check,
+    Encoded,
+    SizeLimitExceeded,
+    Values,
+    unlimited,
+    values_of,
+)
 
 RowsAs = Literal["objects", "arrays"]
 

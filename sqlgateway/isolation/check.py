@@ -2,6 +2,8 @@
 
 The attacks run as roles of tenants, but are not sent by HTTP: this checks the server and the
 hardening. Databases of real tenants are neither read nor changed.
+
+The objects in the databases of the two tenants that attacks run in.
 """
 
 import time
@@ -20,14 +22,43 @@ from common.permissions import Role
 from sqlgateway.clusters.placements import Login, Placement, placement_of
 from sqlgateway.clusters.servers import address_of, administer
 from sqlgateway.databases import stock, tenant_databases
+from sqlgateway.databases.tenant_databases import TEMPLATE
 from sqlgateway.hardening.tenant_roles import end_idle_sessions, restore_role
 from sqlgateway.isolation.attacks import REFUSED, Attack, AttackStep, Result, filled, load, subjects
-from sqlgateway.isolation.fixtures import RESET, SETUP, STATE, names_of
 from sqlgateway.models import Cluster, Database
 from sqlgateway.pg import pool
 from sqlgateway.pg.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.pg.pool import LoginRefused
 from sqlgateway.pg.tenant_connection import TenantConnection
+
+# Each tenant's admin runs this once.
+SETUP: Final = (
+    "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE SEQUENCE s;"
+    "CREATE MATERIALIZED VIEW v AS SELECT 1 AS one; CREATE VIEW seen AS SELECT * FROM t"
+)
+# The admin runs this before each attack: an empty schema for the attack's objects.
+RESET: Final = "DROP SCHEMA IF EXISTS evil CASCADE; CREATE SCHEMA evil"
+# Rows, privileges and settings as one value, which each role reads before and after an attack.
+# Without settings of extensions, which depend on the libraries that a session has loaded.
+STATE: Final = """
+SELECT concat_ws(' ', (SELECT string_agg(id::text, ',') FROM public.t),
+    has_table_privilege('public.t', 'INSERT'), has_table_privilege('public.t', 'TRUNCATE'),
+    (SELECT last_value || is_called::text FROM public.s),
+    (SELECT md5(string_agg(name || setting, ' ' ORDER BY name)) FROM pg_settings
+     WHERE name NOT LIKE '%.%'))
+"""
+
+
+def names_of(own: Database, other: Database) -> dict[str, str]:
+    """Return the names that attacks use, such as ``own_db``."""
+    return {
+        **{str(role): name for role, name in own.roles.items()},
+        "own_db": own.dbname,
+        "other_db": other.dbname,
+        "other_role": other.admin_role,
+        "template": TEMPLATE,
+    }
+
 
 # The comment of the databases, by which a later run finds and drops those of a crashed run. It also
 # names the lock, which allows only one run at a time on a server.

@@ -15,9 +15,8 @@ from psycopg import pq
 from psycopg.abc import Buffer
 from psycopg.pq.abc import PGconn, PGresult
 
-from sqlgateway.pg.copy_protocol import CopyIn
 from sqlgateway.pg.protocol import ends_in_error, longest_row
-from sqlgateway.pg.wire import Wire, WireBroken, WireFull
+from sqlgateway.pg.wire import CopyIn, Wire, WireBroken, WireFull
 
 # Rows that libpq returns in one call. It buffers all of them, so there must be few wide rows. Each
 # call releases the interpreter lock twice, so there should be many narrow rows. But later rows may

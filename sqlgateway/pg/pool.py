@@ -14,8 +14,8 @@ from django.conf import settings
 from sqlgateway.clusters.placements import Login
 from sqlgateway.clusters.servers import ClusterAddress
 from sqlgateway.errors import EngineUnavailable, SqlBusy
+from sqlgateway.pg.changed_roles import ROLE_CHECK, changed_logins
 from sqlgateway.pg.lock_guard import LOCK_GUARD
-from sqlgateway.pg.role_check import ROLE_CHECK, changed_logins
 from sqlgateway.pg.tenant_connection import (
     NoServerConnection,
     SessionRefused,

@@ -20,16 +20,14 @@ from sqlgateway.pg.session_settings import CLUSTER_SETTINGS
 from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.run import sqlstates
 from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.boundaries import first_control
 from sqlgateway.run.execution import Execution
 from sqlgateway.run.history import recorded_request
-from sqlgateway.run.idempotency import KeyedBoundary
-from sqlgateway.run.manual_cancellation import Cancellation
+from sqlgateway.run.idempotency import Key, KeyedBoundary
 from sqlgateway.run.outcomes import RequestOutcome
-from sqlgateway.run.records import Key
 from sqlgateway.run.requests import Caller, SqlRequest
 from sqlgateway.run.results import JsonSink, render
-from sqlgateway.run.running_requests import REGISTRY, RunningRequest
-from sqlgateway.run.transaction_control import first_control
+from sqlgateway.run.running_requests import REGISTRY, Cancellation, RunningRequest
 from sqlgateway.run.usage import METER
 
 MOVE_POLL_S: Final = 0.1

@@ -3,23 +3,197 @@
 The key is inserted first and its record is written last, both in the request's own transaction, so
 that after a crash both exist or neither. A second request with the same key waits for the end of
 the first one's transaction.
+
+Records of requests with an ``Idempotency-Key``, in the tenant's own database.
+
+The tenant's roles can read and write the table. So a record is encrypted, authenticated, and bound
+to its organization, environment, user and key: only the gateway can create or read records, and a
+record that was moved or altered is ignored. A tenant that deletes a row can repeat a request, but
+it could also send the request without a key.
+
+The table of records in a tenant's database, which the administrator creates at the first use.
+
+Its schema belongs to the platform, so that the tenant cannot change or drop the table. Admins and
+operators may write rows. Readers may not, because they could fill the disk.
 """
 
+import hashlib
+import re
 import time
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
+import orjson
+import psycopg
+import structlog
 from django.conf import settings
-from psycopg import pq
+from psycopg import pq, sql
 from psycopg.pq.abc import PGresult
 
+from common import crypto
+from common.errors import InvalidRequest
 from sqlgateway import errors
+from sqlgateway.clusters import servers
+from sqlgateway.clusters.placements import Login
+from sqlgateway.errors import EngineUnavailable
+from sqlgateway.models import Database
 from sqlgateway.pg.tenant_connection import TenantConnection
-from sqlgateway.run import sqlstates, table
+from sqlgateway.run import sqlstates
 from sqlgateway.run.outcomes import FAILURES, AlreadyAnswered, StatementFailed
-from sqlgateway.run.records import Key
-from sqlgateway.run.requests import SqlRequest
+from sqlgateway.run.parameters import canonical
+from sqlgateway.run.requests import Caller, SqlRequest
 from sqlgateway.run.sqlstates import ErrorPosition
+
+HEADER: Final = "Idempotency-Key"
+PURPOSE: Final = "sql idempotency"
+# Visible ASCII: a key is compared byte by byte.
+KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a caller. body_hash: the hash of the request's body."""
+
+    caller: Caller
+    text: str
+    body_hash: str
+
+    @classmethod
+    def of(cls, caller: Caller, text: str, body: dict[str, Any]) -> Self:
+        """Return the key of a request; whitespace and order in its body do not matter.
+
+        Raises InvalidRequest if the key has invalid characters, or the parameters are too deep.
+        """
+        if KEY.fullmatch(text) is None:
+            message = "1 to 255 visible ASCII characters."
+            raise InvalidRequest.for_field(HEADER, message)
+        return cls(caller, text, hashlib.sha256(canonical(body)).hexdigest())
+
+    @property
+    def bound_to(self) -> bytes:
+        """Bytes that identify organization, environment, user and key."""
+        scope, user = self.caller.scope, str(self.caller.user_id or "development token")
+        return orjson.dumps([scope.organization_id, scope.environment_pk, user, self.text])
+
+    @property
+    def digest(self) -> bytes:
+        """The key in the table: 32 bytes."""
+        return hashlib.sha256(self.bound_to).digest()
+
+    def seal(self, answer: bytes, *, now: float) -> bytes:
+        """Return the record of an answer."""
+        head = orjson.dumps({"at": now, "role": self.caller.role, "body": self.body_hash})
+        data = head + b"\n" + answer
+        return crypto.seal(data, purpose=PURPOSE, associated=self.bound_to)
+
+    def unseal(self, record: bytes) -> "StoredAnswer | None":
+        """Return the content of a record, None if it is not authentic."""
+        try:
+            data = crypto.unseal(record, purpose=PURPOSE, associated=self.bound_to)
+        except crypto.NotAuthentic:
+            return None
+        head, _, answer = data.partition(b"\n")
+        given = orjson.loads(head)
+        is_same = given["body"] == self.body_hash and given["role"] == self.caller.role
+        return StoredAnswer(answer, given["at"], is_same_request=is_same)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """The content of a record.
+
+    at: when it was written, in Unix seconds.
+    is_same_request: True if role and body are those of the present request.
+    """
+
+    answer: bytes
+    at: float
+    is_same_request: bool
+
+
+CREATE: Final = sql.SQL(
+    """
+    CREATE SCHEMA IF NOT EXISTS zonal;
+    CREATE TABLE IF NOT EXISTS zonal.idempotency (
+        key pg_catalog.bytea PRIMARY KEY,
+        made_at pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.now(),
+        record pg_catalog.bytea
+    );
+    CREATE INDEX IF NOT EXISTS idempotency_made_at ON zonal.idempotency (made_at);
+    GRANT USAGE ON SCHEMA zonal TO {admin}, {operator};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON zonal.idempotency TO {admin}, {operator};
+    """
+)
+# Serializes requests that create the table concurrently.
+LOCK: Final = "SELECT pg_catalog.pg_advisory_xact_lock(7305808869229538)"
+# SQLSTATEs of a missing table or schema, and of missing privileges after a restore.
+MISSING: Final = frozenset({"42P01", "3F000", "42501"})
+
+log = structlog.get_logger(__name__)
+
+
+def create(login: Login) -> None:
+    """Create the schema, the table and their privileges, if they are missing.
+
+    Raises EngineUnavailable.
+    """
+    database = Database.unscoped.get(pk=login.database_id)  # unscoped: that of an open connection
+    roles = {role: sql.Identifier(name) for role, name in database.roles.items()}
+    try:
+        with (
+            servers.administer(login.address, login.dbname) as connection,
+            connection.transaction(),
+        ):
+            connection.execute(LOCK)
+            connection.execute(CREATE.format(**roles))
+    except psycopg.Error as exc:
+        log.warning("sql_idempotency_table_failed", database=database.pk, sqlstate=exc.sqlstate)
+        raise EngineUnavailable from None
+
+
+def literal(digest: bytes) -> bytes:
+    """Return a key as a constant that does not depend on settings of the session."""
+    return b"pg_catalog.decode('%b', 'hex')" % digest.hex().encode()
+
+
+def claim(digest: bytes, begin: bytes, *, wait_ms: int) -> bytes:
+    """Return the text that begins the transaction and inserts the key without a record.
+
+    A second request of the same key waits for the end of the first one's transaction.
+    """
+    return (
+        b"%b; SET LOCAL lock_timeout = %d;"
+        b" INSERT INTO zonal.idempotency (key) VALUES (%b) ON CONFLICT (key) DO NOTHING;"
+        b" SET LOCAL lock_timeout TO DEFAULT" % (begin, wait_ms, literal(digest))
+    )
+
+
+def select(digest: bytes) -> bytes:
+    """Return the query that reads and locks a key's record."""
+    return (
+        b"SELECT record FROM zonal.idempotency WHERE key OPERATOR(pg_catalog.=) %b FOR UPDATE"
+        % literal(digest)
+    )
+
+
+def update(digest: bytes) -> bytes:
+    """Return the statement that sets a key's record to $1."""
+    return (
+        b"UPDATE zonal.idempotency SET record = $1, made_at = pg_catalog.now()"
+        b" WHERE key OPERATOR(pg_catalog.=) %b" % literal(digest)
+    )
+
+
+def clean(hours: int) -> bytes:
+    """Return the statement that deletes some old records."""
+    return (
+        b"DELETE FROM zonal.idempotency WHERE key IN (SELECT key FROM zonal.idempotency"
+        b" WHERE made_at OPERATOR(pg_catalog.<)"
+        b" (pg_catalog.now() OPERATOR(pg_catalog.-) '%d hours'::pg_catalog.interval)"
+        b" LIMIT 100 FOR UPDATE SKIP LOCKED)" % hours
+    )
+
 
 # Long enough for usual statements. For longer ones the client should retry, not hold a slot.
 WAIT_MS: Final = 2_000
@@ -53,9 +227,9 @@ class KeyedBoundary:
         Raises AlreadyAnswered if it has a record, IdempotencyKeyReused, IdempotencyKeyInUse.
         """
         failure, is_new = self._claim(session)
-        if failure is not None and sqlstates.sqlstate_of(failure) in table.MISSING:
+        if failure is not None and sqlstates.sqlstate_of(failure) in MISSING:
             session.run(b"ROLLBACK")
-            table.create(session.login)
+            create(session.login)
             failure, is_new = self._claim(session)
         if failure is not None:
             if sqlstates.sqlstate_of(failure) == LOCKED:
@@ -65,7 +239,7 @@ class KeyedBoundary:
             self._look_up(session)
 
     def _claim(self, session: TenantConnection) -> tuple[PGresult | None, bool]:
-        session.send_text(table.claim(self._digest, self._request.begin, wait_ms=WAIT_MS))
+        session.send_text(claim(self._digest, self._request.begin, wait_ms=WAIT_MS))
         failure: PGresult | None = None
         is_new = False
         while (result := session.next_result()) is not None:
@@ -79,7 +253,7 @@ class KeyedBoundary:
 
         Raises AlreadyAnswered, IdempotencyKeyReused, IdempotencyKeyInUse.
         """
-        result = session.run(table.select(self._digest))
+        result = session.run(select(self._digest))
         if result.status in FAILURES:
             raise self._failed(result)
         if result.ntuples != 1:
@@ -123,12 +297,12 @@ class KeyedBoundary:
             raise self._failed(result)
         self.answer = answer
         if self._digest[0] < CLEANING:
-            session.run(table.clean(settings.SQL.idempotency_hours))
+            session.run(clean(settings.SQL.idempotency_hours))
 
     def _write(self, session: TenantConnection, answer: bytes) -> None:
         record = self._key.seal(answer, now=time.time())
         text = b"\\x" + record.hex().encode()
-        session.send_statement(table.update(self._digest), [text])
+        session.send_statement(update(self._digest), [text])
         result = session.last_result()
         if result.status in FAILURES:
             raise self._failed(result)

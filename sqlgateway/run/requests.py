@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 from uuid import UUID
 
 from django.conf import settings
 
+from common.errors import InvalidRequest
 from common.permissions import Role, database_role
 from common.principals import Principal, Scope
+from sqlgateway.clusters.request_limits import RequestLimits
 from sqlgateway.formats.results import RowFormat
-from sqlgateway.run.parameters import Param
+from sqlgateway.run.parameters import Param, encode_params
 
 Isolation = Literal["read committed", "repeatable read", "serializable"]
 ISOLATIONS: Final = ("read committed", "repeatable read", "serializable")
@@ -104,3 +106,61 @@ def explained(text: str, how: Literal[True, "analyze"]) -> tuple[str, int]:
     """Return the EXPLAIN of a statement, and the number of characters before the statement."""
     prefix = EXPLAIN_ANALYZE if how == "analyze" else EXPLAIN
     return prefix + text, len(prefix)
+
+
+def parsed(
+    given: dict[str, Any], *, limits: RequestLimits, limit_ms: int | None = None
+) -> SqlRequest:
+    """Return the request of a validated body.
+
+    limits: the organization's own.
+    limit_ms: the default and the maximum of the timeout; None for that of an answer in JSON.
+    Raises InvalidRequest with the name of a field that exceeds the limits, or cannot be sent to
+    PostgreSQL.
+    """
+    is_batch = "queries" in given
+    limit_ms = limit_ms or limits.timeout_ms(settings.SQL.timeout_ms)
+    items = given["queries"] if is_batch else [given]
+    _check_rows(given, "", limits)
+    texts = []
+    for index, item in enumerate(items):
+        path = f"queries.{index}." if is_batch else ""
+        _check_rows(item, path, limits)
+        # An item's own options override the request's.
+        texts.append(_sql_text({**given, **item}, path, limits))
+    return SqlRequest(
+        texts=tuple(texts),
+        is_batch=is_batch,
+        read_only=bool(given.get("read_only")),
+        isolation=given.get("isolation"),
+        timeout_ms=min(given.get("timeout_ms") or limit_ms, limit_ms),
+        max_bytes=limits.max_bytes,
+    )
+
+
+def _check_rows(options: dict[str, Any], path: str, limits: RequestLimits) -> None:
+    """Refuse a number of rows above the limit: the result would be truncated at the limit."""
+    if options.get("max_rows", 0) > limits.max_rows:
+        raise InvalidRequest.for_field(f"{path}max_rows", f"At most {limits.max_rows}.")
+
+
+def _sql_text(item: dict[str, Any], path: str, limits: RequestLimits) -> SqlText:
+    text = item["query"]
+    # libpq reads a text up to its first NUL, and would silently ignore the rest.
+    if "\0" in text:
+        raise InvalidRequest.for_field(f"{path}query", "SQL holds no NUL character.", code="nul")
+    params = item.get("params")
+    encoded = None if params is None else encode_params(params, field=f"{path}params")
+    how = item.get("explain")
+    form = RowFormat(
+        max_rows=item.get("max_rows") or limits.max_rows,
+        rows_as=item.get("rows", "objects"),
+        numeric=item.get("numeric", "string"),
+        # A plan is JSON in the answer, however the statement's own values were asked for.
+        json="value" if how else item.get("json", "value"),
+    )
+    if not how:
+        return SqlText(text, encoded, form)
+    text, offset = explained(text, how)
+    # By the extended protocol: with the simple one a second statement would run without EXPLAIN.
+    return SqlText(text, encoded or [], form, offset, is_explained=True)

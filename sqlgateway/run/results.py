@@ -1,17 +1,142 @@
-"""The JSON answer: a sink that collects the rows up to the limits, and its rendering."""
+"""The JSON answer: a sink that collects the rows up to the limits, and its rendering.
 
-from collections.abc import Sequence
-from typing import Any, Final
+Lookups in the tenant's database, run as the tenant's role.
+
+The interface of objects that receive the rows of a request.
+
+Cancel a query whose remaining rows exceed the limits of the answer.
+
+A cancel also rolls back what the transaction has written, or would write with later rows or
+statements. So a query is cancelled only if it cannot write: it is the request's last statement, in
+a transaction that began READ ONLY and can no longer become READ WRITE, because a query that returns
+rows has taken a snapshot.
+
+In every other case the remaining rows are read and discarded until the deadline. The answer is
+truncated, and every statement has run. At the deadline everything is rolled back, and the answer is
+``query_timeout``.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
 
 import orjson
+import psycopg
+import structlog
 from django.conf import settings
+from psycopg import pq
 from psycopg.abc import Buffer
 from psycopg.pq.abc import PGresult
 
+from common.errors import PlatformError
+from sqlgateway.clusters.placements import Login, read_again
+from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.formats.results import Collector, ResponseBudget, Statement
+from sqlgateway.pg import pool
+from sqlgateway.pg.message_stream import ConnectionLost, ResultOverflow
+from sqlgateway.pg.pool import LoginRefused
 from sqlgateway.pg.tenant_connection import TenantConnection
-from sqlgateway.run import lookups
-from sqlgateway.run.requests import SqlRequest
+from sqlgateway.run import sqlstates
+from sqlgateway.run.requests import SqlRequest, SqlText
+
+# Names are qualified: the tenant controls its search_path.
+TYPE_NAMES: Final = """
+SELECT t.oid, CASE WHEN e.oid IS NULL THEN t.typname ELSE e.typname END, e.oid
+FROM pg_catalog.pg_type AS t
+LEFT JOIN pg_catalog.pg_type AS e
+    ON e.oid OPERATOR(pg_catalog.=) t.typelem
+    AND t.typcategory OPERATOR(pg_catalog.=) 'A' AND e.typdelim OPERATOR(pg_catalog.=) ','
+WHERE t.oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
+"""
+MAX_COLUMN_TYPES: Final = 1000
+PARSE_S: Final = 2.0
+# The server's routine that refuses a second statement. The SQLSTATE is that of any syntax error.
+SECOND_STATEMENT: Final = b"exec_parse_message"
+
+log = structlog.get_logger(__name__)
+
+
+def look_up_types(session: TenantConnection, oids: Iterable[int]) -> None:
+    """Look up types' names, on a connection without an open transaction.
+
+    A type that is not found, because its transaction was rolled back, remains unknown.
+    Raises ConnectionLost.
+    """
+    if len(session.column_types) > MAX_COLUMN_TYPES:
+        session.column_types.clear()
+    query = TYPE_NAMES % ",".join(str(oid) for oid in sorted(oids))
+    session.send_text(query.encode())
+    while (result := session.next_result()) is not None:
+        if result.status not in {pq.ExecStatus.TUPLES_CHUNK, pq.ExecStatus.TUPLES_OK}:
+            continue
+        for row in range(result.ntuples):
+            oid, name, element = (
+                (result.get_value(row, column) or b"").decode("utf-8", "replace")
+                for column in range(3)
+            )
+            shown = f"{name}[]" if element else name
+            session.column_types[int(oid)] = ColumnType(shown, is_array=bool(element))
+
+
+def look_up_types_beside(session: TenantConnection, oids: Iterable[int]) -> None:
+    """Look up types' names on another connection, while this one runs a query.
+
+    A type that cannot be looked up remains unknown.
+    """
+    try:
+        other = _checkout(session.login)
+    except (PlatformError, LoginRefused):
+        return
+    try:
+        other.give_up_at = time.monotonic() + PARSE_S
+        look_up_types(other, oids)
+        session.column_types.update(other.column_types)
+    except (ConnectionLost, ResultOverflow):
+        return
+    finally:
+        pool.CONNECTION_POOL.release(other)
+
+
+def is_single(login: Login, sql_text: SqlText) -> bool:
+    """True if a text is a single statement, False if not or if this cannot be determined.
+
+    PostgreSQL parses the text on another connection.
+    """
+    if sql_text.params is not None:
+        return True
+    try:
+        session = _checkout(login)
+    except (PlatformError, LoginRefused):
+        return False
+    try:
+        return _parses_as_one(session, sql_text)
+    except (ConnectionLost, ResultOverflow):
+        return False
+    finally:
+        pool.CONNECTION_POOL.release(session)
+
+
+def _checkout(login: Login) -> TenantConnection:
+    """Return a second connection as the same role.
+
+    The password may have been rotated since the first connection was opened.
+    Raises LoginRefused, and the errors of ``read_again`` and of the cache.
+    """
+    try:
+        return pool.CONNECTION_POOL.checkout(login)
+    except LoginRefused:
+        return pool.CONNECTION_POOL.checkout(read_again(login))
+
+
+def _parses_as_one(session: TenantConnection, sql_text: SqlText) -> bool:
+    session.give_up_at = time.monotonic() + PARSE_S
+    session.send_parse(sql_text.sent)
+    is_one = True
+    while (result := session.next_result()) is not None:
+        routine = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION)
+        is_one = is_one and routine != SECOND_STATEMENT
+    return is_one
+
 
 NOTHING: Final = Statement()
 
@@ -91,7 +216,7 @@ class JsonSink:
             return
         unknown = set[int]().union(*(collector.unknown for collector, _ in self._finished))
         if unknown:
-            lookups.look_up_types(session, unknown)
+            look_up_types(session, unknown)
         self.statements = [
             collector.finish(tag, session.column_types) for collector, tag in self._finished
         ]
@@ -129,3 +254,86 @@ def render(
     tail: dict[str, Any] = {"notices": notices, "stats": stats, "request_id": request_id}
     parts += [b",", orjson.dumps(tail)[1:]]
     return b"".join(parts)
+
+
+class Sink(Protocol):
+    """Receives each statement's columns, its rows chunk by chunk, and its end.
+
+    The calls for a statement are ``start``, ``add`` for each chunk, ``end``; a statement without
+    rows has only ``end``. A chunk is valid only during the call: libpq frees it afterwards. Any
+    method may raise a PlatformError, which ends the request.
+
+    Flow control: the execution yields after each chunk, and does not read further until the caller
+    resumes it.
+    """
+
+    @property
+    def takes_copy(self) -> bool:
+        """True if the sink takes the lines of a COPY TO STDOUT; otherwise COPY is refused."""
+
+    @property
+    def is_full(self) -> bool:
+        """True if the running statement's further rows are not needed."""
+
+    def start(self, result: PGresult, session: TenantConnection) -> None:
+        """Read a statement's columns from its first chunk."""
+
+    def add(self, result: PGresult, session: TenantConnection) -> None:
+        """Take a chunk's rows, including the first chunk's; also called while ``is_full``."""
+
+    def add_lines(self, lines: Sequence[Buffer]) -> None:
+        """Take lines of a COPY TO STDOUT."""
+
+    def end(self, command_tag: str) -> None:
+        """End a statement. command_tag: such as ``INSERT 0 5``; empty for a cancelled query."""
+
+    def complete(self, session: TenantConnection) -> None:
+        """Finish the answer: all statements have run, and their transaction has ended.
+
+        The connection is free for lookups. Not called for a request that failed.
+        """
+
+
+CANCEL_S: Final = 3.0
+CANCELLED: Final = "57014"
+# A CALL returns one row, and may have ended one transaction and begun another READ WRITE.
+MIN_ROWS: Final = 2
+
+
+class SurplusRowsCanceller:
+    """Cancels the last query of a request, at most once, if that cannot lose a write.
+
+    is_read_only: the transaction of the request is or will be READ ONLY.
+    has_cancelled: a cancel was sent; a statement that ends before it arrives has run normally.
+    was_cancelled_early: the cancel ended the query.
+    is_discarding: rows are read only to reach the end of the answer.
+    """
+
+    def __init__(self, session: TenantConnection) -> None:
+        self._session = session
+        self._asked: SqlText | None = None
+        self.is_read_only = False
+        self.has_cancelled = self.was_cancelled_early = self.is_discarding = False
+
+    def cancel_early(self, sql_text: SqlText, *, is_last: bool, row_count: int) -> None:
+        """Cancel the text's query if no write can be lost.
+
+        row_count: the rows of its running statement that were read so far.
+        """
+        if self._asked is sql_text or row_count < MIN_ROWS:
+            return
+        self._asked = sql_text
+        session = self._session
+        if not (is_last and self.is_read_only and is_single(session.login, sql_text)):
+            self.is_discarding = True
+            return
+        self.has_cancelled = True
+        try:
+            session.connection.cancel_safe(timeout=CANCEL_S)
+        except psycopg.Error as exc:
+            # The rows are then read until their end or the deadline.
+            log.warning("sql_cancel_failed", pid=session.pid, kind=type(exc).__name__)
+
+    def is_own_cancel(self, failure: PGresult) -> bool:
+        """True if a query failed because ``cancel_early`` cancelled it."""
+        return self.has_cancelled and sqlstates.sqlstate_of(failure) == CANCELLED

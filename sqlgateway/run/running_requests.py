@@ -4,12 +4,17 @@ Every request is in the registry of its process. After PUBLISH_AFTER_S it also g
 control database; faster requests do not. To cancel a request, another process marks the row. The
 request's own process reads its rows four times a second, and cancels the query. Only this process
 can do it safely: it knows whether the connection still runs that request, or already another one.
+
+Cancel a request because DELETE /v1/sql/{id} asked for it.
+
+The watchdog (sqlgateway/pg/watchdog.py) cancels requests at their deadline, and when their
+client disconnects.
 """
 
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,10 +29,35 @@ from common.ids import uuid7
 from common.middleware import REQUEST_ID
 from sqlgateway.errors import RequestNotRunning
 from sqlgateway.models import RunningSql
-from sqlgateway.run.manual_cancellation import Cancellation
 from sqlgateway.run.record_writer import WRITER
-from sqlgateway.run.redaction import redacted
 from sqlgateway.run.requests import Caller, SqlRequest
+from sqlgateway.run.sql_text import redacted
+
+
+class Cancellation:
+    """Cancels one request, from any thread. is_requested: True once ``request`` was called."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._act: Callable[[], None] | None = None
+        self.is_requested = False
+
+    def request(self) -> None:
+        """Cancel the request; it does not start if it has not started yet."""
+        with self._lock:
+            self.is_requested = True
+            act = self._act
+        if act is not None:
+            act()
+
+    def attach(self, act: Callable[[], None]) -> None:
+        """Set the function that cancels the request; call it if that was requested before."""
+        with self._lock:
+            self._act = act
+            is_due = self.is_requested
+        if is_due:
+            act()
+
 
 PUBLISH_AFTER_S: Final = 0.25
 # A row that was not renewed for this long belongs to a process that died.

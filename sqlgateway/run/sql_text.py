@@ -2,11 +2,19 @@
 
 PostgreSQL alone decides what a text means; this module assumes the settings that every request
 begins with (standard_conforming_strings is on). Source: PostgreSQL's scan.l, documentation 4.1.
+
+Remove secrets from the text of statements before it is kept.
+
+Parameters' values are never kept, but a text may contain secrets, as in ``ALTER ROLE ... PASSWORD
+'x'``. If a text mentions a secret, all of its literals and comments are removed, because any of
+them may be the secret. If literals cannot be found reliably, the whole text is removed.
 """
 
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
+
+from sqlgateway.models import ALL_REMOVED, REMOVED
 
 # Repetitions are possessive, and a literal without its end extends to the end of the text: any text
 # of 1 MiB is read in one pass.
@@ -63,3 +71,26 @@ def _end_of_block(text: str, at: int) -> int:
         depth += 1 if match.group() == "/*" else -1
         at = match.end()
     return at if depth == 0 else len(text)
+
+
+# Kinds of tokens that may hold a secret.
+HIDING: Final = frozenset({"literal", "comment"})
+# A setting that changes where literals end.
+SETTING: Final = "standard_conforming_strings"
+
+# Words that occur with secrets, and URLs with a password. Without backtracking: tenants choose the
+# texts, and a search holds the interpreter lock.
+MENTIONS: Final = re.compile(
+    r"passw|passphrase|pwd|secret|token|credential|api_?key|private_?key|crypt|hmac|bearer"
+    r"|://[^\s/@:]*+:[^\s/@]*+@",
+    re.IGNORECASE,
+)
+
+
+def redacted(text: str) -> str:
+    """Return a text without possible secrets; the text may be truncated."""
+    if MENTIONS.search(text) is None:
+        return text
+    if SETTING in text.lower():
+        return ALL_REMOVED
+    return "".join(REMOVED if kind in HIDING else token for kind, token in tokens(text))

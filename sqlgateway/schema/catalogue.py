@@ -3,9 +3,22 @@
 Each query returns one JSON object in a row. ``$1`` is a schema's name, or null for all schemas. The
 results contain only objects on which the caller has privileges. Owners, roles, system schemas, and
 objects of extensions are left out.
+
+Number of tables and size of an environment's database (settings.ENVIRONMENT_CONTENTS).
+
+Read the schema of a scope's database, for consoles and code generators.
 """
 
-from typing import Final
+from typing import Any, Final
+
+import orjson
+
+from common.errors import PlatformError
+from common.permissions import Role
+from common.principals import Scope
+from sqlgateway.models import Database
+from sqlgateway.run import gateway
+from sqlgateway.run.requests import ARRAYS, SqlRequest, SqlText
 
 # With this, unqualified names and operators in the queries are PostgreSQL's own, even if the tenant
 # has created others of the same name.
@@ -138,3 +151,66 @@ SELECT json_build_object(
   'size_bytes', pg_database_size(current_database()),
   'server_version', current_setting('server_version'))
 """
+
+
+TABLE_COUNT_AND_SIZE: Final = """
+SELECT count(*), pg_database_size(current_database())
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+"""
+
+
+def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
+    """Return ``tables`` and ``database_bytes``; ``tables`` is None if the database does not answer.
+
+    Does not create a database if the environment has none.
+    """
+    database: Database | None = Database.scoped.within(scope).first()
+    if database is None:
+        return {"tables": 0, "database_bytes": 0}
+    try:
+        tables, size = _ask(scope, request_id)
+    except PlatformError:
+        return {"tables": None, "database_bytes": database.size_bytes}
+    return {"tables": tables, "database_bytes": size}
+
+
+def _ask(scope: Scope, request_id: str) -> tuple[int, int]:
+    texts = (SqlText(SEARCH_PATH, []), SqlText(TABLE_COUNT_AND_SIZE, [], ARRAYS))
+    request = SqlRequest(texts, is_batch=True)
+    answer = orjson.loads(gateway.ask(scope, "admin", request, request_id=request_id))
+    ((tables, size),) = answer["results"][1]["rows"]
+    return int(tables), int(size)
+
+
+LISTS: Final = {
+    "schemas": SCHEMAS,
+    "tables": TABLES,
+    "functions": FUNCTIONS,
+    "types": TYPES,
+    "extensions": EXTENSIONS,
+}
+
+
+def read(scope: Scope, role: Role, *, schema: str | None, request_id: str) -> dict[str, Any]:
+    """Return the objects that the role may see in the database, or in one of its schemas.
+
+    All lists are from one snapshot. ``truncated`` is True if a list exceeds the limits of a
+    request; a request for a single schema may return more.
+    Raises the errors of ``POST /v1/sql``.
+    """
+    value = None if schema is None else schema.encode()
+    texts = (
+        SqlText(SEARCH_PATH, []),
+        SqlText(DATABASE, [], ARRAYS),
+        *(SqlText(query, [value], ARRAYS) for query in LISTS.values()),
+    )
+    request = SqlRequest(texts, is_batch=True, isolation="repeatable read")
+    answer = orjson.loads(gateway.ask(scope, role, request, request_id=request_id))
+    _, database, *lists = ([row[0] for row in result["rows"]] for result in answer["results"])
+    return {
+        "database": database[0],
+        **dict(zip(LISTS, lists, strict=True)),
+        "truncated": answer["truncated"],
+    }

@@ -17,7 +17,7 @@ from sqlgateway.pg import pool
 from sqlgateway.pg.message_stream import ConnectionLost
 from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.pg.watchdog import WATCHDOG, give_up_at
-from sqlgateway.run import transaction_control
+from sqlgateway.run import boundaries
 from sqlgateway.run.execution import Execution
 from sqlgateway.run.history import recorded_request
 from sqlgateway.run.outcomes import FAILURES, StatementFailed, refusal
@@ -258,7 +258,7 @@ class OpenTransactions:
         running: RunningRequest,
         sink: JsonSink,
     ) -> bytes:
-        if transaction_control.first_control(running.request.texts[0].text):
+        if boundaries.first_control(running.request.texts[0].text):
             raise errors.TransactionEnded("Use the transaction's own commit or rollback.")
         started = time.perf_counter()
         entry.session.notices = []

@@ -8,18 +8,23 @@ The outcome of a commit is always known:
 
 A transaction that was reported as ended is no longer OPEN, so an owner that could not be reached
 for some time cannot commit it later.
+
+How long, and of how many transactions, the outcome is kept.
+
+The number is limited because a client can begin and roll back many transactions in a short time.
 """
 
 import base64
 import time
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, cast
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from common import ids
@@ -39,11 +44,41 @@ from sqlgateway.run.admission.slots import ADMISSION
 from sqlgateway.run.outcomes import FAILURES
 from sqlgateway.run.parameters import canonical
 from sqlgateway.run.requests import ARRAYS, Caller, Isolation, SqlRequest, SqlText
-from sqlgateway.transactions import owner, retention
+from sqlgateway.transactions import owner
 from sqlgateway.transactions.channel import OwnerUnavailable
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.transactions.owner import CHANNEL
-from sqlgateway.transactions.retention import State
+
+State = InteractiveTransaction.State
+
+# A client whose commit was not answered can ask for the outcome during this time. A rollback, or
+# the end of the owner, has changed nothing, so its outcome is kept for a shorter time.
+KEEP_COMMITTED: Final = timedelta(hours=1)
+KEEP_ROLLED_BACK: Final = timedelta(minutes=5)
+# The number of ended transactions that are kept of an environment.
+KEEP_PER_ENVIRONMENT: Final = 2000
+# Rows that are deleted together: more than one, so that the number decreases to the limit.
+TRIMMED_AT_ONCE: Final = 10
+
+
+def forget_ended(*, now: datetime) -> None:
+    """Delete the rows of transactions that ended long enough ago."""
+    is_rolled_back = Q(state__in=(State.ROLLED_BACK, State.OPEN))
+    InteractiveTransaction.unscoped.filter(  # unscoped: housekeeping
+        Q(is_rolled_back, expires_at__lt=now - KEEP_ROLLED_BACK)
+        | Q(expires_at__lt=now - KEEP_COMMITTED)
+    ).delete()
+
+
+def trim(scope: Scope) -> None:
+    """Delete the oldest ended rows of an environment above the limit, rolled back ones first."""
+    ended = InteractiveTransaction.scoped.within(scope).exclude(state=State.OPEN)
+    # By the states' names: rows that may be committed are kept for the longest time.
+    excess = ended.order_by("state", "-id").values_list("pk", flat=True)[KEEP_PER_ENVIRONMENT:]
+    oldest = list(excess[:TRIMMED_AT_ONCE])
+    if oldest:
+        InteractiveTransaction.scoped.within(scope).filter(pk__in=oldest).delete()
+
 
 # A transaction whose time is over may still be ending.
 MARGIN: Final = timedelta(seconds=2)
@@ -171,7 +206,7 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
             or of_environment >= settings.SQL.transactions_per_environment
         ):
             raise errors.TooManyTransactions
-        retention.trim(scope)
+        trim(scope)
         row: InteractiveTransaction = InteractiveTransaction.unscoped.create(  # unscoped: its keys
             id=ids.uuid7(),
             organization_id=scope.organization_id,

@@ -12,11 +12,11 @@ import structlog
 from django.conf import settings
 
 from common.errors import FieldError, InternalError, PlatformError
-from sqlgateway.api.sql import parsed
 from sqlgateway.clusters.request_limits import RequestLimits
 from sqlgateway.errors import QueryCancelled
 from sqlgateway.models import InteractiveTransaction
 from sqlgateway.run.parameters import canonical
+from sqlgateway.run.requests import parsed
 from sqlgateway.transactions import channel
 from sqlgateway.transactions.channel import CallerGone, Channel
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS, digest_of

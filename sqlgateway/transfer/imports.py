@@ -1,8 +1,14 @@
-"""Import a CSV body into a table by COPY FROM STDIN: all rows or none."""
+"""Import a CSV body into a table by COPY FROM STDIN: all rows or none.
+
+Parse and quote names of tables and columns.
+
+The server gets only names that were parsed from the caller's text, and quoted again, so that a name
+cannot end the statement that contains it.
+"""
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,20 +21,63 @@ from common.errors import InvalidRequest, PlatformError
 from sqlgateway.errors import EngineUnavailable, OutcomeUnknown, QueryCancelled, QueryTimeout
 from sqlgateway.formats.results import split_tag
 from sqlgateway.pg import pool
-from sqlgateway.pg.copy_protocol import CopyBroken, CopyIn
 from sqlgateway.pg.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.pg.watchdog import ENDED_SQLSTATES, WATCHDOG, give_up_at
+from sqlgateway.pg.wire import CopyBroken, CopyIn
 from sqlgateway.run import gateway, sqlstates
 from sqlgateway.run.admission.slots import ADMISSION
 from sqlgateway.run.history import recorded_request
-from sqlgateway.run.manual_cancellation import Cancellation
 from sqlgateway.run.requests import Caller, SqlRequest, SqlText
-from sqlgateway.run.running_requests import REGISTRY, RunningRequest
+from sqlgateway.run.running_requests import REGISTRY, Cancellation, RunningRequest
 from sqlgateway.run.sqlstates import ErrorPosition
-from sqlgateway.transfer import identifiers
 from sqlgateway.transfer.minimum_rate import TRANSFER_MONITOR, Transfer
 from sqlgateway.transfer.uploads import UploadedBody
+
+# NAMEDATALEN - 1: PostgreSQL would truncate a longer name, which may be another table's.
+MAX_BYTES: Final = 63
+# An identifier with its quotes, or a bare one, as PostgreSQL's lexer reads them (scan.l).
+IDENTIFIER: Final = re.compile(
+    r'\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*))\s*'
+)
+UPPER: Final = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+def parse(text: str, *, separator: str, field: str) -> tuple[str, ...]:
+    """Return the names in a text such as ``public.Items`` or ``id,"Full name"``.
+
+    Bare names are folded to lower case (A to Z only), as PostgreSQL does.
+    Raises InvalidRequest with the name of the field.
+    """
+    names: list[str] = []
+    at = 0
+    while True:
+        found = IDENTIFIER.match(text, at)
+        if found is None:
+            raise InvalidRequest.for_field(field, f"No name at character {at + 1}.")
+        names.append(_name(found, field))
+        at = found.end()
+        if at == len(text):
+            return tuple(names)
+        if text[at] != separator:
+            raise InvalidRequest.for_field(field, f"Unexpected character {at + 1}.")
+        at += 1
+
+
+def _name(found: re.Match[str], field: str) -> str:
+    quoted = found["quoted"]
+    name: str = found["bare"].translate(UPPER) if quoted is None else quoted.replace('""', '"')
+    if "\0" in name:
+        raise InvalidRequest.for_field(field, "A name holds no NUL character.", code="nul")
+    if len(name.encode()) > MAX_BYTES:
+        raise InvalidRequest.for_field(field, f"A name has at most {MAX_BYTES} bytes.")
+    return name
+
+
+def quote(names: Sequence[str], *, separator: str) -> str:
+    """Return the names for an SQL statement, each in quotes."""
+    return separator.join('"{}"'.format(name.replace('"', '""')) for name in names)
+
 
 Header = Literal["match", "true", "false"]
 
@@ -70,8 +119,8 @@ class ImportRequest:
     @property
     def statement(self) -> bytes:
         """The COPY statement."""
-        table = identifiers.quote(self.table, separator=".")
-        columns = identifiers.quote(self.columns, separator=", ")
+        table = quote(self.table, separator=".")
+        columns = quote(self.columns, separator=", ")
         target = f"{table} ({columns})" if columns else table
         options = f"FORMAT csv, HEADER {self.header}, DELIMITER '{self.delimiter}', ENCODING 'UTF8'"
         return f"COPY {target} FROM STDIN ({options})".encode()

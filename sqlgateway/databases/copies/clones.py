@@ -12,7 +12,7 @@ from accounts.audit import audit
 from common.locks import AlreadyLocked
 from environments.errors import EnvironmentNotReady, QuotaExceeded
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.clusters import capacity, servers
+from sqlgateway.clusters import servers
 from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from sqlgateway.databases import quotas, retirement, stock, tenant_databases
 from sqlgateway.databases.copies import CopyFailed
@@ -173,7 +173,7 @@ def _fill(row: Database) -> None:
 
 def _place_elsewhere(row: Database, *, major: int) -> None:
     """Choose another cluster; the database of an earlier attempt is dropped later."""
-    target = capacity.emptiest(major=major, without={row.cluster_id})
+    target = servers.emptiest(major=major, without={row.cluster_id})
     with transaction.atomic():
         if row.copy_attempts > 1:
             retirement.retire(row, roles=list(row.roles.values()), keep_hours=0)

@@ -13,7 +13,7 @@ import psycopg
 from common.commands import CommandRefused
 from common.locks import AlreadyLocked
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.clusters import capacity, servers
+from sqlgateway.clusters import servers
 from sqlgateway.databases import retirement, tenant_databases
 from sqlgateway.databases.copies import CopyFailed, switching
 from sqlgateway.databases.copies.verified_copy import copy_database
@@ -59,7 +59,7 @@ def _check(database: Database, target: Cluster) -> None:
         raise CommandRefused("database_not_active", f"The database is {database.state}.")
     if target.state != Cluster.State.OPEN:
         raise CommandRefused("cluster_not_open", f"The cluster {target.name} is {target.state}.")
-    if not capacity.has_room(target):
+    if not servers.has_room(target):
         raise CommandRefused("cluster_full", f"The cluster {target.name} is full.")
     numbers = []
     for cluster in (database.cluster, target):

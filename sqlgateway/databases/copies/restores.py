@@ -31,8 +31,8 @@ from sqlgateway.databases.copies import (
 from sqlgateway.databases.copies.archives import Contents
 from sqlgateway.databases.copies.programs import DumpFile
 from sqlgateway.databases.copies.reading import exported_snapshot, reading_role
-from sqlgateway.databases.copies.size_limit import size_check
 from sqlgateway.databases.copies.trials import Trial
+from sqlgateway.databases.copies.verified_copy import size_check
 from sqlgateway.models import Database
 
 

@@ -23,7 +23,7 @@ from sqlgateway.clusters.servers import address_of, administer
 from sqlgateway.databases import quotas, tenant_databases
 from sqlgateway.databases.copies import CopyFailed, CopyTooSlow, programs, sections
 from sqlgateway.databases.copies.programs import ProgramLogin
-from sqlgateway.databases.copies.size_limit import limit_of_copy, size_check
+from sqlgateway.databases.copies.verified_copy import limit_of_copy, size_check
 from sqlgateway.databases.stock import new_row
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database, RetiredDatabase

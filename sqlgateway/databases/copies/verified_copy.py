@@ -1,16 +1,45 @@
-"""Copy a database and compare the copy with it."""
+"""Copy a database and compare the copy with it.
+
+Stop a copy whose database grows too large, while it is being filled.
+
+A copy computes what the tenant wants: the materialized view of a function that has been replaced
+since may have any number of rows. Quotas measure only databases that are in use.
+"""
 
 import time
+from collections.abc import Callable
 
 import psycopg
 import structlog
 
 from sqlgateway.clusters.servers import address_of, administer
+from sqlgateway.databases import quotas
 from sqlgateway.databases.copies import CopyFailed, privileges, programs, sections
 from sqlgateway.databases.copies.privileges import Privileges
 from sqlgateway.databases.copies.reading import count_rows, exported_snapshot, reading_role
-from sqlgateway.databases.copies.size_limit import limit_of_copy, size_check
 from sqlgateway.models import Database
+
+
+def size_check(database: Database, limit_bytes: int) -> Callable[[], None]:
+    """Return a function that raises CopyFailed if the database is larger, and EngineUnavailable."""
+
+    def check() -> None:
+        if quotas.size_of(database) > limit_bytes:
+            sentence = f"The copy has become larger than {limit_bytes} bytes."
+            raise CopyFailed(sentence, reason=sentence)
+
+    return check
+
+
+def limit_of_copy(source: Database) -> int:
+    """Return how many bytes a copy of a database may have.
+
+    Raises EngineUnavailable.
+    """
+    quota_bytes = quotas.quota_of(source.organization_id or 0).disk_bytes
+    # One over its quota can be moved, too, and a copy may be packed less well.
+    return max(quota_bytes, 2 * quotas.size_of(source))
+
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.errors import PlatformError
-from sqlgateway.clusters import capacity
+from sqlgateway.clusters import servers
 from sqlgateway.databases import cluster_admission
 from sqlgateway.databases.copies import moves
 from sqlgateway.models import Cluster, Database
@@ -83,7 +83,7 @@ def _move_all(cluster: Cluster) -> tuple[list[dict[str, Any]], list[dict[str, An
     for database in rows.select_related("cluster", "environment").order_by("id"):
         name = _named(database)
         try:
-            target = capacity.emptiest(major=cluster.server_version // 10_000)
+            target = servers.emptiest(major=cluster.server_version // 10_000)
             result = moves.move(database, target)
         except (CommandRefused, PlatformError) as exc:
             failed.append({**name, "error": exc.code})

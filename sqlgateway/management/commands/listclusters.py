@@ -3,7 +3,7 @@
 from typing import Any
 
 from common.commands import CommandResult, OpsCommand
-from sqlgateway.clusters import capacity, servers
+from sqlgateway.clusters import servers
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster
 
@@ -19,7 +19,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Return a row for each cluster."""
-        rows = [_facts(cluster) for cluster in capacity.with_counts().order_by("id")]
+        rows = [_facts(cluster) for cluster in servers.with_counts().order_by("id")]
         return CommandResult({"clusters": rows}, "\n".join(map(_line, rows)))
 
 

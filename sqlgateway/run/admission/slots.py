@@ -28,8 +28,7 @@ from common.web.compute_slots import waiting
 from sqlgateway import metrics
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.run.admission import shared_counts
-from sqlgateway.run.admission.counts import RunningCounts, RunningSlot
-from sqlgateway.run.admission.limits import is_fair
+from sqlgateway.run.admission.counts import RunningCounts, RunningSlot, is_fair
 from sqlgateway.run.admission.shared_counts import SharedCounts
 
 log = structlog.get_logger(__name__)

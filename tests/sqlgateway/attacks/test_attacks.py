@@ -7,9 +7,9 @@ import pytest
 from sqlgateway.clusters import servers
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.isolation.attacks import REFUSED, Attack, AttackStep, Result, filled, load, subjects
-from sqlgateway.isolation.fixtures import RESET, SETUP, STATE, names_of
+from sqlgateway.isolation.check import RESET, SETUP, STATE, names_of
 from sqlgateway.pg import pool
-from sqlgateway.pg.role_check import ROLE_CHECK
+from sqlgateway.pg.changed_roles import ROLE_CHECK
 from tests.sqlgateway.support import Answer, Caller
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from contextvars import copy_context
 import pytest
 
 from common.principals import Scope
-from sqlgateway.run.admission import counts, limits, slots
+from sqlgateway.run.admission import counts, slots
 from sqlgateway.run.admission.shared_counts import SharedCounts
 from sqlgateway.run.admission.slots import Admission
 
@@ -63,6 +63,6 @@ class Clock:
 def stop_time(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the time by which requests are admitted from now on."""
     clock = Clock()
-    for module in (slots, limits, counts):
+    for module in (slots, counts, counts):
         monkeypatch.setattr(module, "time", clock)
     return clock

@@ -10,8 +10,8 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.test import override_settings
 
-from sqlgateway import checks, tasks
-from sqlgateway.databases import stock
+from sqlgateway import checks
+from sqlgateway.databases import stock, tasks
 from sqlgateway.models import Cluster, Database
 from tests import cast
 from tests.sqlgateway.support import Caller

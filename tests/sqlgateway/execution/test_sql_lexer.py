@@ -2,8 +2,8 @@
 
 import pytest
 
+from sqlgateway.run.boundaries import first_control, may_commit
 from sqlgateway.run.sql_text import tokens
-from sqlgateway.run.transaction_control import first_control, may_commit
 
 MEBIBYTE = 2**20
 FUNCTION = "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql BEGIN ATOMIC {}; END"

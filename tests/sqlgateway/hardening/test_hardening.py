@@ -13,8 +13,8 @@ from pytest_django import Settings
 from sqlgateway import names
 from sqlgateway.clusters import servers
 from sqlgateway.databases import password_rotation, stock, tenant_databases
-from sqlgateway.hardening.catalog import REVOKED_RELATIONS
 from sqlgateway.hardening.cluster import complaints, version_complaint
+from sqlgateway.hardening.database import REVOKED_RELATIONS
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.models import Cluster, Database
 from tests.sqlgateway.support import Caller, as_provisioner

@@ -12,7 +12,7 @@ from django.utils import timezone
 from common.errors import PlatformError
 from sqlgateway import tasks
 from sqlgateway.models import InteractiveTransaction
-from sqlgateway.transactions import retention
+from sqlgateway.transactions import operations
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import begin
@@ -54,7 +54,7 @@ def test_a_rollback_is_forgotten_after_minutes_and_a_commit_after_an_hour(admin:
 def test_a_loop_of_begin_and_rollback_cannot_grow_the_table(admin: Caller) -> None:
     committed = begin(admin)
     committed.commit()
-    with patch.object(retention, "KEEP_PER_ENVIRONMENT", 3):
+    with patch.object(operations, "KEEP_PER_ENVIRONMENT", 3):
         ended = []
         for _ in range(6):
             ended.append(begin(admin))

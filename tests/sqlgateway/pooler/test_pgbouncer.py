@@ -25,8 +25,8 @@ from sqlgateway.errors import EngineUnavailable
 from sqlgateway.isolation import check
 from sqlgateway.models import Cluster
 from sqlgateway.pg import pool
+from sqlgateway.pg.changed_roles import ROLE_CHECK
 from sqlgateway.pg.pool import LoginRefused
-from sqlgateway.pg.role_check import ROLE_CHECK
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.cast import Caller as SignedIn
 from tests.commands import refused

@@ -11,9 +11,8 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from sqlgateway import tasks
-from sqlgateway.clusters import capacity
-from sqlgateway.databases import stock, tenant_databases
+from sqlgateway.clusters import servers
+from sqlgateway.databases import stock, tasks, tenant_databases
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from tests.commands import facts, help_of, misused, refused
@@ -47,7 +46,7 @@ def test_a_full_or_draining_cluster_gets_no_database(databases: None, second: Cl
     Cluster.objects.filter(name="second").update(state=Cluster.State.DRAINING)
 
     with pytest.raises(EngineUnavailable, match="has room"):
-        capacity.emptiest()
+        servers.emptiest()
 
 
 def test_a_drained_cluster_loses_its_stock_and_is_closed(second: Cluster, second_url: str) -> None:
@@ -89,7 +88,7 @@ def test_a_cluster_can_be_added_again_and_gets_the_new_capacity(
 
 
 def test_one_server_cannot_be_two_clusters(databases: None, tmp_path: Path) -> None:
-    capacity.emptiest()
+    servers.emptiest()
     stock.refill(1)
     url = tmp_path / "url"
     url.write_text(settings.SQL.cluster_url)

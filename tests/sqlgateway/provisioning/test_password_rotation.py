@@ -17,13 +17,12 @@ from psycopg.conninfo import make_conninfo
 from accounts.models.audit import AuditEvent
 from common.commands import CommandRefused
 from common.permissions import Role
-from sqlgateway import tasks
 from sqlgateway.clusters.placements import PLACEMENT_CACHE, Placement
-from sqlgateway.databases import password_rotation, provisioning, stock
+from sqlgateway.databases import password_rotation, provisioning, stock, tasks
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.models import Database
 from sqlgateway.pg import pool
-from sqlgateway.pg.role_check import ROLE_CHECK
+from sqlgateway.pg.changed_roles import ROLE_CHECK
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of
 from tests.sqlgateway.transfer.test_imports import send
 from tests.sqlgateway.transfer.test_streams import stream

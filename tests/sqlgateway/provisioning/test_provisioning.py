@@ -58,7 +58,7 @@ def test_a_first_request_claims_from_the_stock_and_asks_for_more(alice: Caller) 
     assert database.pk in ready
     assert database.claimed_at is not None
     assert stock.size() == 1
-    jobs = ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.refill_stock")
+    jobs = ProcrastinateJob.objects.filter(task_name="sqlgateway.databases.tasks.refill_stock")
     assert jobs.count() == 1
 
 

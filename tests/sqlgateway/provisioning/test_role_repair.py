@@ -10,7 +10,7 @@ from django.db import connection
 
 from accounts.models.audit import AuditEvent
 from sqlgateway.pg import pool
-from sqlgateway.pg.role_check import ROLE_CHECK
+from sqlgateway.pg.changed_roles import ROLE_CHECK
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of
 from tests.waiting import wait_until
 

@@ -16,8 +16,7 @@ from accounts.models.audit import AuditEvent
 from common.principals import Scope
 from environments import environments
 from environments.models import Organization
-from sqlgateway import tasks
-from sqlgateway.databases import stock
+from sqlgateway.databases import stock, tasks
 from sqlgateway.management.commands import rotatepasswords
 from sqlgateway.models import Cluster, Database
 from tests.commands import facts, misused, refused, run
@@ -180,7 +179,7 @@ def act(browser: Client, database: Database, **confirmed: str) -> str:
 
 def do_jobs() -> None:
     """Do what the task worker does."""
-    jobs = ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.rotate_passwords")
+    jobs = ProcrastinateJob.objects.filter(task_name="sqlgateway.databases.tasks.rotate_passwords")
     for job in jobs:
         tasks.rotate_passwords(**job.args)
 

@@ -14,7 +14,7 @@ from accounts.models import User
 from environments.models import Environment
 from sqlgateway import tasks
 from sqlgateway.models import SqlRecord
-from sqlgateway.run import history, retention
+from sqlgateway.run import history
 from sqlgateway.run.history import RECORDER, Recorder
 from sqlgateway.run.record_writer import BackgroundWriter
 from tests import cast
@@ -142,7 +142,7 @@ def test_the_task_deletes_what_is_old_or_too_much(team: Any) -> None:
     assert len(queries_of(team["alice"])) == 2
 
     later = timezone.now() + timedelta(days=settings.SQL.history_days, seconds=5)
-    retention.prune(now=later)
+    history.prune(now=later)
     assert queries_of(team["alice"]) == []
 
 
@@ -222,7 +222,7 @@ def test_the_last_day_is_counted_by_hour_for_its_readers(team: Any) -> None:
     old = SqlRecord.unscoped.order_by("id").first()
     assert old is not None
     two_days_ago = timezone.now() - timedelta(days=2)
-    SqlRecord.unscoped.filter(pk=old.pk).update(id=retention.first_id(two_days_ago))
+    SqlRecord.unscoped.filter(pk=old.pk).update(id=history.first_id(two_days_ago))
     run(team["alice"], "SELECT 2")
     everything = team["alice"].get("/v1/sql/activity").body
     assert (everything["requests"], everything["failures"]) == (2, 1)

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from sqlgateway.models.requests import ALL_REMOVED, REMOVED
-from sqlgateway.run.redaction import redacted
+from sqlgateway.models import ALL_REMOVED, REMOVED
+from sqlgateway.run.sql_text import redacted
 
 SECRET = "hunter2"
 

@@ -15,9 +15,8 @@ from sqlgateway import tasks
 from sqlgateway.errors import RequestNotRunning
 from sqlgateway.models import RunningSql
 from sqlgateway.run import running_requests
-from sqlgateway.run.manual_cancellation import Cancellation
 from sqlgateway.run.requests import Caller, SqlRequest, SqlText
-from sqlgateway.run.running_requests import REGISTRY, RunningRequest, RunningRequests
+from sqlgateway.run.running_requests import REGISTRY, Cancellation, RunningRequest, RunningRequests
 from tests import cast
 from tests.sqlgateway import support
 from tests.waiting import wait_until

@@ -1,6 +1,6 @@
 """How many tables an environment's database has, and its size."""
 
-from sqlgateway.schema.contents import contents_of
+from sqlgateway.schema.catalogue import contents_of
 from tests.sqlgateway.support import Caller
 
 TABLES = (

@@ -26,8 +26,7 @@ from sqlgateway.formats.row_writer import RowWriter
 from sqlgateway.pg import pool
 from sqlgateway.run import gateway
 from sqlgateway.transfer import minimum_rate
-from sqlgateway.transfer.exports import StreamCut
-from sqlgateway.transfer.row_stream import RowStream
+from sqlgateway.transfer.exports import RowStream, StreamCut
 from tests.scrape import growth
 from tests.sqlgateway.support import VIEW, Caller, backends_of, principal
 from tests.waiting import wait_until

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from environments.models import Environment
 from sqlgateway.models import SqlRecord
-from sqlgateway.run import retention
+from sqlgateway.run import history
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import run_sql, sign_up, write_sql
 
@@ -34,7 +34,7 @@ def ran(slug: str, text: str, *, minutes: int, outcome: str = "success") -> None
     place = Environment.unscoped.get(slug=slug)
     at = timezone.now() - timedelta(minutes=minutes)
     SqlRecord.unscoped.create(
-        id=UUID(int=retention.first_id(at).int + minutes),
+        id=UUID(int=history.first_id(at).int + minutes),
         organization_id=place.organization_id,
         environment=place,
         actor="dora@example.com",

@@ -14,7 +14,7 @@ from accounts.models import User
 from environments import request_activity
 from environments.models import Environment, RequestHour
 from sqlgateway.models import SqlRecord
-from sqlgateway.run import retention
+from sqlgateway.run import history
 from tests.edgecache.billing.support import line, store
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import sign_up
@@ -35,7 +35,7 @@ def a_day_of_work(live: Environment) -> None:
         count = 30 + abs(12 - hour) * 4
         rows += [
             SqlRecord(
-                id=UUID(int=retention.first_id(at).int + number),
+                id=UUID(int=history.first_id(at).int + number),
                 organization_id=live.organization_id,
                 environment=live,
                 actor="dora@example.com",

@@ -8,7 +8,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 
 from accounts.models import Session, User
 from environments.models import Environment
-from sqlgateway.tasks import clone_database
+from sqlgateway.databases.tasks import clone_database
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import age_proofs, run_sql, sign_up
 from tests.platform_site.console.layout import ON_BOTH_SIZES, hold
@@ -74,7 +74,9 @@ def test_an_environment_is_copied_with_its_data(
     row = visitor.page.locator(".worlds > li").filter(has_text="staging")
     expect(row).to_contain_text("its database is being copied")
     picture(visitor.page, "environments-copying")
-    for job in ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.clone_database"):
+    for job in ProcrastinateJob.objects.filter(
+        task_name="sqlgateway.databases.tasks.clone_database"
+    ):
         clone_database(**job.args)
     # The page looks again by itself.
     expect(row).not_to_contain_text("being copied")

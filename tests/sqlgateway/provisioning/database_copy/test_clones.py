@@ -15,9 +15,8 @@ from common.principals import Scope
 from environments import environments
 from environments.errors import EnvironmentNotFound, EnvironmentNotReady
 from environments.models import Environment
-from sqlgateway import tasks
 from sqlgateway.clusters import servers
-from sqlgateway.databases import provisioning, tenant_databases
+from sqlgateway.databases import provisioning, tasks, tenant_databases
 from sqlgateway.databases.copies import CopyFailed, clones
 from sqlgateway.errors import DatabaseNotReady
 from sqlgateway.models import Cluster, Database
@@ -37,7 +36,7 @@ def _clone(someone: Caller, name: str = "staging", source: str = "live") -> Call
 
 
 def _run_jobs() -> None:
-    jobs = ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.clone_database")
+    jobs = ProcrastinateJob.objects.filter(task_name="sqlgateway.databases.tasks.clone_database")
     for job in jobs:
         tasks.clone_database(**job.args)
 
@@ -71,7 +70,9 @@ def test_a_clone_has_the_data_the_owners_and_what_was_closed(
 def test_a_clone_of_an_environment_without_data_is_empty(alice: Caller) -> None:
     staging = _clone(alice)
 
-    assert not ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.clone_database").exists()
+    assert not ProcrastinateJob.objects.filter(
+        task_name="sqlgateway.databases.tasks.clone_database"
+    ).exists()
     assert provisioning.state_of(staging.scope.environment_pk) == "none"
     assert staging.value("SELECT 1") == 1
 
@@ -200,7 +201,7 @@ def test_clones_of_one_organization_leave_places_of_the_task_worker_to_mails(
 
     started = _take_jobs(places=4)
 
-    assert started.count("sqlgateway.tasks.clone_database") == 1
+    assert started.count("sqlgateway.databases.tasks.clone_database") == 1
     assert "accounts.delivery.deliver" in started
 
 
@@ -270,7 +271,7 @@ def _work() -> int | None:
         if number is None:
             return None
         row = ProcrastinateJob.objects.get(pk=number)
-        if row.task_name != "sqlgateway.tasks.clone_database":
+        if row.task_name != "sqlgateway.databases.tasks.clone_database":
             return _work()
         try:
             tasks.clone_database(**row.args)

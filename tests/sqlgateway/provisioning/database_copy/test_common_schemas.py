@@ -8,8 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models.audit import AuditEvent
-from sqlgateway import tasks
-from sqlgateway.databases import provisioning, stock
+from sqlgateway.databases import provisioning, stock, tasks
 from sqlgateway.databases.copies import trials
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from tests.commands import facts, refused

@@ -9,8 +9,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from accounts.models import User
 from accounts.models.audit import AuditEvent
 from environments import environments
-from sqlgateway import tasks
-from sqlgateway.databases import provisioning
+from sqlgateway.databases import provisioning, tasks
 from sqlgateway.databases.copies import ProgramsMissing, programs
 from sqlgateway.models import Database
 from tests.cast import Caller, signed_in
@@ -51,7 +50,9 @@ REFUSED = {
 
 
 def _run_jobs() -> None:
-    for job in ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.clone_database"):
+    for job in ProcrastinateJob.objects.filter(
+        task_name="sqlgateway.databases.tasks.clone_database"
+    ):
         tasks.clone_database(**job.args)
 
 

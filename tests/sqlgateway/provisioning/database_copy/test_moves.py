@@ -12,9 +12,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from common.commands import CommandRefused
-from sqlgateway import tasks
 from sqlgateway.clusters import servers
-from sqlgateway.databases import provisioning, retirement, tenant_databases
+from sqlgateway.databases import provisioning, retirement, tasks, tenant_databases
 from sqlgateway.databases.copies import CopyFailed, moves, switching
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase

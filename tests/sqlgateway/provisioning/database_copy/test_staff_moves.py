@@ -8,7 +8,7 @@ from django.urls import reverse
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from accounts.models.audit import AuditEvent
-from sqlgateway import tasks
+from sqlgateway.databases import tasks
 from sqlgateway.models import Cluster, Database
 from tests.sqlgateway.support import Caller
 from tests.staff import staff_inside
@@ -31,7 +31,7 @@ def do(browser: Client, database: Database, target: Cluster, **confirmed: str) -
 
 def run_moves() -> None:
     """Do what the task worker does."""
-    jobs = ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.move_database")
+    jobs = ProcrastinateJob.objects.filter(task_name="sqlgateway.databases.tasks.move_database")
     for job in jobs:
         tasks.move_database(**job.args)
 
@@ -88,4 +88,6 @@ def test_a_database_that_is_being_copied_cannot_be_moved(
     finally:
         row.update(state=Database.State.ACTIVE)
     assert "only an active one can be moved" in page
-    assert not ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.move_database").exists()
+    assert not ProcrastinateJob.objects.filter(
+        task_name="sqlgateway.databases.tasks.move_database"
+    ).exists()

@@ -11,10 +11,9 @@ from django.utils import timezone
 from accounts.models.audit import AuditEvent
 from environments import environments
 from environments.errors import QuotaExceeded
-from sqlgateway import tasks
 from sqlgateway.clusters import placements
 from sqlgateway.clusters.servers import address_of, administer
-from sqlgateway.databases import quotas
+from sqlgateway.databases import quotas, tasks
 from sqlgateway.hardening import quota_guard
 from sqlgateway.models import OrganizationQuota
 from sqlgateway.pg.pool import CONNECTION_POOL
