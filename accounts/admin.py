@@ -9,21 +9,21 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from accounts.audit import audit
-from accounts.delivery import maintenance
-from accounts.delivery.templates import NOTICES
 from accounts.models import ApiKey, Session, User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
-from accounts.models.invitations import Invitation
-from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
-from accounts.oauth.models import Domain, Identity
-from accounts.webhooks.audit_tags import OutboxTag
+from audit import audit
+from audit.models import AuditEvent
 from common.admin.actions import ActionsAdmin, ConfirmedAction, StaffAction
 from common.admin.columns import organization
 from common.admin.filters import BY_ORGANIZATION, by_values
 from common.admin.pages import ReadOnlyAdmin
 from common.errors import Conflict
+from oauth.models import Domain, Identity
+from organizations.models import Invitation
+from outbox.audit_tags import OutboxTag
+from outbox.deliveries import Delivery
+from outbox.messages import maintenance
+from outbox.messages.templates import NOTICES
+from outbox.models import WebhookDelivery, WebhookEndpoint
 
 END_REASONS = (
     "logout",

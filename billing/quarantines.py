@@ -11,8 +11,8 @@ import structlog
 from django.conf import settings
 from django.db import connection, transaction
 
-from accounts.audit import audit
-from accounts.organization.admins import notify_admins
+from accounts.organization_admins import notify_admins
+from audit import audit
 from billing import holds
 from billing.audit_tags import BillingTag
 from billing.errors import AppealRefused, ForfeitRefused, QuarantineNotFound

@@ -2,7 +2,7 @@
 
 PKCE towards our own clients (RFC 7636): a code is worthless without the client's verifier.
 
-PKCE towards the providers is social-core's work (``USE_PKCE`` in accounts.oauth.providers).
+PKCE towards the providers is social-core's work (``USE_PKCE`` in oauth.providers).
 """
 
 import hashlib

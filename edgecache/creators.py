@@ -9,12 +9,12 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.members.created import Created, Item
 from accounts.models import User
 from edgecache import tasks
 from edgecache.api import access_keys, client
 from edgecache.api.errors import CacheUnavailable
 from environments.models import Environment
+from organizations.created import Created, Item
 
 
 def created_by(member: User) -> Created:

@@ -12,7 +12,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.audit import audit
+from audit import audit
 from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction
 from common.errors import InvalidRequest
 from common.permissions import MEMBER, needs

@@ -12,7 +12,7 @@ class PlatformConfig(AppConfig):
     def ready(self) -> None:
         """Register the deployment checks of external sign-in."""
         # Django wants models loaded first.
-        from accounts.oauth import checks  # noqa: F401, PLC0415 - as above
+        from oauth import checks  # noqa: F401, PLC0415 - as above
 
 
 class AdminConfig(DjangoAdminConfig):

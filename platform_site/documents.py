@@ -12,11 +12,7 @@ from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
 from accounts import conf as accounts_conf
-from accounts.audit import conf as audit_conf
-from accounts.delivery import conf as delivery_conf
-from accounts.oauth import conf as oauth_conf
-from accounts.oauth.providers import conf as provider_conf
-from accounts.organization import conf as organization_conf
+from audit import conf as audit_conf
 from billing import conf as billing_conf
 from billing import verify_statement
 from common import conf
@@ -28,6 +24,10 @@ from edgecache import conf as cache_conf
 from edgecache.brain.conf import brain as brain_conf
 from edgecache.worker import options as worker
 from environments import conf as environments_conf
+from oauth import conf as oauth_conf
+from oauth.providers import conf as provider_conf
+from organizations import conf as organization_conf
+from outbox import conf as delivery_conf
 from platform_site.argument_pages import arguments_table, commands, synopsis
 from platform_site.backup import conf as backup_conf
 from recovery import conf as recovery_conf

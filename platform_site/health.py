@@ -15,8 +15,6 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from accounts.delivery.metrics import Deliveries
-from accounts.webhooks.metrics import WEBHOOKS
 from common import problems
 from common.errors import NotFound, PlatformError
 from common.metrics import publishing
@@ -25,6 +23,8 @@ from common.metrics.exposition import exposition as all_metrics
 from common.metrics.figures import Figures, GaugeGroup
 from common.metrics.tasks import TASKS
 from common.web.addresses import is_from_this_machine
+from outbox.delivery_metrics import Deliveries
+from outbox.metrics import WEBHOOKS
 from platform_site.backup.manifest import pending_migrations
 from platform_site.backup.records import BACKUPS
 

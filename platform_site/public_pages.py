@@ -8,10 +8,10 @@ from django.urls import Resolver404, resolve
 from django.utils.encoding import escape_uri_path
 from django.views.decorators.http import require_safe
 
-from accounts.delivery import inbox as kept
 from common import problems
 from common.errors import NotFound
 from common.web.addresses import is_from_this_machine
+from outbox.messages import development as kept
 from platform_site.console import views as console
 from platform_site.console.views import render_page
 

@@ -8,10 +8,7 @@ from typing import Final
 from cryptography.fernet import Fernet
 
 from accounts import conf as accounts_conf
-from accounts.audit.conf import AuditSettings
-from accounts.delivery import conf as delivery_conf
-from accounts.oauth import conf as oauth_conf
-from accounts.organization import conf as organization_conf
+from audit.conf import AuditSettings
 from billing import conf as billing_conf
 from common import conf
 from common.logs import logging_config
@@ -21,6 +18,9 @@ from common.settings.table import load
 from edgecache import conf as cache_conf
 from edgecache.brain.conf import brain as brain_conf
 from environments.conf import EnvironmentSettings
+from oauth import conf as oauth_conf
+from organizations import conf as organization_conf
+from outbox import conf as delivery_conf
 from platform_site.backup import conf as backup_conf
 from recovery.conf import RecoverySettings
 from sqlgateway.conf import SqlSettings
@@ -176,12 +176,12 @@ LIFECYCLE_HOOKS: Final = {
         *(["billing.organization_removal.on_organization_erased"] if HAS_CACHE else []),
     ],
 }
-# Called with a member, outside a transaction; return what it created (accounts.members.created).
+# Called with a member, outside a transaction; return what it created (organizations.created).
 CREATED_BY: Final = [*(["edgecache.creators.created_by"] if HAS_CACHE else [])]
 # Called with an organization's id and the archive to write to, without secrets.
 ORGANIZATION_CONTENTS: Final = [
-    "accounts.organization.contents.write",
-    "accounts.oauth.organization_contents.write",
+    "organizations.organization_contents.write",
+    "oauth.organization_contents.write",
     "sqlgateway.databases.organization_contents.write",
     *(["edgecache.tenant_data.write"] if HAS_CACHE else []),
     *(["billing.organization_contents.write"] if HAS_CACHE else []),
@@ -210,20 +210,20 @@ TRUSTED_DEVICE_CHECK: Final = "twofactor.trusted_devices.devices.is_from_trusted
 STAFF_ORGANIZATION_FACTS: Final = "platform_site.staff.organization.facts"
 STAFF_USER_ACTIONS: Final = "recovery.staff_actions.USER_ACTIONS"
 FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
-DENIAL_RECORDER: Final = "accounts.audit.denials.record"
+DENIAL_RECORDER: Final = "audit.denials.record"
 # Housekeeping tasks, which `pruneexpired` runs immediately.
 PRUNING_TASKS: Final = [
     "accounts.tasks.forget_expired",
-    "accounts.audit.tasks.forget_expired",
-    "accounts.rate_limit_tasks.forget_expired",
-    "accounts.delivery.tasks.maintain_deliveries",
-    "accounts.oauth.tasks.delete_expired",
+    "audit.tasks.forget_expired",
+    "common.tasks.forget_expired",
+    "outbox.tasks.maintain_deliveries",
+    "oauth.tasks.delete_expired",
     "twofactor.tasks.forget_expired",
     "twofactor.webauthn.tasks.forget_expired",
     "recovery.tasks.forget_expired",
-    "accounts.organization.tasks.forget_expired",
-    "accounts.organization.tasks.maintain_exports",
-    "accounts.organization.tasks.delete_due",
+    "organizations.tasks.forget_expired",
+    "organizations.tasks.maintain_exports",
+    "organizations.tasks.delete_due",
     "environments.tasks.drop_expired_environments",
     "sqlgateway.databases.tasks.drop_retired",
     "sqlgateway.tasks.forget_transactions",
@@ -278,12 +278,12 @@ SMS_BACKEND: Final = SMS.path
 SMS_OPTIONS: Final = SMS.options
 PROCRASTINATE_ON_APP_READY: Final = "common.task_worker.prepare"
 PROCRASTINATE_IMPORT_PATHS: Final = [
-    "accounts.audit.tasks",
-    "accounts.delivery.tasks",
-    "accounts.oauth.tasks",
-    "accounts.organization.tasks",
-    "accounts.rate_limit_tasks",
-    "accounts.webhooks.tasks",
+    "audit.tasks",
+    "outbox.tasks",
+    "oauth.tasks",
+    "organizations.tasks",
+    "common.tasks",
+    "outbox.webhooks_tasks",
     "sqlgateway.databases.tasks",
     "twofactor.webauthn.tasks",
 ]

@@ -4,11 +4,11 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
-import accounts.audit.urls
-import accounts.oauth.urls
-import accounts.organization.urls
 import accounts.urls
-import accounts.webhooks.urls
+import audit.urls
+import oauth.urls
+import organizations.urls
+import outbox.urls
 import sqlgateway.urls
 from common import problems
 from platform_site import health
@@ -20,10 +20,10 @@ urlpatterns = [
     # resolver takes as long as a query.
     *sqlgateway.urls.urlpatterns,
     *accounts.urls.urlpatterns,
-    *accounts.organization.urls.urlpatterns,
-    *accounts.webhooks.urls.urlpatterns,
-    *accounts.audit.urls.urlpatterns,
-    *accounts.oauth.urls.urlpatterns,
+    *organizations.urls.urlpatterns,
+    *outbox.urls.urlpatterns,
+    *audit.urls.urlpatterns,
+    *oauth.urls.urlpatterns,
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", health.exposition),

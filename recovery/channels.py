@@ -6,12 +6,13 @@ from typing import Final
 import structlog
 from django.conf import settings
 
-from accounts.delivery import notices, outbox
-from accounts.delivery.links import console_link
-from accounts.delivery.templates import Notice, Scalar
+from accounts import notices
 from accounts.models import User
 from common.crypto import decrypt
 from common.emails import folded
+from outbox.messages import queue
+from outbox.messages.links import console_link
+from outbox.messages.templates import Notice, Scalar
 from recovery.models import Recovery
 from recovery.tokens.channel_tokens import LIVES
 from twofactor import sent_codes
@@ -32,7 +33,7 @@ def destination(user: User, held: Holdings, *, channel: str) -> str:
     """
     if channel == "email":
         return user.email
-    if "sms" not in held.allowed or not outbox.is_sms_configured():
+    if "sms" not in held.allowed or not queue.is_sms_configured():
         return ""
     number = decrypt(held.factors["sms"].secret)
     return number if is_of_allowed_country(number) else ""
@@ -65,7 +66,7 @@ def send_token(
 def _queue(recovery: Recovery, user: User, to: str, token: str, recovery_id: str) -> None:
     minutes = int(LIVES[recovery.channel].total_seconds() // 60)
     if recovery.channel == "sms":
-        outbox.send_sms(
+        queue.send_sms(
             to,
             f"{token} is your {settings.SERVICE_NAME} recovery code, good for {minutes} minutes. "
             "If you did not ask for it, ignore it. Never pass it on.",
@@ -77,7 +78,7 @@ def _queue(recovery: Recovery, user: User, to: str, token: str, recovery_id: str
         link = console_link(
             "recovery", recovery=recovery_id, token=token, org=str(user.organization_id)
         )
-        outbox.send_mail(
+        queue.send_mail(
             to,
             "recovery_token",
             {"token": token, "minutes": minutes, "link": link},
@@ -121,11 +122,11 @@ def notify_with_cancel_link(user: User, held: Holdings, cancel_token: str, **con
 
 def text(user: User, held: Holdings, message: str) -> None:
     """Send a message to the number of the user's SMS factor, if there is one."""
-    if "sms" not in held.factors or not outbox.is_sms_configured():
+    if "sms" not in held.factors or not queue.is_sms_configured():
         return
     number = decrypt(held.factors["sms"].secret)
     if is_of_allowed_country(number):
-        outbox.send_sms(
+        queue.send_sms(
             number,
             message,
             organization_id=user.organization_id,

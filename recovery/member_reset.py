@@ -5,8 +5,8 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import audit
 from accounts.models import User
+from audit import audit
 from common.errors import NotFound
 from common.principals import PlatformRequest, Principal
 from recovery import channels

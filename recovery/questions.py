@@ -12,10 +12,10 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import transaction
 
-from accounts import passwords, rate_limits
-from accounts.audit import audit
-from accounts.delivery import notices
+from accounts import notices, passwords
 from accounts.models import User
+from audit import audit
+from common import rate_limits
 from common.crypto import keyed_digest
 from common.emails import folded
 from common.errors import InvalidRequest

@@ -5,9 +5,9 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import staff_access
 from accounts.models import User
 from common.admin.actions import ConfirmedAction, StaffAction
+from organizations import staff_access
 from recovery import channels
 from recovery.audit_tags import RecoveryTag
 from recovery.steps import access_end

@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from unfold.contrib.filters.admin import DropdownFilter
 
-from accounts.audit import audit
+from audit import audit
 from common.admin.actions import ConfirmedAction, StaffAction
 from common.admin.forms import StaffForm, Values
 from common.errors import Conflict

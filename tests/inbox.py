@@ -5,8 +5,8 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from accounts.models.deliveries import Delivery
 from common.crypto import decrypt
+from outbox.deliveries import Delivery
 
 
 def messages(kind: str = "", template: str = "") -> list[dict[str, Any]]:

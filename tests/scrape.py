@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from accounts.webhooks.metrics import WEBHOOKS
 from billing.metrics import LEDGER
 from common.metrics.connections import DATABASE
 from common.metrics.tasks import TASKS
+from outbox.metrics import WEBHOOKS
 from platform_site.backup.records import BACKUPS
 from tests.cast import Caller
 

@@ -3,10 +3,10 @@
 from typing import Final
 
 from accounts.errors import HashingBusy, InvalidCredentials, SessionRevoked, TooManyAttempts
-from accounts.oauth.errors import LastLoginMethod
 from common.errors import Forbidden, TokenExpired, TokenInvalid
 from common.openapi import shapes
 from common.openapi.operations import Operation, Operations
+from oauth.errors import LastLoginMethod
 from twofactor.errors import (
     ChallengeGone,
     ChannelUnavailable,

@@ -10,9 +10,9 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from accounts import rate_limits
 from accounts.models import User
 from accounts.profile import mailbox
+from common import rate_limits
 from common.crypto import decrypt
 from common.ids import capability_id
 from common.principals import PlatformRequest, Principal

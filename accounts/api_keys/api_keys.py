@@ -1,6 +1,6 @@
 """API keys: created by an admin for a program; revoked by any admin, or with their creator.
 
-Locks are taken in the order of accounts/members/members.py: organization, user.
+Locks are taken in the order of organizations/members.py: organization, user.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts import rate_limits
+from accounts import notices
 from accounts.api_keys import secret
-from accounts.delivery import notices
 from accounts.errors import ApiKeyNotFound, ApiKeysMadeTooOften, SessionRevoked, TooManyApiKeys
 from accounts.models import ApiKey, Session, User
+from common import rate_limits
 from common.errors import FieldError, InvalidRequest
 from common.permissions import Role, scopes_of
 from common.principals import Principal

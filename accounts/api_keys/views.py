@@ -15,10 +15,10 @@ from accounts.api_keys.serializers import (
     ApiKeySerializer,
     NewApiKeySerializer,
 )
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import ApiKeyNotFound
 from accounts.models import ApiKey
+from audit import audit
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, RetrieveAction
 from common.permissions import needs

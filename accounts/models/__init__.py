@@ -1,6 +1,5 @@
 """Models of users, sessions and API keys. Others are imported from the modules that define them."""
 
-from accounts.models import audit, deliveries, exports, invitations, throttles, webhooks  # noqa: F401 - for Django to find their models
 from accounts.models.api_keys import ApiKey
 from accounts.models.known_devices import KnownDevice
 from accounts.models.mailbox_proofs import MailboxProof
@@ -8,7 +7,6 @@ from accounts.models.sessions import Session
 from accounts.models.signup_links import SignupLink
 from accounts.models.terminal_sign_ins import TerminalSignIn
 from accounts.models.users import User
-from accounts.oauth import models as oauth  # noqa: F401 - as above
 
 __all__ = [
     "ApiKey",

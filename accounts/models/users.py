@@ -17,7 +17,7 @@ class User(AbstractBaseUser, TenantModel):
     """A person who belongs to one organization; the e-mail is unique without regard to case.
 
     roles: of ``admin``, ``operator``, ``reader``, given by an admin; derived_roles: those from
-    memberships at an identity provider, written by accounts.oauth.memberships.derived_roles only.
+    memberships at an identity provider, written by oauth.memberships.derived_roles only.
     A user has both. labels: free text of the organization.
     is_staff: works for the platform itself, and may use the admin; is_view_only: read-only there.
     sessions_ended: how often all sessions of the user were ended together. A session of the admin

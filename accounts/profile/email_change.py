@@ -5,19 +5,18 @@ from uuid import UUID
 
 from django.db import transaction
 
-from accounts import mailed_secrets
-from accounts.audit import audit
+from accounts import mailed_secrets, notices
 from accounts.audit_tags import AccountTag
-from accounts.delivery import notices
-from accounts.delivery.links import console_link
 from accounts.errors import EmailChangeGone
 from accounts.models import MailboxProof, User
 from accounts.profile import mailbox, proofs
 from accounts.profile.mailbox import State
 from accounts.profile.proofs import AddressChange
+from audit import audit
 from common.emails import mask_email
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest
+from outbox.messages.links import console_link
 
 
 def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime) -> State:

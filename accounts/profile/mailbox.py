@@ -12,10 +12,8 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from accounts import mailed_secrets
-from accounts.audit import audit
+from accounts import mailed_secrets, notices
 from accounts.audit_tags import AccountTag
-from accounts.delivery import notices
 from accounts.errors import (
     EmailChangeGone,
     EmailCodeGone,
@@ -29,6 +27,7 @@ from accounts.profile import proofs
 from accounts.profile.proofs import AddressChange
 from accounts.reclaim import address_release
 from accounts.signin import credentials
+from audit import audit
 from common.principals import PlatformRequest
 
 COOL_DOWN: Final = timedelta(seconds=60)

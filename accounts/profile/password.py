@@ -5,16 +5,15 @@ from datetime import datetime
 from django.conf import settings
 from django.db import transaction
 
-from accounts import account_lifecycle, passwords
-from accounts.audit import audit
+from accounts import account_lifecycle, notices, passwords
 from accounts.audit_tags import AccountTag
-from accounts.delivery import notices
 from accounts.errors import InvalidCredentials
 from accounts.models import User
 from accounts.profile import proofs
 from accounts.sessions import sessions
 from accounts.signin import credentials
 from accounts.signin.signin import request_source
+from audit import audit
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest, Principal
 

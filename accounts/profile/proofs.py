@@ -11,12 +11,13 @@ from uuid import UUID
 
 from django.conf import settings
 
-from accounts import mailed_secrets, rate_limits
-from accounts.delivery import outbox
-from accounts.delivery.links import console_link
+from accounts import mailed_secrets
 from accounts.errors import MailedTooOften
 from accounts.models import MailboxProof, User
 from accounts.models.mailbox_proofs import PROOF_TRIES
+from common import rate_limits
+from outbox.messages import queue
+from outbox.messages.links import console_link
 
 LIFE: Final = timedelta(hours=24)
 DAY: Final = timedelta(days=1)
@@ -86,7 +87,7 @@ def put(
 def _mail(
     proof: MailboxProof, template: str, context: dict[str, str | int], *, organization_id: int
 ) -> None:
-    outbox.send_mail(
+    queue.send_mail(
         proof.email,
         template,
         context,

@@ -17,20 +17,19 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from accounts import account_lifecycle
-from accounts.audit import audit
+from accounts import account_lifecycle, notices
 from accounts.audit_tags import AccountTag
-from accounts.delivery import notices
 from accounts.errors import EmailTaken
 from accounts.models import MailboxProof, User
-from accounts.organization.admins import able_admins
+from accounts.organization_admins import able_admins
 from accounts.signin import credentials, signup
 from accounts.signin.signin import SignInAttempt
-from accounts.webhooks import events
+from audit import audit
 from common.emails import folded
 from common.principals import PlatformRequest
 from environments import environments
 from environments.models import Organization
+from outbox.webhooks import events
 
 KEEP: Final = timedelta(days=30)
 

@@ -7,13 +7,13 @@ import orjson
 from django.conf import settings
 from django.utils import timezone
 
-from accounts import grace_period
 from accounts.errors import SessionRevoked
 from accounts.models import Session
 from accounts.tokens import tokens
 from common.database.prepared import PreparedQuery
 from common.errors import NotAuthenticated, TokenInvalid
 from common.principals import PlatformRequest, Principal
+from environments import grace_period
 
 AAL2: Final = 2
 # In `amr`: a trusted device replaces the second factor at sign-in only.

@@ -7,11 +7,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import SessionNotFound
 from accounts.models import Session
 from accounts.sessions import sessions
+from audit import audit
 from common.principals import PlatformRequest, Principal
 
 

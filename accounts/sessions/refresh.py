@@ -9,10 +9,8 @@ from typing import Final
 import structlog
 from django.db import transaction
 
-from accounts import rate_limits
-from accounts.audit import audit
+from accounts import notices
 from accounts.audit_tags import AccountTag
-from accounts.delivery import notices
 from accounts.errors import SessionRevoked, SwitchedTooOften
 from accounts.models import Session
 from accounts.sessions import refresh_rotation, sessions
@@ -20,6 +18,8 @@ from accounts.sessions.refresh_rotation import ReuseDetected
 from accounts.signin import known_devices
 from accounts.signin.signin import SessionTokens, request_source
 from accounts.tokens import tokens
+from audit import audit
+from common import rate_limits
 from common.principals import PlatformRequest
 from environments import environments
 

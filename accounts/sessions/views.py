@@ -8,7 +8,6 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import Session
 from accounts.serializers import (
@@ -20,6 +19,7 @@ from accounts.serializers import (
 from accounts.sessions import own_sessions, refresh, sessions
 from accounts.sessions.serializers import SessionsEndedSerializer, SessionSerializer
 from accounts.tokens import tokens
+from audit import audit
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, PlatformViewSet
 from common.permissions import PUBLIC, USER

@@ -6,11 +6,12 @@ from typing import Final, Literal
 
 from django.conf import settings
 
-from accounts import passwords, rate_limits
+from accounts import passwords
 from accounts.errors import InvalidCredentials, TooManyAttempts
 from accounts.models import User
 from accounts.sessions.sessions import RequestSource
 from accounts.signin import known_devices
+from common import rate_limits
 from common.emails import folded
 from common.web.addresses import subscriber_network
 

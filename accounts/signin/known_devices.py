@@ -16,16 +16,16 @@ from uuid import UUID
 
 from django.db import connection
 
-from accounts import rate_limits
-from accounts.audit import audit
+from accounts import notices
 from accounts.audit_tags import AccountTag
-from accounts.delivery import notices
-from accounts.delivery.links import console_link
 from accounts.models import KnownDevice, Session, User
 from accounts.sessions.sessions import RequestSource
-from accounts.webhooks import events
+from audit import audit
+from common import rate_limits
 from common.ids import uuid7
 from common.principals import PlatformRequest
+from outbox.messages.links import console_link
+from outbox.webhooks import events
 
 NOBODY: Final = UUID(int=0)
 KEEP: Final = timedelta(days=180)

@@ -15,7 +15,6 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import Session, User
 from accounts.sessions import sessions
@@ -23,6 +22,7 @@ from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.sessions.sessions import Assurance, RequestSource
 from accounts.signin import credentials, known_devices, metrics
 from accounts.tokens import tokens
+from audit import audit
 from common.principals import PlatformRequest
 from common.web.addresses import client_address
 from environments import environments

@@ -6,8 +6,7 @@ from typing import Final
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts import passwords, rate_limits
-from accounts.audit import audit
+from accounts import passwords
 from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
@@ -15,11 +14,13 @@ from accounts.profile import proofs
 from accounts.signin import signin
 from accounts.signin.credentials import find
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from accounts.webhooks import events
+from audit import audit
+from common import rate_limits
 from common.principals import PlatformRequest
 from common.web.addresses import client_address, subscriber_network
 from environments import environments
 from environments.models import Organization
+from outbox.webhooks import events
 
 WINDOW: Final = timedelta(hours=1)
 TAKEN: Final = "If it is your address, sign in, or request a sign-up link by mail."

@@ -11,19 +11,20 @@ from typing import Final
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts import mailed_secrets, passwords, rate_limits
-from accounts.audit import audit
+from accounts import mailed_secrets, passwords
 from accounts.audit_tags import AccountTag
-from accounts.delivery import outbox
-from accounts.delivery.links import console_link
 from accounts.errors import EmailTaken, MailedTooOften, SignupLinkGone, TooManyAttempts
 from accounts.models import SignupLink, User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from audit import audit
+from common import rate_limits
 from common.principals import PlatformRequest
 from common.web.addresses import client_address, subscriber_network
 from environments import environments
+from outbox.messages import queue
+from outbox.messages.links import console_link
 
 LIFE: Final = timedelta(hours=24)
 LIFE_HOURS: Final = 24
@@ -128,7 +129,7 @@ def _check_try_rate_limit(request: PlatformRequest, now: datetime) -> None:
 
 
 def _mail_link(email: str, token: str, expires_at: datetime) -> None:
-    outbox.send_mail(
+    queue.send_mail(
         email,
         "signup_link",
         {"link": console_link("sign-up", signup=token), "hours": LIFE_HOURS},
@@ -138,7 +139,7 @@ def _mail_link(email: str, token: str, expires_at: datetime) -> None:
 
 
 def _mail_conflict(user: User, expires_at: datetime) -> None:
-    outbox.send_mail(
+    queue.send_mail(
         user.email,
         "email_change_conflict",
         {"link": console_link("sign-in")},

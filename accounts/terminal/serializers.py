@@ -6,13 +6,13 @@ from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from accounts.api_keys.serializers import UnixSecondsField
-from accounts.oauth.serializers import SECRET_CHARS, ChallengeField
 from accounts.serializers import (
     EnrolmentRequiredSerializer,
     LoginAnswerSerializer,
     SecondFactorRequiredSerializer,
 )
 from common.api.views import StrictSerializer
+from oauth.serializers import SECRET_CHARS, ChallengeField
 
 LOWEST_PORT: Final = 1024
 HIGHEST_PORT: Final = 65535

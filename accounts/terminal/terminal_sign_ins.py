@@ -19,21 +19,20 @@ from uuid import UUID
 
 from django.db import transaction
 
-from accounts import rate_limits
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
-from accounts.delivery.links import console_link
 from accounts.errors import TerminalSignInGone, TooManyAttempts
 from accounts.models import Session, TerminalSignIn, User
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from common import ids, one_time_secrets
+from audit import audit
+from common import ids, one_time_secrets, rate_limits
 from common.one_time_secrets import digest, new_secret
 from common.principals import PlatformRequest, Principal
 from common.web.addresses import subscriber_network
 from environments import environments
 from environments.errors import EnvironmentNotFound
+from outbox.messages.links import console_link
 
 REQUEST_LIFETIME: Final = timedelta(minutes=10)
 # Long enough to copy the code to another machine.

@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments.models import Environment, Organization
 from platform_site.models import ActiveOrganization
 from platform_site.staff import activity

@@ -63,8 +63,8 @@ def _fill() -> int:
     """Fill the platform; return the size of its control database in bytes."""
     from django.db import connection  # noqa: PLC0415 - needs django.setup()
 
-    from accounts.audit import audit  # noqa: PLC0415 - as above
-    from accounts.organization.audit_tags import OrganizationTag  # noqa: PLC0415 - as above
+    from audit import audit  # noqa: PLC0415 - as above
+    from organizations.audit_tags import OrganizationTag  # noqa: PLC0415 - as above
     from tests import cast  # noqa: PLC0415 - as above
     from tests.platform_site.backup import fill  # noqa: PLC0415 - as above
 

@@ -9,7 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.audit import audit
+from audit import audit
 from billing import statements
 from billing.api.serializers import SpendCapRequestSerializer, SpendCapSerializer
 from billing.api.views import BillingResource

@@ -12,7 +12,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.audit import audit
+from audit import audit
 from billing.api.serializers import TopUpRequestSerializer, TopUpSerializer
 from billing.api.views import BillingResource
 from billing.audit_tags import BillingTag

@@ -14,7 +14,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.audit import audit
+from audit import audit
 from billing import ledger, statements
 from billing.api import csv_statement
 from billing.api.serializers import (

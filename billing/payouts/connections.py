@@ -8,10 +8,10 @@ from typing import Protocol, runtime_checkable
 
 from django.conf import settings
 
-from accounts.delivery.links import console_link
 from billing.errors import PayoutMethodUnchecked, PayoutRefused
 from billing.models.payouts import ConnectedAccount
 from billing.payouts.providers import PayoutProviderUnavailable, provider_of
+from outbox.messages.links import console_link
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from accounts.organization.admins import notify_admins
+from accounts.organization_admins import notify_admins
 from billing import ledger
 from billing.errors import PayoutMethodNotFound, PayoutMethodUnchecked
 from billing.models.ledger import AccountKind

@@ -9,7 +9,6 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from accounts.webhooks import events
 from billing import ledger
 from billing.errors import PayoutNotFound, PayoutRefused
 from billing.ledger import Posting
@@ -21,6 +20,7 @@ from billing.money import UCR_PER_CENT, cents_of
 from billing.payouts import methods
 from billing.payouts.providers import PayoutOutcome, ProviderAnswer, sender_of
 from common.jobs import job
+from outbox.webhooks import events
 
 log = structlog.get_logger(__name__)
 

@@ -11,12 +11,12 @@ from typing import Final, LiteralString
 from django.conf import settings
 from django.db import connection, transaction
 
-from accounts.organization.admins import notify_admins
-from accounts.webhooks import events
+from accounts.organization_admins import notify_admins
 from billing import ledger, statements
 from billing.models.ledger import AccountKind
 from billing.models.service import ServiceState, SpendCap
 from billing.money import UCR_PER_CENT
+from outbox.webhooks import events
 
 # The first mail comes at four fifths.
 DUE: Final[LiteralString] = """

@@ -12,12 +12,12 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from accounts.organization.admins import notify_admins
-from accounts.webhooks import events
+from accounts.organization_admins import notify_admins
 from billing import ledger
 from billing.models.ledger import Account, AccountKind
 from billing.models.service import ServiceState
 from billing.service import brain_notifications, spend_caps
+from outbox.webhooks import events
 
 log = structlog.get_logger(__name__)
 

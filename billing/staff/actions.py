@@ -5,7 +5,7 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import audit
+from audit import audit
 from billing import debts
 from billing.audit_tags import BillingTag
 from billing.models.payouts import Payout

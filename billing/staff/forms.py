@@ -8,7 +8,7 @@ from django import forms
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import audit
+from audit import audit
 from billing import consumer_credits, ledger
 from billing.audit_tags import BillingTag
 from billing.models.ledger import AccountKind

@@ -14,7 +14,6 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Sum
 
-from accounts.delivery.links import console_link
 from billing import consumer_credits, ledger
 from billing.errors import PaymentProviderUnavailable, TopUpsTooOften
 from billing.models.ledger import AccountKind, Journal
@@ -23,6 +22,7 @@ from billing.money import UCR_PER_CENT
 from billing.payouts.providers import PayoutProviderUnavailable
 from billing.topups.providers import Payment, provider
 from common.errors import InvalidRequest
+from outbox.messages.links import console_link
 
 log = structlog.get_logger(__name__)
 

@@ -7,16 +7,16 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from accounts.audit import audit
-from accounts.delivery import notices
+from accounts import notices
 from accounts.errors import SessionRevoked
-from accounts.members.created import is_admin
 from accounts.models import User
+from audit import audit
 from common.principals import Principal, Scope
 from edgecache.api import client
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import AccessKeyNotFound
+from organizations.created import is_admin
 
 # Anything else must not become part of a path of the brain.
 KEY_ID: Final = re.compile(r"[A-Z0-9]{4,32}")

@@ -7,10 +7,9 @@ from urllib.parse import urlsplit
 import structlog
 from django.conf import settings
 
-from accounts import rate_limits
-from accounts.audit import audit
 from accounts.errors import TooManyAttempts
-from common import dns_lookup
+from audit import audit
+from common import dns_lookup, rate_limits
 from common.crypto import keyed_digest
 from common.dns_lookup import LookupFailed
 from common.errors import DnsUnavailable, InvalidRequest

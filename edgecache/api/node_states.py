@@ -6,9 +6,9 @@ from uuid import UUID
 
 from django.db import transaction
 
-from accounts.webhooks import events
 from edgecache.api import client
 from edgecache.models import NodeState
+from outbox.webhooks import events
 
 # The status of a node that is not registered any more.
 REMOVED: Final = "removed"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest
 
-from accounts.audit import audit
+from audit import audit
 from common.errors import Conflict, InvalidRequest
 from edgecache.api import client, nodes
 from edgecache.api.audit_tags import CacheTag

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from accounts.audit import audit
+from audit import audit
 from common.principals import Scope
 from edgecache.api import nodes
 from edgecache.api.audit_tags import CacheTag

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db import connections, transaction
 
-from accounts.audit import audit
+from audit import audit
 from platform_site.backup import control, restore_checks, tables
 from platform_site.backup.audit_tags import OperationTag
 

@@ -6,7 +6,7 @@ from typing import Final
 from django.db.models import QuerySet
 from prometheus_client.core import GaugeMetricFamily
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from common.metrics.figures import GaugeGroup, gauge
 from platform_site.backup.audit_tags import OperationTag
 

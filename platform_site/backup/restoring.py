@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from accounts.audit import audit
+from audit import audit
 from common.commands import CommandRefused
 from platform_site.backup import (
     control,

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Min
 
-from accounts.audit import audit
-from accounts.models.audit import AuditEvent
+from audit import audit
+from audit.models import AuditEvent
 from common.audit import TrailTag
 from common.key_fingerprints import differing, fingerprint, latest
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from accounts.webhooks import metrics
+from outbox import metrics
 from platform_site.doctor.findings import Finding, Level
 
 LATE_S: Final = 300

@@ -8,8 +8,8 @@ from django.db import connection
 from django.db.models import Count, Min, Q
 from django.db.models.functions import TruncDate
 
-from accounts.models.deliveries import Delivery
 from environments.models import Organization
+from outbox.deliveries import Delivery
 from platform_site.models import ActiveOrganization, ActivitySample
 
 DAY: Final = timedelta(days=1)

@@ -9,9 +9,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.forms import AuthenticationForm
 
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import User
+from audit import audit
 from common.admin.actions import CODE_FIELD
 from common.errors import PlatformError
 from common.principals import PlatformRequest

@@ -11,10 +11,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import ApiKey, Session, User
-from accounts.models.webhooks import WebhookEndpoint
 from billing.money import credits_text
 from environments import request_activity
 from environments.models import Environment, RequestHour
+from outbox.models import WebhookEndpoint
 from platform_site.staff.board import Card, link
 from sqlgateway.databases.organization_limits import LIMITS, own_of
 from sqlgateway.models import Database, OrganizationQuota

@@ -12,9 +12,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.models import User
+from audit import audit
 from common import problems
 from common.errors import InvalidRequest, NotAuthenticated, PlatformError
 from common.principals import PlatformRequest

@@ -7,13 +7,13 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from accounts import passwords, staff_access
-from accounts.audit import audit
-from accounts.delivery import notices
+from accounts import notices, passwords
 from accounts.models import User
 from accounts.reclaim import address_release
+from audit import audit
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest
+from organizations import staff_access
 from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone

@@ -11,9 +11,9 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import transaction
 
-from accounts import rate_limits
 from accounts.errors import TooManyAttempts
 from accounts.signin.signin import request_source
+from common import rate_limits
 from common.emails import folded
 from common.ids import capability_id
 from common.principals import PlatformRequest

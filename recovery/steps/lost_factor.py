@@ -12,13 +12,13 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import transaction
 
-from accounts.audit import audit
-from accounts.delivery.links import console_link
 from accounts.models import User
 from accounts.signin import credentials
 from accounts.signin.signin import environment_for, request_source
+from audit import audit
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest
+from outbox.messages.links import console_link
 from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import RecoveryGone, RecoveryNotDue

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from accounts.audit import audit
+from audit import audit
 from common.principals import PlatformRequest
 from recovery import recovery_rows
 from recovery.audit_tags import RecoveryTag

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from django.db import transaction
 
-from accounts.audit import audit
 from accounts.models import User
 from accounts.signin import credentials
+from audit import audit
 from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.models import Method, Purpose, Recovery

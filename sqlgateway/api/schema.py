@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.audit import audit
+from audit import audit
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import database_role, needs

@@ -15,7 +15,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from accounts.audit import audit
+from audit import audit
 from common.commands import CommandRefused
 from common.locks import AlreadyLocked
 from common.permissions import Role

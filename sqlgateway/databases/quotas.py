@@ -13,7 +13,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from accounts.webhooks import events
+from outbox.webhooks import events
 from sqlgateway.clusters.request_limits import RequestLimits
 from sqlgateway.clusters.servers import address_of, administer
 from sqlgateway.errors import EngineUnavailable

@@ -3,7 +3,7 @@ from contextlib import suppress
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from accounts.audit import audit
+from audit import audit
 from common.commands import CommandRefused
 from common.jobs import defer_once, long_job_lock
 from sqlgateway.audit_tags import SqlTag

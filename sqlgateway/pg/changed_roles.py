@@ -29,7 +29,7 @@ import structlog
 from django.db import connection as control_connection
 from django.db import transaction
 
-from accounts.audit import audit
+from audit import audit
 from common.errors import NotFound, PlatformError
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.clusters.placements import Login, Placement, placement_of

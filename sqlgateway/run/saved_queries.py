@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts.audit import audit
+from audit import audit
 from common.principals import PlatformRequest, Principal
 from environments.models import Organization
 from sqlgateway.audit_tags import SqlTag

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Caller, member, session_of
@@ -40,7 +40,7 @@ def test_staff_sees_every_list(inside: Client, alice: User) -> None:
         "twofactor/passkey/",
         "twofactor/trusteddevice/",
         "recovery/recovery/",
-        "accounts/delivery/",
+        "outbox/messages/",
         "sqlgateway/database/",
         "sqlgateway/cluster/",
         f"accounts/user/{alice.pk}/change/",

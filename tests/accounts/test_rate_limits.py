@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from django.utils import timezone
 
-from accounts import rate_limits
+from common import rate_limits
 from tests.parallel import at_once
 
 pytestmark = pytest.mark.django_db

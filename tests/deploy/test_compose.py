@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import yaml
 from cryptography.fernet import Fernet
 
-from accounts.organization import conf as organizations
 from common.settings.env import Env
+from organizations import conf as organizations
 from sqlgateway.hardening.cluster import version_complaint
 from tests.deploy.tools import DEPLOY, NAMES, program, run
 

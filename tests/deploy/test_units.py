@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from accounts.organization import conf as organizations
 from common.settings.env import Env
+from organizations import conf as organizations
 from tests.deploy.tools import DEPLOY, program, run
 
 UNITS = {

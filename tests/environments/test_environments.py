@@ -10,7 +10,7 @@ from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments import environments
 from environments.models import Environment
 from environments.tasks import drop_expired_environments

@@ -3,7 +3,7 @@
 import pytest
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests.cast import signed_in
 
 pytestmark = pytest.mark.django_db

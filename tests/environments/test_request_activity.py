@@ -7,11 +7,11 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.organization import deletion
 from common.metrics import organization_tally, publishing
 from common.metrics.organization_tally import ORGANIZATIONS, Answers, Key, OrganizationTally
 from environments import request_activity
 from environments.models import Organization, RequestHour
+from organizations import deletion
 from platform_site.staff import activity
 from tests.cast import Caller, signed_in
 

@@ -7,8 +7,8 @@ from django.core.mail import EmailMessage
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from accounts.delivery import console, inbox
-from accounts.delivery.sms import console as sms_console
+from outbox.messages import console, development
+from outbox.messages.sms import console as sms_console
 from tests.cast import HANDLER
 
 
@@ -39,10 +39,10 @@ def test_mails_and_messages_are_shown_the_latest_first(developer: Client, tmp_pa
 
 
 def test_only_the_latest_are_kept(developer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox, "MAX_MESSAGES", 2)
+    monkeypatch.setattr(development, "MAX_MESSAGES", 2)
     for subject in ("first", "second", "third"):
         send(subject)
-    assert [message.subject for message in inbox.messages()] == ["third", "second"]
+    assert [message.subject for message in development.messages()] == ["third", "second"]
 
 
 def test_production_has_no_inbox(developer: Client, settings: Settings) -> None:

@@ -39,7 +39,7 @@ def holder(alice: User) -> Holder:
 @pytest.fixture
 def sms(settings: Settings) -> None:
     """Have text messages queued; nothing sends them."""
-    settings.SMS_BACKEND = "accounts.delivery.sms.file.send"
+    settings.SMS_BACKEND = "outbox.messages.sms.file.send"
 
 
 @pytest.fixture

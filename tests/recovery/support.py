@@ -7,8 +7,8 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.deliveries import Delivery
 from common.crypto import decrypt, encrypt
+from outbox.deliveries import Delivery
 from recovery import tasks
 from tests.cast import PASSWORD, Answer, Caller
 from twofactor.models import Factor

@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from accounts import passwords
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
+from audit.models import AuditEvent
+from outbox.deliveries import Delivery
 from recovery import tasks
 from recovery.models import Recovery, SecurityAnswer
 from tests.cast import PASSWORD, Answer, Caller, signed_in
@@ -204,7 +204,7 @@ def test_no_secret_is_in_a_log_line_a_row_or_a_later_answer(
 
 
 def test_the_mail_contains_the_token_and_its_link(alice: User, mailoutbox: list[Any]) -> None:
-    from accounts.delivery.tasks import deliver
+    from outbox.tasks import deliver
 
     initiate(alice)
     token = mailed_token()

@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in
 from tests.recovery.support import (
     PHONE,

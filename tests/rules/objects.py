@@ -7,13 +7,7 @@ from uuid import UUID, uuid4
 
 from django.utils import timezone
 
-from accounts.invitations import invitations
-from accounts.invitations.invitations import Inviter, Offer
 from accounts.models import User
-from accounts.models.exports import OrganizationExport
-from accounts.models.webhooks import WebhookEndpoint
-from accounts.oauth.models import Domain, Identity
-from accounts.webhooks import endpoints, signing
 from billing.models.payouts import Payout
 from billing.models.quarantines import Quarantine
 from billing.payouts import methods as payout_methods
@@ -21,6 +15,12 @@ from common.crypto import encrypt
 from common.principals import Scope
 from edgecache.api import buckets, client
 from environments import environments
+from oauth.models import Domain, Identity
+from organizations import invitations
+from organizations.invitations import Inviter, Offer
+from organizations.models_exports import OrganizationExport
+from outbox.models import WebhookEndpoint
+from outbox.webhooks import endpoints, signing
 from sqlgateway.models import InteractiveTransaction, RunningSql, SavedQuery
 from tests.cast import session_of, signed_in
 from tests.twofactor.webauthn.authenticator import Authenticator

@@ -12,12 +12,12 @@ from django.db import connection
 from psycopg import sql
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
-from accounts.models.throttles import Throttle
+from audit.models import AuditEvent
 from billing.models.ledger import Account
 from billing.models.payouts import Payout, PayoutMethod
 from billing.models.quarantines import Quarantine
 from billing.models.topups import TopUp
+from common.throttles import Throttle
 from edgecache.api import access_keys, buckets, hosts, nodes, origins
 from tests.cast import session_of, signed_in
 from tests.rules.objects import MAKERS, home_of

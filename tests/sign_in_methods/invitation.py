@@ -2,10 +2,10 @@
 
 from django.utils import timezone
 
-from accounts.invitations import invitations
-from accounts.invitations.invitations import Inviter, Offer
 from accounts.signin.signin import SignInMethod
 from environments.models import Organization
+from organizations import invitations
+from organizations.invitations import Inviter, Offer
 from tests.accounts.invitations.support import accept, mailed_token
 from tests.cast import Answer
 from tests.sign_in_methods.driver import EMAIL, Driver

@@ -7,10 +7,10 @@ from django.test import override_settings
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.oauth.models import Identity
-from accounts.oauth.providers.conf import ProviderSettings
 from accounts.signin.signin import SignInMethod
 from environments.models import Organization
+from oauth.models import Identity
+from oauth.providers.conf import ProviderSettings
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET
 from tests.accounts.oauth.support import APP, OAuthFlow

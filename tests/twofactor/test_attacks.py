@@ -15,8 +15,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
-from accounts.models.throttles import Throttle
+from audit.models import AuditEvent
+from common.throttles import Throttle
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in

@@ -12,9 +12,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.deliveries import Delivery
 from common.crypto import decrypt
 from environments.models import Organization
+from outbox.deliveries import Delivery
 from tests import inbox
 from tests.accounts.delivery.support import run
 from tests.cast import signed_in
@@ -211,7 +211,7 @@ def test_a_provider_that_is_down_delays_the_code_and_not_the_answer(
     alice: User, settings: Settings
 ) -> None:
     enrolled(alice, "sms")
-    settings.SMS_BACKEND = "accounts.delivery.sms.twilio.send"
+    settings.SMS_BACKEND = "outbox.messages.sms.twilio.send"
     settings.SMS_OPTIONS = {
         "account": "AC1",
         "username": "AC1",

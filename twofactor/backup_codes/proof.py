@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from accounts.delivery import notices
+from accounts import notices
 from common import ids
 from common.principals import PlatformRequest
 from twofactor.backup_codes.enrolment import CODE_CHARS, code_digests

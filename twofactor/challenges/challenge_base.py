@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.db.models import F
 from prometheus_client import Counter
 
-from accounts.audit import audit
+from audit import audit
 from common.crypto import decrypt, encrypt
 from common.ids import capability_id
 from common.principals import PlatformRequest

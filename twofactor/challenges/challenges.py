@@ -5,10 +5,10 @@ from typing import Any
 
 from django.db import transaction
 
-from accounts.audit import audit
-from accounts.delivery import notices
+from accounts import notices
 from accounts.models import Session
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
+from audit import audit
 from common.principals import PlatformRequest, Principal
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag

@@ -4,11 +4,11 @@ from datetime import datetime
 
 from django.db import transaction
 
-from accounts.audit import audit
 from accounts.errors import InvalidCredentials
 from accounts.models import Session, User
 from accounts.signin import credentials
 from accounts.signin.signin import request_source
+from audit import audit
 from common.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 

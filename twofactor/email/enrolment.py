@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from accounts.delivery import outbox
 from common.principals import PlatformRequest, Principal
+from outbox.messages import queue
 from twofactor import sent_codes
 from twofactor.email.factor import FACTOR
 from twofactor.factors import enrolments
@@ -29,7 +29,7 @@ CHANNEL: Final = CodeChannel(FACTOR, hint_of)
 
 def send(address: str, code: str, *, purpose: str, owner: CodeOwner, now: datetime) -> None:
     """Mail a code. purpose: continues the text "Your code", for example "to sign in"."""
-    outbox.send_mail(
+    queue.send_mail(
         address,
         "email_code",
         {"code": code, "purpose": purpose, "minutes": sent_codes.LIFE_MINUTES},

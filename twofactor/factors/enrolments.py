@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from django.db.models import F
 
-from accounts.audit import audit
-from accounts.delivery import notices
+from accounts import notices
 from accounts.models import Session, User
 from accounts.sessions import sessions
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
+from audit import audit
 from common.crypto import encrypt
 from common.ids import capability_id
 from common.principals import PlatformRequest, Principal

@@ -5,11 +5,11 @@ from typing import Any
 
 from django.db import transaction
 
-from accounts.audit import audit
-from accounts.delivery import notices
+from accounts import notices
 from accounts.models import User
-from accounts.oauth import sign_in_methods
+from audit import audit
 from common.principals import PlatformRequest, Principal
+from oauth import sign_in_methods
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.backup_codes import enrolment as backup_codes

@@ -8,10 +8,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Max, Q, QuerySet
 
-from accounts import grace_period
 from accounts.models import User
-from accounts.organization.admins import able_admins
+from accounts.organization_admins import able_admins
 from common.principals import Principal
+from environments import grace_period
 from environments.models import MFA_METHODS, Organization
 from twofactor import registry
 from twofactor.errors import PolicyLocksOut

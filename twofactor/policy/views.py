@@ -7,7 +7,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.audit import audit
+from audit import audit
 from common.api.viewsets import PlatformViewSet
 from common.permissions import MEMBER, USER, needs, require
 from environments.models import Organization

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from accounts import grace_period
 from accounts.signin.signin import SignInAttempt, StageResponse
 from common.principals import PlatformRequest
+from environments import grace_period
 from environments.models import Organization
 from twofactor import registry
 from twofactor.factors import holdings

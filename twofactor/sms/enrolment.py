@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db import transaction
 from phonenumbers import PhoneNumber, PhoneNumberType
 
-from accounts.delivery import outbox
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest, Principal
+from outbox.messages import queue
 from twofactor import sent_codes
 from twofactor.backup_codes.factor import FACTOR as BACKUP_CODES
 from twofactor.errors import ChannelUnavailable
@@ -34,7 +34,7 @@ def message(code: str) -> str:
 
 def is_available() -> bool:
     """True if this installation can send text messages."""
-    return outbox.is_sms_configured()
+    return queue.is_sms_configured()
 
 
 def refuse_unconfigured(others: Iterable[str] = ()) -> None:
@@ -120,7 +120,7 @@ def setup(
     sent_codes.check_rate_limit("sms", number, owner, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sent_codes.begin(user, FACTOR.name, number, now=now)
-        outbox.send_sms(
+        queue.send_sms(
             number,
             message(code),
             organization_id=user.organization_id,

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from accounts.delivery import outbox
 from common.crypto import decrypt
+from outbox.messages import queue
 from twofactor import sent_codes
 from twofactor.errors import ChannelUnavailable
 from twofactor.factors.contract import Question
@@ -22,7 +22,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     owner = CodeOwner(factor.organization_id, factor.user_id)
     sent_codes.check_rate_limit("sms", number, owner, now=now)
     code = one_time_code()
-    outbox.send_sms(
+    queue.send_sms(
         number,
         message(code),
         organization_id=factor.organization_id,

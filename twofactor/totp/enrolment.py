@@ -13,7 +13,7 @@ from django.db import transaction
 from qrcode.constants import ERROR_CORRECT_L
 from qrcode.image.pure import PyPNGImage
 
-from accounts import rate_limits
+from common import rate_limits
 from common.principals import PlatformRequest, Principal
 from twofactor.backup_codes import enrolment as backup_codes
 from twofactor.errors import EnrolmentTooOften

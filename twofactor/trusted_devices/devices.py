@@ -7,10 +7,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Func, QuerySet, Value
 
-from accounts.audit import audit
 from accounts.models import Session, User
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.signin.signin import SignInAttempt
+from audit import audit
 from common.principals import PlatformRequest
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import DeviceNotFound

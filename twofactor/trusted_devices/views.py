@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.audit import audit
+from audit import audit
 from common.api.viewsets import ListAction
 from common.permissions import USER
 from twofactor.audit_tags import TwoFactorTag

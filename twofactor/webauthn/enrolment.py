@@ -16,8 +16,8 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
-from accounts.audit import audit
 from accounts.models import User
+from audit import audit
 from common.emails import folded
 from common.errors import Conflict, InvalidRequest
 from common.principals import PlatformRequest, Principal

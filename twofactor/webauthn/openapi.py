@@ -3,10 +3,10 @@
 from typing import Final
 
 from accounts.errors import TooManyAttempts
-from accounts.oauth.errors import LastLoginMethod
 from common.openapi import shapes
 from common.openapi.operations import Operation, Operations
 from environments.errors import EnvironmentNotFound
+from oauth.errors import LastLoginMethod
 from twofactor.errors import (
     ChallengeGone,
     ChannelUnavailable,

@@ -7,7 +7,7 @@ import structlog
 from django.db.models import Q, QuerySet
 from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredentialDescriptor
 
-from accounts.audit import audit
+from audit import audit
 from common.principals import PlatformRequest
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.models import Passkey

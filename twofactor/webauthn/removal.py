@@ -2,10 +2,10 @@
 
 from django.db import transaction
 
-from accounts.audit import audit
-from accounts.delivery import notices
-from accounts.oauth import sign_in_methods
+from accounts import notices
+from audit import audit
 from common.principals import PlatformRequest, Principal
+from oauth import sign_in_methods
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import MalformedCredential, PasskeyNotFound
 from twofactor.factors import enrolments, factors, holdings

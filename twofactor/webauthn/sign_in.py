@@ -14,8 +14,6 @@ from webauthn import generate_authentication_options
 from webauthn.helpers import options_to_json_dict
 from webauthn.helpers.structs import UserVerificationRequirement
 
-from accounts import rate_limits
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.errors import TooManyAttempts
 from accounts.models import User
@@ -27,6 +25,8 @@ from accounts.signin.signin import (
     StageResponse,
     environment_for,
 )
+from audit import audit
+from common import rate_limits
 from common.emails import folded
 from common.ids import capability_id
 from common.principals import PlatformRequest

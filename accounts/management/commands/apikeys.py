@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.api_keys import api_keys
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import ApiKey
+from audit import audit
 from common.commands import CommandRefused, CommandResult, OpsCommand
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from django.db import transaction
 
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
+from audit import audit
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments import environments
 

@@ -8,11 +8,11 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts import account_lifecycle
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import Session, User
 from accounts.sessions import sessions
+from audit import audit
 from common.commands import CommandResult, OpsCommand
 
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from accounts.audit import audit, trail
 from accounts.management import operators
-from accounts.models.audit import AuditEvent
+from audit import audit, trail
+from audit.models import AuditEvent
 from common.archives import unfinished_of
 from common.audit import TrailTag
 from common.commands import CommandRefused, CommandResult, OpsCommand

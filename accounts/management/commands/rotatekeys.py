@@ -8,9 +8,9 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import transaction
 
-from accounts.audit import audit
 from accounts.audit_tags import AccountTag
 from accounts.tokens import key_rotation
+from audit import audit
 from common.audit import TrailTag
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.key_fingerprints import fingerprint

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from accounts.audit import audit
 from accounts.management import operators
+from audit import audit
 from billing import consumer_credits, ledger
 from billing.audit_tags import BillingTag
 from billing.models.ledger import AccountKind, Entry, Journal

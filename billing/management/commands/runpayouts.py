@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import audit
+from audit import audit
 from billing import holds
 from billing.audit_tags import BillingTag
 from billing.models.payouts import Payout

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import audit
+from audit import audit
 from billing.audit_tags import BillingTag
 from billing.models.rates import Rate, UsageKind
 from billing.usage import rates

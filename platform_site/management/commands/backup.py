@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from accounts.audit import audit
+from audit import audit
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments import environments
 from platform_site.backup import catalogue, making

@@ -6,11 +6,11 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import staff_access
-from accounts.audit import audit
 from accounts.management import operators
 from accounts.sessions import sessions
+from audit import audit
 from common.commands import CommandResult, OpsCommand
+from organizations import staff_access
 from recovery.audit_tags import RecoveryTag
 
 

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts.audit import audit
+from audit import audit
 from common.audit import AuditTag
 from common.commands import CommandRefused
 from common.locks import AlreadyLocked

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from accounts.audit import audit
+from audit import audit
 from common.commands import CommandResult, OpsCommand
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.databases.copies import restores

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from accounts.audit import audit
+from audit import audit
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments.models import Organization
 from sqlgateway.audit_tags import SqlTag

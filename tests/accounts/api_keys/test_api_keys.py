@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.api_keys import api_keys, secret
 from accounts.models import ApiKey, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests import inbox
 from tests.accounts.api_keys.support import PATH, asked, holder, made
 from tests.cast import Caller, signed_in

@@ -11,7 +11,7 @@ from accounts.api_keys import secret
 from accounts.api_keys.api_keys import NewApiKey, create
 from accounts.errors import SessionRevoked
 from accounts.models import ApiKey, Session, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from common.errors import ApiKeyForbidden
 from common.permissions import AccessRule, require
 from common.principals import Principal

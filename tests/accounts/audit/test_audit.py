@@ -5,8 +5,8 @@ from typing import NoReturn
 import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 
-from accounts.audit import audit
-from accounts.models.audit import AuditEvent
+from audit import audit
+from audit.models import AuditEvent
 from common.audit import TrailTag
 
 

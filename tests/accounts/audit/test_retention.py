@@ -14,12 +14,12 @@ from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 from procrastinate.contrib.django import app
 
-from accounts.audit import trail
-from accounts.audit.conf import AuditSettings
-from accounts.audit.serializers import AuditFilterSerializer
 from accounts.management.commands import exportaudit
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit import trail
+from audit.conf import AuditSettings
+from audit.models import AuditEvent
+from audit.serializers import AuditFilterSerializer
 from common.settings.env import Env, SettingError
 from common.settings.table import load
 from tests.accounts.audit.test_trail import happened

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from common.audit import sentences
 from tests.cast import Answer, Caller, member, signed_in
 

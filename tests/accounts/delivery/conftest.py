@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
-from accounts.delivery import outbox
 from accounts.models import User
-from accounts.models.deliveries import Delivery
+from outbox.deliveries import Delivery
+from outbox.messages import queue
 from tests.accounts.delivery.support import (
     CODE,
     Mailbox,
@@ -24,7 +24,7 @@ def mailbox(settings: Settings) -> Iterator[Mailbox]:
     """Return what a real SMTP server on loopback takes."""
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
-        settings.EMAIL_BACKEND = "accounts.delivery.smtp.EmailBackend"
+        settings.EMAIL_BACKEND = "outbox.messages.smtp.EmailBackend"
         settings.MAIL_OPTIONS = smtp_options(port)
         yield mailbox
 
@@ -33,7 +33,7 @@ def mailbox(settings: Settings) -> Iterator[Mailbox]:
 def twilio(settings: Settings) -> Iterator[Twilio]:
     """Return a Twilio on loopback, with the settings that point there."""
     with twilio_server() as server:
-        settings.SMS_BACKEND = "accounts.delivery.sms.twilio.send"
+        settings.SMS_BACKEND = "outbox.messages.sms.twilio.send"
         settings.SMS_OPTIONS = {
             "account": "AC1",
             "username": "AC1",
@@ -49,7 +49,7 @@ def twilio(settings: Settings) -> Iterator[Twilio]:
 def sms_folder(settings: Settings, tmp_path: Path) -> Path:
     """Return the folder that text messages become files in."""
     folder = tmp_path / "sms"
-    settings.SMS_BACKEND = "accounts.delivery.sms.file.send"
+    settings.SMS_BACKEND = "outbox.messages.sms.file.send"
     settings.SMS_OPTIONS = {"folder": folder}
     return folder
 
@@ -57,7 +57,7 @@ def sms_folder(settings: Settings, tmp_path: Path) -> Path:
 @pytest.fixture
 def code_mail(alice: User) -> Delivery:
     """Return a mail with a code to Alice, queued."""
-    return outbox.send_mail(
+    return queue.send_mail(
         "alice@example.com",
         "email_code",
         {"code": CODE, "purpose": "to sign in", "minutes": 10},
@@ -69,6 +69,6 @@ def code_mail(alice: User) -> Delivery:
 @pytest.fixture
 def code_sms(alice: User) -> Delivery:
     """Return a text message with a code to Alice, queued."""
-    return outbox.send_sms(
+    return queue.send_sms(
         "+4915112345678", f"Your code: {CODE}", organization_id=alice.organization_id
     )

@@ -16,8 +16,8 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 from django.db import connection
 
-from accounts.delivery.tasks import deliver
-from accounts.models.deliveries import Delivery
+from outbox.deliveries import Delivery
+from outbox.tasks import deliver
 from tests.ports import free_port
 
 CODE = "493817"
@@ -163,7 +163,7 @@ def jobs_of(delivery: Delivery) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT args, scheduled_at, status::text, queueing_lock FROM procrastinate_jobs "
-            "WHERE task_name = 'accounts.delivery.deliver' AND args->>'delivery_id' = %s "
+            "WHERE task_name = 'outbox.messages.deliver' AND args->>'delivery_id' = %s "
             "ORDER BY id",
             [str(delivery.pk)],
         )

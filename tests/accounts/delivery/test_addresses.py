@@ -7,12 +7,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
-from accounts.delivery import outbox
-from accounts.delivery.templates import Scalar
 from accounts.models import User
-from accounts.models.deliveries import Delivery
-from accounts.models.invitations import Invitation
-from accounts.oauth.providers.profile import email_or_blank
+from oauth.providers.profile import email_or_blank
+from organizations.models import Invitation
+from outbox.deliveries import Delivery
+from outbox.messages import queue
+from outbox.messages.templates import Scalar
 from tests.accounts.delivery.support import CODE, Mailbox, run
 from tests.accounts.invitations.support import invite
 from tests.accounts.profile.support import begin_change
@@ -112,7 +112,7 @@ def test_an_address_that_was_stored_before_gets_no_mail(mailbox: Mailbox, alice:
     """The library would send to another mailbox, or raise an error at each attempt."""
     for email in ("=?utf-8?q?alice?=@corp.example", "=?utf-8?q?a=0d=0a?=@corp.example"):
         context: dict[str, Scalar] = {"code": CODE, "purpose": "to sign in", "minutes": 10}
-        delivery = outbox.send_mail(email, "email_code", context, organization_id=None)
+        delivery = queue.send_mail(email, "email_code", context, organization_id=None)
         refused = run(delivery)
         assert (refused.state, refused.error) == ("given_up", "mail_address_refused")
     assert not mailbox.recipients

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from django.core import mail
 
-from accounts.delivery.conf import TIMEOUT_S, Backend, MailSettings, sms_backend
 from common.settings.env import Env, SettingError
 from common.settings.table import load
+from outbox.conf import TIMEOUT_S, Backend, MailSettings, sms_backend
 
-SMTP = "accounts.delivery.smtp.EmailBackend"
+SMTP = "outbox.messages.smtp.EmailBackend"
 TWILIO = {
     "ZSMS_BACKEND": "twilio",
     "ZTWILIO_ACCOUNT_SID": "AC1",
@@ -43,7 +43,7 @@ def test_smtp_is_encrypted_by_default(url: str, expected: tuple[object, ...]) ->
 
 
 def test_mail_is_printed_to_the_console_in_development() -> None:
-    assert load(MailSettings, Env({})).backend.path == "accounts.delivery.console.EmailBackend"
+    assert load(MailSettings, Env({})).backend.path == "outbox.messages.console.EmailBackend"
 
 
 def test_mail_can_be_written_to_files() -> None:
@@ -96,7 +96,7 @@ def test_a_wrong_sender_is_refused(sender: str) -> None:
 def test_production_has_no_sms_backend_by_default() -> None:
     assert sms_backend(Env({}), Path("/data"), is_production=True).path == ""
     development = sms_backend(Env({}), Path("/data"), is_production=False)
-    assert development.path == "accounts.delivery.sms.console.send"
+    assert development.path == "outbox.messages.sms.console.send"
 
 
 def test_sms_files_have_a_folder() -> None:

@@ -7,9 +7,10 @@ from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.delivery import metrics, outbox
 from accounts.models import User
-from accounts.models.deliveries import Delivery
+from outbox import delivery_metrics
+from outbox.deliveries import Delivery
+from outbox.messages import queue
 from tests.accounts.delivery.support import run
 from tests.cast import Caller
 
@@ -54,9 +55,9 @@ def test_deliveries_finished_long_ago_are_not_counted(code_mail: Delivery) -> No
 def test_a_scrape_stays_short_after_a_long_outage(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics, "MAX_ROWS", 3)
+    monkeypatch.setattr(delivery_metrics, "MAX_ROWS", 3)
     for _ in range(5):
-        outbox.send_mail(
+        queue.send_mail(
             alice.email,
             "email_code",
             {"code": "1", "purpose": "to sign in", "minutes": 1},

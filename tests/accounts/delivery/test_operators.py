@@ -15,11 +15,10 @@ from django.test import RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import checks
-from accounts.delivery import notices
+from accounts import checks, notices
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
+from audit.models import AuditEvent
+from outbox.deliveries import Delivery
 from platform_site.staff.login import PROVEN
 from tests.accounts.delivery.support import CODE, run
 
@@ -120,8 +119,8 @@ def test_the_console_shows_the_code_and_the_log_does_not(
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings.EMAIL_BACKEND = "accounts.delivery.console.EmailBackend"
-    settings.SMS_BACKEND = "accounts.delivery.sms.console.send"
+    settings.EMAIL_BACKEND = "outbox.messages.console.EmailBackend"
+    settings.SMS_BACKEND = "outbox.messages.sms.console.send"
     assert run(code_mail).state == run(code_sms).state == "sent"
     out, err = capfd.readouterr()
     assert (
@@ -135,10 +134,10 @@ def test_the_console_shows_the_code_and_the_log_does_not(
 @pytest.mark.parametrize(
     ("changed", "check_id"),
     [
-        ({"EMAIL_BACKEND": "accounts.delivery.console.EmailBackend"}, "zonal.E012"),
+        ({"EMAIL_BACKEND": "outbox.messages.console.EmailBackend"}, "zonal.E012"),
         ({"EMAIL_BACKEND": "django.core.mail.backends.filebased.EmailBackend"}, "zonal.E012"),
-        ({"SMS_BACKEND": "accounts.delivery.sms.console.send"}, "zonal.E013"),
-        ({"SMS_BACKEND": "accounts.delivery.sms.file.send"}, "zonal.E013"),
+        ({"SMS_BACKEND": "outbox.messages.sms.console.send"}, "zonal.E013"),
+        ({"SMS_BACKEND": "outbox.messages.sms.file.send"}, "zonal.E013"),
         ({"SMS_OPTIONS": {"base_url": "http://twilio.example.com"}}, "zonal.E014"),
         (
             {"MAIL_OPTIONS": {"host": "relay.example.com", "use_tls": False, "use_ssl": False}},

@@ -7,10 +7,11 @@ from django.core import mail
 from django.db import connection, transaction
 from django.utils import timezone
 
-from accounts.delivery import notices, outbox
-from accounts.delivery.templates import Scalar
+from accounts import notices
 from accounts.models import User
-from accounts.models.deliveries import Delivery
+from outbox.deliveries import Delivery
+from outbox.messages import queue
+from outbox.messages.templates import Scalar
 from tests.accounts.delivery.support import CODE, Mailbox, jobs_of, run
 
 pytestmark = pytest.mark.django_db
@@ -80,7 +81,7 @@ def test_no_log_contains_recipient_body_or_code(
     lines = [
         record.getMessage() for record in caplog.records if not record.name.startswith("mail.")
     ]
-    assert any("accounts.delivery" in record.name for record in caplog.records)
+    assert any("outbox.messages" in record.name for record in caplog.records)
     for line in lines:
         assert CODE not in line
         assert "alice@" not in line
@@ -89,7 +90,7 @@ def test_no_log_contains_recipient_body_or_code(
 
 
 def test_a_message_that_expires_while_it_waits_is_not_sent(alice: User) -> None:
-    delivery = outbox.send_mail(
+    delivery = queue.send_mail(
         "alice@example.com",
         "email_code",
         CONTEXT,
@@ -106,7 +107,7 @@ def test_a_message_is_given_up_if_its_next_attempt_would_be_too_late(
     mailbox: Mailbox,
 ) -> None:
     mailbox.rcpt = "451 later"
-    delivery = outbox.send_mail(
+    delivery = queue.send_mail(
         "alice@example.com",
         "email_code",
         CONTEXT,

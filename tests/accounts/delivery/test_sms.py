@@ -11,9 +11,9 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from accounts.delivery import outbox
-from accounts.delivery.failures import retry_after_s
-from accounts.models.deliveries import Delivery
+from outbox.deliveries import Delivery
+from outbox.messages import queue
+from outbox.messages.failures import retry_after_s
 from tests.accounts.delivery.support import CODE, NO_JSON, Twilio, jobs_of, run
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +91,7 @@ def test_a_slow_twilio_ends_in_a_timeout(twilio: Twilio, sent_by_twilio: Deliver
 def test_a_text_message_is_delayed_while_twilio_is_down(
     settings: Settings, code_sms: Delivery
 ) -> None:
-    settings.SMS_BACKEND = "accounts.delivery.sms.twilio.send"
+    settings.SMS_BACKEND = "outbox.messages.sms.twilio.send"
     settings.SMS_OPTIONS = {
         "account": "AC1",
         "username": "AC1",
@@ -113,11 +113,11 @@ def test_the_file_contains_one_json_line_per_message(sms_folder: Path, code_sms:
 
 
 def test_without_a_backend_no_message_is_queued(settings: Settings) -> None:
-    assert outbox.is_sms_configured()
+    assert queue.is_sms_configured()
     settings.SMS_BACKEND = ""
-    assert not outbox.is_sms_configured()
-    with pytest.raises(outbox.SmsNotConfigured):
-        outbox.send_sms("+4915112345678", "hello", organization_id=None)
+    assert not queue.is_sms_configured()
+    with pytest.raises(queue.SmsNotConfigured):
+        queue.send_sms("+4915112345678", "hello", organization_id=None)
     assert not Delivery.unscoped.exists()
 
 
@@ -127,7 +127,7 @@ def test_without_a_backend_no_message_is_queued(settings: Settings) -> None:
 )
 def test_an_impossible_text_message_is_refused_before_it_is_queued(to: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"E\.164|characters"):
-        outbox.send_sms(to, text, organization_id=None)
+        queue.send_sms(to, text, organization_id=None)
 
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

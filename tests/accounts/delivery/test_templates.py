@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from django.core import mail
 
-from accounts.delivery import notices, outbox, templates
-from accounts.delivery.templates import NOTICES, TEMPLATES, Scalar, check, compose, single_line
+from accounts import notices
 from accounts.models import User
-from accounts.models.deliveries import Delivery
+from outbox.deliveries import Delivery
+from outbox.messages import queue, templates
+from outbox.messages.templates import NOTICES, TEMPLATES, Scalar, check, compose, single_line
 from tests.accounts.delivery.support import run
 
 FOLDER = Path(__file__).resolve().parents[3] / "templates/mail"
@@ -108,7 +109,7 @@ def test_a_value_is_one_line(text: str, line: str) -> None:
 )
 def test_an_invalid_recipient_is_refused(to: str) -> None:
     with pytest.raises(ValueError, match="not an e-mail address"):
-        outbox.send_mail(
+        queue.send_mail(
             to, "email_code", {"code": "1", "purpose": "x", "minutes": 1}, organization_id=None
         )
     assert not Delivery.unscoped.exists()
@@ -117,7 +118,7 @@ def test_an_invalid_recipient_is_refused(to: str) -> None:
 @pytest.mark.django_db
 def test_the_name_of_an_organization_cannot_forge_a_header(alice: User) -> None:
     context = {"organization": HOSTILE, "link": "https://zonal.example.com/join"}
-    delivery = outbox.send_mail("bob@example.com", "invitation", context, organization_id=None)
+    delivery = queue.send_mail("bob@example.com", "invitation", context, organization_id=None)
     assert run(delivery).state == "sent"
     [sent] = mail.outbox
     message = sent.message()

@@ -14,9 +14,9 @@ from django.conf import settings
 from django.db import connection
 from psycopg import sql
 
-from accounts.delivery import notices
+from accounts import notices
 from accounts.models import User
-from accounts.models.deliveries import Delivery
+from outbox.deliveries import Delivery
 from tests.accounts.delivery.support import Mailbox, smtp_server
 from tests.waiting import wait_until
 
@@ -163,6 +163,6 @@ def tries() -> list[tuple[str, int]]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT DISTINCT status::text, attempts FROM procrastinate_jobs WHERE task_name = %s",
-            ["accounts.delivery.deliver"],
+            ["outbox.messages.deliver"],
         )
         return list(cursor.fetchall())

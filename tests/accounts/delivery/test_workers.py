@@ -12,12 +12,13 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from accounts.delivery import jobs, maintenance, notices, outbox, sending
-from accounts.delivery.failures import TemporaryFailure
-from accounts.delivery.tasks import deliver
-from accounts.delivery.templates import Scalar
+from accounts import notices
 from accounts.models import User
-from accounts.models.deliveries import Delivery
+from outbox.deliveries import Delivery
+from outbox.messages import jobs, maintenance, queue, sending
+from outbox.messages.failures import TemporaryFailure
+from outbox.messages.templates import Scalar
+from outbox.tasks import deliver
 from tests.accounts.delivery.support import Mailbox, jobs_of, run
 
 
@@ -56,7 +57,7 @@ def test_a_code_does_not_wait_behind_other_mails(mailbox: Mailbox, alice: User) 
     """Ten thousand invitations of one organization take longer than a code is valid."""
     for _ in range(3):
         notices.queue_notice(alice, "password_changed")
-    outbox.send_mail(
+    queue.send_mail(
         alice.email,
         "email_code",
         {"code": "123456", "purpose": "to sign in", "minutes": 10},
@@ -183,7 +184,7 @@ def test_expired_and_long_failed_messages_are_wiped(alice: User) -> None:
     now = timezone.now()
     soon = now + timedelta(minutes=10)
     context: dict[str, Scalar] = {"code": "1", "purpose": "x", "minutes": 10}
-    code = outbox.send_mail(
+    code = queue.send_mail(
         alice.email, "email_code", context, organization_id=None, expires_at=soon
     )
     notice = notices.queue_notice(alice, "password_changed")

@@ -11,10 +11,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
-from accounts.models.invitations import Invitation
+from audit.models import AuditEvent
 from environments.models import Organization
+from organizations.models import Invitation
+from outbox.deliveries import Delivery
 from tests.accounts.delivery.support import Mailbox, run, smtp_options, smtp_server
 from tests.accounts.invitations.support import (
     DORA,

@@ -11,12 +11,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.invitations.invitations import delete_old
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
-from accounts.models.invitations import Invitation
+from audit.models import AuditEvent
 from environments.models import Organization
+from organizations.invitations import delete_old
+from organizations.models import Invitation
+from outbox.deliveries import Delivery
 from tests import inbox
 from tests.accounts.invitations.support import (
     DORA,
@@ -207,7 +207,7 @@ def test_an_unverified_address_invites_few(alice: User) -> None:
 def test_many_organizations_cannot_flood_a_mailbox(
     alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accounts.invitations.invitations.TO_ADDRESS_A_DAY", 2)
+    monkeypatch.setattr("organizations.invitations.TO_ADDRESS_A_DAY", 2)
     assert [invite(each).status for each in (alice, charlie, alice)] == [202, 202, 429]
 
 
@@ -303,7 +303,7 @@ def test_an_admin_who_is_demoted_or_disabled_meanwhile_invites_nobody(
         assert admin.call("PATCH", f"/v1/members/{eve.pk}", changes).status == 200
 
     # Between the check of the session and the invitation.
-    monkeypatch.setattr("accounts.invitations.invitations.check_rate_limit", change_then)
+    monkeypatch.setattr("organizations.invitations.check_rate_limit", change_then)
     answer = caller.post(PATH, {"email": "eve2@example.com", "roles": ["admin"]})
     assert (answer.status, answer.code) == (401, "session_revoked")
     assert not Invitation.unscoped.exists()

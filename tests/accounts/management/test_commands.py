@@ -9,10 +9,10 @@ from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.invitations import Invitation
 from accounts.signin import signup
+from audit.models import AuditEvent
 from environments.models import Environment, Organization
+from organizations.models import Invitation
 from tests import inbox
 from tests.accounts.api_keys.support import made
 from tests.accounts.invitations.support import accept, mailed_token

@@ -11,11 +11,11 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.members import importing
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.invitations import Invitation
+from audit.models import AuditEvent
 from environments.models import Organization
+from organizations import member_import
+from organizations.models import Invitation
 from tests import inbox
 from tests.accounts.invitations.support import accept, mailed_token
 from tests.cast import member
@@ -173,7 +173,7 @@ def test_a_missing_file_is_reported(home: Organization, tmp_path: Path) -> None:
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a few hundred lines several batches."""
-    monkeypatch.setattr(importing, "BATCH", 200)
+    monkeypatch.setattr(member_import, "BATCH", 200)
 
 
 @pytest.mark.usefixtures("small_batches")

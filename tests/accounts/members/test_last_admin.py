@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments.models import Organization
 from tests import inbox
 from tests.cast import Answer, member, signed_in, with_proven_address

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member, session_of, signed_in, with_proven_address

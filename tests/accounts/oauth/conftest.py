@@ -7,7 +7,7 @@ import pytest
 from pytest_django import Settings
 from social_core.backends.open_id_connect import OpenIdConnectAuth
 
-from accounts.oauth.providers.conf import ProviderSettings
+from oauth.providers.conf import ProviderSettings
 from tests.accounts.oauth.fake_providers import keys
 from tests.accounts.oauth.fake_providers.apple import KEY_ID, TEAM_ID, AppleServer
 from tests.accounts.oauth.fake_providers.discord import DiscordServer

@@ -10,8 +10,8 @@ from pytest_django import Settings
 
 from accounts import passwords
 from accounts.models import MailboxProof, Session, User
-from accounts.models.audit import AuditEvent
-from accounts.oauth.models import Domain, Identity, OAuthGrant
+from audit.models import AuditEvent
+from oauth.models import Domain, Identity, OAuthGrant
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import PASSWORD, Answer, Caller, member, organization, signed_in

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from accounts.oauth import conf
-from accounts.oauth.checks import production_providers
-from accounts.oauth.conf import OAuthSettings, read
-from accounts.oauth.providers import conf as provider_conf
-from accounts.oauth.providers.conf import RoleMapping
 from common.permissions import ROLES
 from common.settings.env import Env, SettingError
 from common.settings.table import rows
+from oauth import conf
+from oauth.checks import production_providers
+from oauth.conf import OAuthSettings, read
+from oauth.providers import conf as provider_conf
+from oauth.providers.conf import RoleMapping
 from tests.accounts.oauth.fake_providers import keys
 
 PUBLIC = "https://zonal.example.com"

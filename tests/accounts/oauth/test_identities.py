@@ -9,10 +9,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
-from accounts.oauth import account_matching
-from accounts.oauth.models import Identity, OAuthTransaction
+from audit.models import AuditEvent
 from environments.models import Organization
+from oauth import account_matching
+from oauth.models import Identity, OAuthTransaction
 from tests.accounts.oauth.conftest import BASE
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.support import Browser, OAuthFlow

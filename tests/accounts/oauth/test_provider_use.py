@@ -3,7 +3,7 @@
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.oauth.models import Identity
+from oauth.models import Identity
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.cast import signed_in
 

@@ -8,9 +8,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.oauth.models import Identity, OAuthGrant
+from audit.models import AuditEvent
 from environments.models import Organization
+from oauth.models import Identity, OAuthGrant
 from tests.accounts.oauth.fake_providers.server import Fault, ProviderServer
 from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import PASSWORD, Caller, member, organization, signed_in

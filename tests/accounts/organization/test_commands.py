@@ -11,11 +11,11 @@ from psycopg import sql
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
-from accounts.organization import deletion
+from audit.models import AuditEvent
 from common import locks
 from environments.models import Environment, Organization
+from organizations import deletion
+from outbox.deliveries import Delivery
 from sqlgateway.clusters import servers
 from sqlgateway.models import Database, RetiredDatabase
 from tests.cast import signed_in

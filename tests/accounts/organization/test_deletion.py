@@ -9,15 +9,15 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
-from accounts.organization import deletion
-from accounts.organization.errors import DeletionBegan, DeletionBlocked
+from audit.models import AuditEvent
 from billing import ledger
 from billing.ledger import Posting
 from billing.models.ledger import AccountKind, Journal
 from billing.money import UCR_PER_CENT
 from environments.models import Environment, Organization
+from organizations import deletion
+from organizations.errors import DeletionBegan, DeletionBlocked
+from outbox.deliveries import Delivery
 from sqlgateway.models import Database
 from tests.accounts.delivery.support import run
 from tests.cast import PASSWORD, Caller, signed_in

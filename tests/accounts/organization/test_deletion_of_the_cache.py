@@ -10,11 +10,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.organization import deletion
 from common.principals import Scope
 from edgecache.api import access_keys, buckets, client, nodes
 from environments import environments
 from environments.models import Organization
+from organizations import deletion
 from tests.cast import signed_in
 from tests.edgecache.cluster import Cluster
 

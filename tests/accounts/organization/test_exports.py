@@ -20,14 +20,14 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
-from accounts.models.exports import OrganizationExport
-from accounts.organization import exports
+from audit.models import AuditEvent
 from common import archives
 from common.principals import Scope
 from edgecache.api import buckets, client
 from environments import environments
+from organizations import exports
+from organizations.models_exports import OrganizationExport
+from outbox.deliveries import Delivery
 from tests.cast import Answer, signed_in
 from tests.edgecache.cluster import Cluster
 from tests.sqlgateway.provisioning.database_copy import common_schemas

@@ -13,9 +13,9 @@ from pytest_django import Settings
 
 from accounts import passwords
 from accounts.models import MailboxProof, Session, User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
+from audit.models import AuditEvent
 from environments.models import Organization
+from outbox.deliveries import Delivery
 from tests import inbox
 from tests.accounts.profile.support import (
     NEW,

@@ -14,10 +14,10 @@ from pytest_django import Settings
 from accounts import passwords
 from accounts.errors import InvalidCredentials
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
 from accounts.sessions.sessions import RequestSource
 from accounts.signin import credentials, signin
 from accounts.signin.signin import SignInAttempt, SignInMethod
+from audit.models import AuditEvent
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in

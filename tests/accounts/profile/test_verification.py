@@ -9,12 +9,12 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.delivery.tasks import deliver
 from accounts.mailed_secrets import canonical_code
 from accounts.models import MailboxProof, User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
 from accounts.profile import proofs
+from audit.models import AuditEvent
+from outbox.deliveries import Delivery
+from outbox.tasks import deliver
 from tests import inbox
 from tests.accounts.profile.support import (
     PATH,

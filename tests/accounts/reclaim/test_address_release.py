@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from accounts import tasks
 from accounts.models import MailboxProof, Session, User
-from accounts.models.audit import AuditEvent
 from accounts.reclaim import address_release
+from audit.models import AuditEvent
 from environments.models import Environment, Organization
 from tests import inbox
 from tests.accounts.invitations.support import accept, invited

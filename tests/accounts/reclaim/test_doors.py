@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests import inbox
 from tests.accounts.api_keys.support import holder
 from tests.accounts.invitations.support import accept, invited

@@ -7,7 +7,7 @@ import time_machine
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests.cast import Answer, Caller, signed_in
 
 pytestmark = pytest.mark.django_db

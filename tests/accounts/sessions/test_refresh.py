@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments.models import Environment
 from tests.cast import Answer, Caller, session_of, signed_in
 

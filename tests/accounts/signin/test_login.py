@@ -14,10 +14,11 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import passwords, rate_limits
+from accounts import passwords
 from accounts.errors import HashingBusy
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
+from common import rate_limits
 from common.fair_limiter import FairLimiter
 from common.web.compute_slots import ComputeSlots
 from environments import environments

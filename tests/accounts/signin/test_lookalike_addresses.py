@@ -9,9 +9,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.deliveries import Delivery
 from accounts.signin import credentials
 from environments.models import Organization
+from outbox.deliveries import Delivery
 from tests.cast import PASSWORD, Caller, member
 from tests.recovery.support import initiate, log_in, sent
 

@@ -9,7 +9,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments.models import Environment, Organization
 from tests.cast import PASSWORD, Answer, Caller
 

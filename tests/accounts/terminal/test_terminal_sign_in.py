@@ -8,11 +8,11 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Session, TerminalSignIn, User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.terminal import terminal_sign_ins
+from audit.models import AuditEvent
 from environments.models import Organization
+from outbox.deliveries import Delivery
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in
 from tests.sign_in_methods.terminal import PATH, VERIFIER, allow, exchange, start
 from tests.twofactor.holder import ask, reply, with_totp

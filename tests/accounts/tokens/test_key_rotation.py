@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from accounts import conf
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from common.settings.env import Env, SettingError
 from common.settings.runtime_env import load_runtime_env, save_runtime_env
 from environments.models import Organization

@@ -7,9 +7,9 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
-from accounts.webhooks import signing
 from common.crypto import decrypt, encrypt
+from outbox.models import WebhookDelivery, WebhookEndpoint
+from outbox.webhooks import signing
 from tests.cast import Answer, signed_in
 
 PATH = "/v1/webhooks"

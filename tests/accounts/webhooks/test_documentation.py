@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from accounts.webhooks import events, signing
+from outbox.webhooks import events, signing
 from tests.waiting import LIMIT_S
 
 pytestmark = pytest.mark.slow

@@ -11,10 +11,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
-from accounts.webhooks import delivery_queue, dispatch
+from audit.models import AuditEvent
 from common import egress
+from outbox.models import WebhookDelivery, WebhookEndpoint
+from outbox.webhooks import delivery_queue, dispatch
 from tests import inbox
 from tests.accounts.webhooks.receiver import Receiver
 from tests.accounts.webhooks.support import PATH, added, asked, delivery, make_due, send_test
@@ -365,7 +365,7 @@ def test_the_oldest_events_are_dropped_when_too_many_wait(
 def test_test_events_have_a_limit_by_the_hour(
     alice: User, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accounts.webhooks.endpoints.SENDS_AN_HOUR", 2)
+    monkeypatch.setattr("outbox.webhooks.endpoints.SENDS_AN_HOUR", 2)
     webhook = added(alice, receiver.url())
     send_test(alice, webhook)
     send_test(alice, webhook)

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
+from outbox.models import WebhookDelivery, WebhookEndpoint
 from tests.accounts.webhooks.support import subscribe
 from tests.scrape import scrape
 

@@ -12,9 +12,9 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
-from accounts.webhooks import dispatch, events
+from audit.models import AuditEvent
+from outbox.models import WebhookDelivery, WebhookEndpoint
+from outbox.webhooks import dispatch, events
 from tests.accounts.webhooks.receiver import Message, Receiver
 from tests.accounts.webhooks.support import PATH, added, asked, delivery, send_test
 from tests.cast import member, signed_in
@@ -106,7 +106,7 @@ def test_a_commit_wakes_one_dispatcher(
     with django_capture_on_commit_callbacks(execute=True):
         member(alice.organization, "dora@example.com")
         member(alice.organization, "emil@example.com")
-    jobs = ProcrastinateJob.objects.filter(task_name="accounts.webhooks.dispatch")
+    jobs = ProcrastinateJob.objects.filter(task_name="outbox.webhooks.dispatch")
     assert jobs.count() == 1
 
 

@@ -9,7 +9,7 @@ from django.utils.html import escape
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from edgecache.brain.internal_api import all_tenants
 from environments.models import Environment
 from tests.cast import signed_in

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from edgecache.brain.access.platform_keys import PlatformKeys
 from tests.cast import Caller, signed_in
 from tests.edgecache.brain.s3.raw import Answer, Signer, send

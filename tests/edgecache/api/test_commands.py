@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from edgecache.api.errors import CacheUnavailable
 from edgecache.tenant_data import on_environment_dropped
 from environments import environments

@@ -8,12 +8,12 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
-from accounts import staff_access
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.oauth.memberships import derived_roles
+from audit.models import AuditEvent
 from edgecache.api import access_keys, client
 from edgecache.tasks import revoke_keys_created_by
+from oauth.memberships import derived_roles
+from organizations import staff_access
 from tests import inbox
 from tests.accounts.profile.support import signed_up, user_of
 from tests.accounts.reclaim.doors import DOORS

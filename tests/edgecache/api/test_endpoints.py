@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments import environments
 from tests.cast import Caller, member, signed_in
 from tests.edgecache.api.brain import METRICS, STATUS, ScriptedBrain

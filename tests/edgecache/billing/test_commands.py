@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pytest_django import Settings
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from billing import consumer_credits, ledger
 from billing import verify_statement as recompute_module
 from billing.errors import JournalRefused

@@ -13,8 +13,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
+from audit.models import AuditEvent
 from billing import consumer_credits, debts, ledger, quarantines
 from billing.errors import AppealRefused, ForfeitRefused, PayoutRefused
 from billing.ledger import Posting
@@ -26,6 +25,7 @@ from billing.money import UCR_PER_CENT
 from billing.payouts import methods, requests
 from billing.usage import settlement
 from edgecache.api import client
+from outbox.deliveries import Delivery
 from tests.cast import signed_in
 from tests.edgecache.api.brain import SECRET, ScriptedBrain
 from tests.edgecache.billing.support import NODE, NOW, line, operator, store

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from billing.errors import PayoutRefused
 from billing.models.payouts import Payout
 from billing.payouts import reconciliation, requests

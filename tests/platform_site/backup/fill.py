@@ -10,10 +10,8 @@ from django.conf import settings
 from django.db import connection, models
 from django.utils import timezone
 
-from accounts.audit import audit
-from accounts.delivery import outbox
 from accounts.models import User
-from accounts.organization.audit_tags import OrganizationTag
+from audit import audit
 from billing.models.ledger import Journal
 from billing.models.payouts import Payout, PayoutMethod
 from billing.models.usage import Charge, UsageLine
@@ -24,6 +22,8 @@ from edgecache.brain.models.stores import DiscardedBytes, StoredBlob
 from edgecache.brain.stores.archived_bytes import path_of
 from environments import environments
 from environments.models import Organization
+from organizations.audit_tags import OrganizationTag
+from outbox.messages import queue
 from tests import cast, commands
 from tests.platform_site.staff import rows
 from twofactor.models import BackupCode, Factor, Passkey, TrustedDevice
@@ -66,7 +66,7 @@ def fill() -> Organization:
         assert answer.status == 200, answer.body
     audit.add(None, OrganizationTag.CLI_MEMBER_CREATE, organization_id=home.pk)
     code: dict[str, str | int | bool | None] = {"code": "493817", "purpose": "to sign in"}
-    outbox.send_mail(
+    queue.send_mail(
         alice.email, "email_code", code | {"minutes": 10}, organization_id=alice.organization_id
     )
     _factors(alice)

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments.models import Organization
 from platform_site.backup import tables
 from tests.commands import facts, refused

@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from django.db import connection
 
-from accounts.audit import audit
+from audit import audit
 from platform_site.backup.audit_tags import OperationTag
 from platform_site.backup.records import last_drill
 from tests.scrape import scrape

@@ -23,11 +23,11 @@ from cryptography.x509.oid import NameOID
 from django.db import connection
 from pytest_django.fixtures import Settings
 
-from accounts.audit import audit
-from accounts.delivery import outbox
 from accounts.models import User
-from accounts.models.deliveries import Delivery
 from accounts.tokens import key_rotation
+from audit import audit
+from outbox.deliveries import Delivery
+from outbox.messages import queue
 from platform_site.backup.audit_tags import OperationTag
 from tests.accounts.delivery.support import Mailbox, smtp_options, smtp_server
 from tests.commands import facts, run
@@ -82,7 +82,7 @@ def test_a_relay_is_asked_for_a_connection(settings: Settings) -> None:
 def test_failed_messages_are_counted(alice: User) -> None:
     code: dict[str, str | int | bool | None] = {"code": "493817", "purpose": "to sign in"}
     code["minutes"] = 10
-    sent = outbox.send_mail(alice.email, "email_code", code, organization_id=alice.organization_id)
+    sent = queue.send_mail(alice.email, "email_code", code, organization_id=alice.organization_id)
     Delivery.unscoped.filter(pk=sent.pk).update(state=Delivery.State.FAILED)
     [(level, message, advice)] = findings("deliveries", is_healthy=True)
     assert (level, message) == ("warning", "1 messages of the last day could not be sent.")

@@ -14,8 +14,8 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
+from audit.models import AuditEvent
+from outbox.models import WebhookDelivery, WebhookEndpoint
 from platform_site.management.commands.doctor import _findings
 from platform_site.tasks import record_keys
 from sqlgateway.models import Cluster
@@ -50,9 +50,9 @@ def test_a_disk_that_fills_up_is_named(
     ("backend", "is_production", "level"),
     [
         ("", True, "skipped"),
-        ("accounts.delivery.sms.console.Console", False, "skipped"),
-        ("accounts.delivery.sms.console.Console", True, "failed"),
-        ("accounts.delivery.sms.twilio.Twilio", True, "ok"),
+        ("outbox.messages.sms.console.Console", False, "skipped"),
+        ("outbox.messages.sms.console.Console", True, "failed"),
+        ("outbox.messages.sms.twilio.Twilio", True, "ok"),
     ],
 )
 def test_text_messages_without_a_provider_fail_in_production(

@@ -8,11 +8,11 @@ from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
-from accounts import staff_access
-from accounts.delivery import notices
+from accounts import notices
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
+from audit.models import AuditEvent
+from organizations import staff_access
+from outbox.deliveries import Delivery
 from tests import inbox
 from tests.accounts.invitations.support import accept, invited
 from tests.cast import Caller, signed_in

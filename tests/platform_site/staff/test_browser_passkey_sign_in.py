@@ -6,7 +6,7 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from platform_site.staff.login import PROVEN_AT
 from tests.cast import member, organization
 from tests.platform_site.console.browser import Visitor

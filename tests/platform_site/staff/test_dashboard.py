@@ -9,12 +9,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
+from audit.models import AuditEvent
 from billing.models.ledger import Account
 from common.ids import uuid7
 from edgecache.models import CacheSample
 from environments.models import Environment, Organization
+from outbox.deliveries import Delivery
 from platform_site.models import ActiveOrganization, ActivitySample
 from platform_site.staff import activity
 from sqlgateway.models import SqlRecord

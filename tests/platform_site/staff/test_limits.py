@@ -10,7 +10,7 @@ from django.conf import settings
 from django.test import Client, override_settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from sqlgateway.databases.organization_limits import LIMITS
 from sqlgateway.models import OrganizationQuota
 from tests import cast

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import ApiKey, Session, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments import request_activity
 from environments.models import Environment, Organization, RequestHour
 from sqlgateway.models import Database

@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from platform_site.staff.login import PROVEN_AT
 from tests.cast import PASSWORD
 from tests.staff import EMAIL, staff_inside

@@ -7,7 +7,7 @@ import time_machine
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments.models import Organization
 from recovery.models import RecoveryChallenge
 from tests.cast import PASSWORD, Caller

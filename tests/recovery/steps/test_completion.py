@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments.models import Organization
 from recovery.models import Recovery
 from tests.cast import PASSWORD, Caller, member, signed_in

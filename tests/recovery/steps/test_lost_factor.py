@@ -13,8 +13,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
 from accounts.signin import credentials
+from audit.models import AuditEvent
 from tests.cast import PASSWORD, Answer, Caller
 from tests.recovery.support import (
     NEW_PASSWORD,

@@ -12,9 +12,9 @@ from django.utils import timezone
 from schemathesis import Case
 
 from accounts.models import User
-from accounts.models.webhooks import WebhookEndpoint
-from accounts.webhooks import endpoints
 from environments.models import Organization
+from outbox.models import WebhookEndpoint
+from outbox.webhooks import endpoints
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.accounts.api_keys import support as api_keys
 from tests.cast import HANDLER, Caller, member, organization, signed_in

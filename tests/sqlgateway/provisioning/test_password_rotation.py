@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 from psycopg.conninfo import make_conninfo
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from common.commands import CommandRefused
 from common.permissions import Role
 from sqlgateway.clusters.placements import PLACEMENT_CACHE, Placement

@@ -8,7 +8,7 @@ import pytest
 import structlog
 from django.db import connection
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from sqlgateway.pg import pool
 from sqlgateway.pg.changed_roles import ROLE_CHECK
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from common.principals import Scope
 from environments import environments
 from environments.models import Organization

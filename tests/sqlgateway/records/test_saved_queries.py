@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from sqlgateway.run import saved_queries
 from tests import cast
 

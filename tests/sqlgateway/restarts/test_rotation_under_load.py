@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from sqlgateway.models import Database
 from tests import cast
 from tests.commands import facts

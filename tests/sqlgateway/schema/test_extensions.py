@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests.cast import Caller
 
 SignIn = Callable[[str], Caller]

@@ -8,7 +8,7 @@ import time_machine
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests.cast import PASSWORD, Caller, signed_in
 from tests.rules.routes import api_routes
 from tests.twofactor.holder import Holder, ask, reply

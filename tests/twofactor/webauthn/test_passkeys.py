@@ -9,9 +9,9 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.models.deliveries import Delivery
+from audit.models import AuditEvent
 from environments.models import Organization
+from outbox.deliveries import Delivery
 from tests.cast import Answer, Caller, signed_in
 from tests.twofactor.holder import ask, with_totp
 from tests.twofactor.webauthn.authenticator import Authenticator

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests.cast import Answer, Caller, signed_in
 from tests.twofactor.holder import ask, log_in, pending
 from tests.twofactor.webauthn.authenticator import Authenticator, Lies, b64, unb64

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, Caller, signed_in
 from tests.twofactor.holder import ask, log_in, pending, with_totp

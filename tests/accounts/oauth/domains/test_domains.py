@@ -11,10 +11,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
-from accounts.oauth import tasks
-from accounts.oauth.models import Domain
+from audit.models import AuditEvent
 from environments.models import Organization
+from oauth import tasks
+from oauth.models import Domain
 from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.support import OAuthFlow

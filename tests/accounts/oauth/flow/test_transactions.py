@@ -11,9 +11,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.oauth import tasks
-from accounts.oauth.models import Identity, OAuthGrant, OAuthTransaction
+from audit.models import AuditEvent
+from oauth import tasks
+from oauth.models import Identity, OAuthGrant, OAuthTransaction
 from tests.accounts.oauth.conftest import BASE, configure
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_SECRET, FakeResponse, Fault

@@ -13,14 +13,14 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.oauth import identities, tasks
-from accounts.oauth.memberships import sync
-from accounts.oauth.models import Identity
-from accounts.oauth.providers.conf import RoleMapping
-from accounts.oauth.providers.profile import ProviderTokens
+from audit.models import AuditEvent
 from common.crypto import decrypt
 from environments.models import Organization
+from oauth import identities, tasks
+from oauth.memberships import sync
+from oauth.models import Identity
+from oauth.providers.conf import RoleMapping
+from oauth.providers.profile import ProviderTokens
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import WEEK_S, DiscordServer
 from tests.accounts.oauth.fake_providers.github import API, GitHubServer
@@ -319,7 +319,7 @@ def test_each_due_identity_is_queued_once(dora: Caller) -> None:
     with time_machine.travel(timezone.now() + HOUR):
         tasks.plan_membership_syncs(0)
         tasks.plan_membership_syncs(0)
-    [job] = ProcrastinateJob.objects.filter(task_name="accounts.oauth.tasks.sync_membership")
+    [job] = ProcrastinateJob.objects.filter(task_name="oauth.tasks.sync_membership")
     identity = Identity.unscoped.get()
     assert job.args == {"identity_id": str(identity.pk)}
     assert job.lock == job.queueing_lock == f"membership sync {identity.pk}"

@@ -7,7 +7,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.oauth.models import Identity
+from oauth.models import Identity
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.apple import AppleServer
 from tests.accounts.oauth.support import Browser, OAuthFlow, read_form

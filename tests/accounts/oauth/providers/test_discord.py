@@ -6,9 +6,9 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.oauth.models import Identity
-from accounts.oauth.providers.conf import RoleMapping
 from environments.models import Organization
+from oauth.models import Identity
+from oauth.providers.conf import RoleMapping
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import API, DiscordServer
 from tests.accounts.oauth.fake_providers.server import FakeResponse, Fault

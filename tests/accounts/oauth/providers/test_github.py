@@ -8,11 +8,11 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.oauth.models import Identity
-from accounts.oauth.providers.conf import ProviderSettings, RoleMapping
-from accounts.oauth.providers.github import GitHub
-from accounts.oauth.providers.strategy import TransactionStrategy
 from environments.models import Organization
+from oauth.models import Identity
+from oauth.providers.conf import ProviderSettings, RoleMapping
+from oauth.providers.github import GitHub
+from oauth.providers.social_core import TransactionStrategy
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.github import API, GitHubServer
 from tests.accounts.oauth.fake_providers.server import FakeResponse, Fault

@@ -7,9 +7,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.oauth.models import Domain, Identity, OAuthGrant
+from audit.models import AuditEvent
 from environments.models import Organization
+from oauth.models import Domain, Identity, OAuthGrant
 from tests.accounts.oauth.conftest import BASE, configure
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.fake_providers.server import s256

@@ -7,9 +7,9 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.oauth.models import OAuthGrant
-from accounts.oauth.providers import http
+from audit.models import AuditEvent
+from oauth.models import OAuthGrant
+from oauth.providers import http
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import FakeResponse, Fault

@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
-from accounts.oauth.models import Identity, OAuthGrant
+from audit.models import AuditEvent
+from oauth.models import Identity, OAuthGrant
 from tests.accounts.oauth.fake_providers import keys
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_ID, FakeResponse, Fault

@@ -12,9 +12,9 @@ from django.test import Client
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.oauth.providers import registry
-from accounts.oauth.providers.storage import OAuthStorage
-from accounts.oauth.providers.strategy import TransactionStrategy
+from oauth.providers import configured
+from oauth.providers.social_core import TransactionStrategy
+from oauth.providers.storage import OAuthStorage
 from tests.accounts.oauth.conftest import BASE
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import s256
@@ -56,7 +56,7 @@ def test_django_settings_are_not_settings_of_social_core(settings: Settings) -> 
 
 def test_the_session_of_social_core_is_the_transactions(google: GoogleServer) -> None:
     session: dict[str, Any] = {}
-    registry.backend("google", session=session, state="the-state").auth_url()
+    configured.backend("google", session=session, state="the-state").auth_url()
     assert session["google_oauth2_state_the-state"]["state"] == "the-state"
 
 
@@ -76,7 +76,7 @@ def test_social_core_cannot_create_users_or_identities() -> None:
 def test_social_django_is_not_installed_and_its_models_are_not_loaded() -> None:
     assert not apps.is_installed("social_django")
     script = (
-        "import sys, django; django.setup(); import accounts.oauth.views; "
+        "import sys, django; django.setup(); import oauth.views; "
         "print('social_django.models' in sys.modules)"
     )
     done = subprocess.run(

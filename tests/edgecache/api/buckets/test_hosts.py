@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from edgecache.tasks import check_host_records
 from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.cast import Answer, Caller, signed_in

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests.accounts.api_keys.support import holder
 from tests.cast import Caller, signed_in
 from tests.edgecache.brain.cdn.conftest import Origin, OriginAnswer

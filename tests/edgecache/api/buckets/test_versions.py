@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests.cast import Answer, Caller, signed_in
 from tests.parallel import at_once
 

@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from billing import consumer_credits, ledger
 from billing.ledger import Posting
 from billing.models.ledger import AccountKind, Journal

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from billing import ledger
 from billing.models.ledger import AccountKind, Journal
 from billing.models.rates import Rate

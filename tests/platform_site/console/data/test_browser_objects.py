@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route, expect
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests.platform_site.console.browser import Visitor, held
 from tests.platform_site.console.journeys import EMAIL, PASSWORD, age_proofs, sign_up
 from tests.platform_site.console.layout import ON_BOTH_SIZES, hold, hold_panel

@@ -10,8 +10,8 @@ from pytest_django import Settings
 from social_core.backends.open_id_connect import OpenIdConnectAuth
 
 from accounts.models import Session, User
-from accounts.oauth.models import Identity
-from accounts.oauth.providers.conf import ProviderSettings
+from oauth.models import Identity
+from oauth.providers.conf import ProviderSettings
 from tests.accounts.oauth.fake_providers import keys
 from tests.accounts.oauth.fake_providers.apple import KEY_ID, TEAM_ID, AppleServer
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer

@@ -11,9 +11,9 @@ from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.models.exports import OrganizationExport
-from accounts.organization import exports
 from environments.models import Organization
+from organizations import exports
+from organizations.models_exports import OrganizationExport
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import EMAIL, PASSWORD, sign_up
 from tests.platform_site.console.layout import ON_BOTH_SIZES, hold

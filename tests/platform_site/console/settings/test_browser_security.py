@@ -34,7 +34,7 @@ Picture = Callable[[Page, str], None]
 @pytest.fixture
 def sms(settings: Settings) -> None:
     """Queue text messages without sending them."""
-    settings.SMS_BACKEND = "accounts.delivery.sms.file.send"
+    settings.SMS_BACKEND = "outbox.messages.sms.file.send"
 
 
 def test_the_picture_the_key_and_the_codes_are_shown_once(

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Page
 
 from accounts.models import User
-from accounts.models.webhooks import WebhookDelivery, WebhookEndpoint
-from accounts.webhooks import dispatch
+from outbox.models import WebhookDelivery, WebhookEndpoint
+from outbox.webhooks import dispatch
 from tests.accounts.webhooks.receiver import receiving
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import sign_up

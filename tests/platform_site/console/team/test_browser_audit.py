@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from tests.accounts.audit.test_trail import happened
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import EMAIL, sign_up

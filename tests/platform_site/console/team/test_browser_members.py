@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
 from accounts.models import User
-from accounts.models.invitations import Invitation
-from accounts.oauth.models import Domain, Identity
-from accounts.oauth.providers.conf import ProviderSettings
 from environments.models import Organization
+from oauth.models import Domain, Identity
+from oauth.providers.conf import ProviderSettings
+from organizations.models import Invitation
 from tests import inbox
 from tests.accounts.api_keys.support import made
 from tests.cast import member

@@ -9,12 +9,12 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from procrastinate.jobs import Job
 from pytest_django import Settings
 
-from accounts.delivery.outbox import send_mail
 from common.jobs import long_job_lock
 from common.principals import Scope
 from environments import environments
 from environments.errors import EnvironmentNotFound, EnvironmentNotReady
 from environments.models import Environment
+from outbox.messages.queue import send_mail
 from sqlgateway.clusters import servers
 from sqlgateway.databases import provisioning, tasks, tenant_databases
 from sqlgateway.databases.copies import CopyFailed, clones
@@ -202,7 +202,7 @@ def test_clones_of_one_organization_leave_places_of_the_task_worker_to_mails(
     started = _take_jobs(places=4)
 
     assert started.count("sqlgateway.databases.tasks.clone_database") == 1
-    assert "accounts.delivery.deliver" in started
+    assert "outbox.messages.deliver" in started
 
 
 def test_a_clone_that_fails_waits_behind_the_clones_of_others(

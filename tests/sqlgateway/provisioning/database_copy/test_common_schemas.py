@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from sqlgateway.databases import provisioning, stock, tasks
 from sqlgateway.databases.copies import trials
 from sqlgateway.models import Cluster, Database, RetiredDatabase

@@ -7,7 +7,7 @@ import pytest
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from accounts.models import User
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments import environments
 from sqlgateway.databases import provisioning, tasks
 from sqlgateway.databases.copies import ProgramsMissing, programs

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from pytest_django.fixtures import Settings
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from common.commands import CommandRefused
 from sqlgateway.clusters.servers import address_of, administer
 from sqlgateway.databases import tenant_databases

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from sqlgateway.databases import tasks
 from sqlgateway.models import Cluster, Database
 from tests.sqlgateway.support import Caller

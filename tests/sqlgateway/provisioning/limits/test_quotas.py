@@ -8,7 +8,7 @@ from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
-from accounts.models.audit import AuditEvent
+from audit.models import AuditEvent
 from environments import environments
 from environments.errors import QuotaExceeded
 from sqlgateway.clusters import placements

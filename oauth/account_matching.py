@@ -1,0 +1,168 @@
+"""Decide which account a verified profile signs in to: an existing one, a new one, or none.
+
+An identity is (provider, subject). An e-mail address is compared only to tell two people apart:
+
+- An account with a verified address stays its owner's: the owner signs in to it and links.
+- An account with an unverified address may have been created by someone else in advance. Only its
+  address moves: the mailbox's owner gets a new account (``accounts.reclaim.address_release``). One
+  that an operator has prepared for the mailbox's owner is theirs.
+- An address that the provider has not verified, or created itself (Apple's relay), matches nothing.
+
+Source: A. Sudhodanan, A. Paverd: Pre-hijacked accounts (USENIX Security 2022).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
+
+from accounts.audit_tags import AccountTag
+from accounts.errors import EmailTaken, TooManyAttempts
+from accounts.models import User
+from accounts.reclaim import address_release
+from accounts.signin import credentials, signup
+from audit import audit
+from common import rate_limits
+from common.audit import AuditTag
+from common.principals import PlatformRequest
+from common.web.addresses import client_address, subscriber_network
+from environments import environments
+from oauth import identities, organization_matching
+from oauth.audit_tags import OAuthTag
+from oauth.errors import EmailMissing, EmailUnverified
+from oauth.models import Identity
+from oauth.organization_matching import OrganizationMatch
+from oauth.providers.profile import Profile
+
+SIGN_UP_WINDOW: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountMatch:
+    """The user to sign in; is_moved: another account lost the address to this one."""
+
+    user: User
+    is_moved: bool = False
+
+
+class AccountRefused(Exception):
+    """A profile may not sign in to an account; the audit trail records the account."""
+
+    def __init__(self, user: User) -> None:
+        super().__init__(str(user.pk))
+        self.user = user
+
+
+class AccountExists(AccountRefused):
+    """The address belongs to an account that has verified it, or to staff."""
+
+
+class AccountDisabled(AccountRefused):
+    """The account is disabled."""
+
+
+def require_verified_email(profile: Profile) -> None:
+    """Refuse a new user without a verified address. Raises EmailMissing, EmailUnverified (403)."""
+    if identities.find(profile) is not None:
+        return
+    if not profile.email:
+        raise EmailMissing
+    if not profile.is_verified:
+        raise EmailUnverified
+
+
+def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> AccountMatch:
+    """Return the user that a verified profile signs in to; call inside a transaction.
+
+    Raises AccountExists if it has to be linked first, AccountDisabled, EmailMissing,
+    EmailUnverified (403), EmailTaken (409), TooManyAttempts (429), and IntegrityError if a
+    concurrent request was faster: a second call then finds what that request created.
+    """
+    # In this order, so that an account that the same person creates concurrently in another tab is
+    # seen together with its identity, or not at all.
+    local = credentials.find(profile.email)
+    identity = identities.find(profile)
+    if identity is not None:
+        linked = _linked_user(identity, profile, now=now)
+        # If it was unlinked in the meantime, the profile signs in as one that was never linked.
+        return match(request, profile, now=now) if linked is None else AccountMatch(linked)
+    require_verified_email(profile)
+    if local is None:
+        return AccountMatch(_create_user(request, profile, now=now))
+    if profile.is_private_email:
+        raise EmailTaken
+    holder = address_release.lock_holder(profile.email)
+    if holder is None:
+        # It has lost the address in the meantime.
+        return match(request, profile, now=now)
+    if address_release.is_prepared(holder):
+        return AccountMatch(_claim_prepared_account(request, holder, profile, now=now))
+    if address_release.is_releasable(holder):
+        address_release.release(holder, now=now)
+        return AccountMatch(_create_user(request, profile, now=now), is_moved=True)
+    # Staff accounts are created by an operator, who knows the person.
+    raise AccountExists(holder) if holder.is_active else AccountDisabled(holder)
+
+
+def _linked_user(identity: Identity, profile: Profile, *, now: datetime) -> User | None:
+    """Return the locked user of an identity; None if it was unlinked before the lock."""
+    try:
+        user = lock(identity.user)
+    except User.DoesNotExist:
+        return None
+    current = identities.find(profile)
+    if current is None or current.pk != identity.pk:
+        return None
+    if not user.is_active:
+        raise AccountDisabled(user)
+    identities.note_use(current, profile, now=now)
+    return user
+
+
+def _claim_prepared_account(
+    request: PlatformRequest, user: User, profile: Profile, *, now: datetime
+) -> User:
+    user.email_verified_at = now
+    user.save(update_fields=["email_verified_at"])
+    audit.record_user(request, AccountTag.EMAIL_VERIFY, user, email=user.email)
+    identities.attach(request, user, profile, now=now)
+    return user
+
+
+def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -> User:
+    found = organization_matching.find(profile)
+    if found is None:
+        _check_rate_limit(request, now)
+        name = profile.name or profile.email.partition("@")[0]
+        found = OrganizationMatch(environments.create_organization(name), roles=["admin"])
+        tag: AuditTag = AccountTag.ORGANIZATION_CREATE
+    else:
+        tag = OAuthTag.MEMBER_CREATE
+    # No password: recovery, which verifies the mailbox, can set one.
+    user = signup.add_user(
+        found.organization, signup.canonical(profile.email), make_password(None), roles=found.roles
+    )
+    user.email_verified_at = now
+    user.save(update_fields=["email_verified_at"])
+    audit.record_user(request, tag, user, provider=profile.provider)
+    identities.attach(request, user, profile, now=now)
+    return user
+
+
+def _check_rate_limit(request: PlatformRequest, now: datetime) -> None:
+    network = subscriber_network(client_address(request))
+    limit = settings.ACCOUNTS.signups_per_hour
+    rate_limits.enforce(
+        "signup", network, limit=limit, window=SIGN_UP_WINDOW, error=TooManyAttempts, now=now
+    )
+
+
+def lock(user: User) -> User:
+    """Return the user's current row, locked until the transaction ends."""
+    rows = User.unscoped.select_for_update(  # unscoped: the user who signs in
+        no_key=True, of=("self",)
+    ).select_related("organization", "last_environment")
+    found: User = rows.get(pk=user.pk)
+    return found

@@ -1,0 +1,63 @@
+"""``/v1/domains``."""
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from common.api.viewsets import ListAction
+from common.permissions import needs
+from oauth.domains import verification
+from oauth.domains.serializers import ClaimSerializer, DomainSerializer
+from oauth.models import Domain
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="List domains", description="List the domains, claimed and verified."
+    )
+)
+class DomainViewSet(ListAction):
+    """The domains of the caller's organization."""
+
+    access = {
+        "list": needs("members", "read"),
+        "create": needs("members", "create").fresh(),
+        "destroy": needs("members", "delete"),
+        "verify": needs("members", "update"),
+    }
+    serializer_class = DomainSerializer
+    request_serializers = {"create": ClaimSerializer}
+    lookup_url_kwarg = "domain_id"
+
+    def get_queryset(self) -> QuerySet[Domain]:
+        """Return the organization's domains."""
+        return verification.domains_of(self.principal.organization_id)
+
+    @extend_schema(summary="Claim a domain")
+    def create(self, request: Request) -> Response:
+        """Claim a domain; add `record` to its DNS, then verify it."""
+        body = self.read()
+        claimed = verification.claim(
+            self.platform_request,
+            self.principal,
+            body["domain"],
+            role=body["role"],
+            now=timezone.now(),
+        )
+        return self.respond(claimed)
+
+    @extend_schema(summary="Remove a domain")
+    def destroy(self, request: Request, domain_id: str) -> Response:
+        """Remove the domain: no further users join by it, and users who have joined stay."""
+        verification.remove(self.platform_request, self.get_object())
+        return self.no_content()
+
+    @extend_schema(summary="Verify a domain", request=None)
+    @action(detail=True, methods=["post"])
+    def verify(self, request: Request, domain_id: str) -> Response:
+        """Look up the DNS record; then Google accounts of the domain join when they sign in."""
+        domain = self.get_object()
+        return self.respond(verification.verify(self.platform_request, domain, now=timezone.now()))

@@ -1,0 +1,63 @@
+"""``manage.py setroles``: set a member's roles."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.management import operators
+from audit import audit
+from common.commands import CommandResult, OpsCommand
+from common.permissions import ROLES
+from organizations import created, members
+from organizations.audit_tags import OrganizationTag
+from organizations.members import MemberChanges
+
+
+class Command(OpsCommand):
+    """Set a member's roles."""
+
+    help = (
+        "Set the roles of a member; they apply to its next request, and it gets a mail. Roles "
+        "from an identity provider's groups are kept. Refused if the organization would have no "
+        "admin."
+    )
+    has_dry_run = True
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the arguments for the member and the roles."""
+        parser.add_argument("email", help="Address the member signs in with.")
+        parser.add_argument(
+            "roles", nargs="+", choices=ROLES, metavar="ROLE", help=" | ".join(ROLES)
+        )
+
+    def run(self, options: dict[str, Any]) -> CommandResult:
+        """Set the roles."""
+        who = operators.user(options["email"])
+        found = created.of_admin(who, now=timezone.now())
+        with transaction.atomic():
+            member, changed = members.change(
+                who.organization_id,
+                str(who.pk),
+                MemberChanges(roles=options["roles"]),
+                by=operators.NAME,
+                now=timezone.now(),
+                said=created.summary(found),
+            )
+            if changed:
+                data = {"member": str(member.pk), **changed}
+                audit.add(
+                    None,
+                    OrganizationTag.CLI_MEMBER_UPDATE,
+                    organization_id=who.organization_id,
+                    data=data,
+                )
+        facts = {
+            "user_id": str(member.pk),
+            "email": member.email,
+            "org_id": member.organization_id,
+            "roles": member.roles,
+            "changed": bool(changed),
+        }
+        return CommandResult(facts, f"{member.email}: {', '.join(member.roles)}")

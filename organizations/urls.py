@@ -1,0 +1,15 @@
+"""Paths of members, invitations, and of an organization's export and deletion."""
+
+from common.api.viewsets import Router
+from organizations.invitations_views import InvitationViewSet
+from organizations.organization_views import OrganizationExportViewSet
+from organizations.organization_views_ import OrganizationDeletionViewSet
+from organizations.views import MemberViewSet
+
+router = Router()
+router.register("v1/members", MemberViewSet)
+router.register("v1/invitations", InvitationViewSet)
+router.register("v1/organization/exports", OrganizationExportViewSet)
+router.register("v1/organization", OrganizationDeletionViewSet)
+
+urlpatterns = router.urls

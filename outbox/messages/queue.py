@@ -1,0 +1,104 @@
+"""The outbox of every mail and text message: a row and a job in the caller's transaction.
+
+No provider is called here, so an outage of a provider does not affect requests. The content is
+encrypted in the row, and wiped after delivery or when the delivery is given up.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+from django.utils import timezone
+
+from common.crypto import encrypt
+from common.emails import mask_email, mask_phone
+from outbox.deliveries import Delivery
+from outbox.messages import jobs, templates
+
+E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
+# The longest text that Twilio splits into parts.
+MAX_TEXT_CHARS: Final = 1600
+
+
+class SmsNotConfigured(Exception):
+    """There is no SMS backend; callers check ``is_sms_configured`` first."""
+
+
+def is_sms_configured() -> bool:
+    """Return True if this installation can send text messages (ZSMS_BACKEND)."""
+    return bool(settings.SMS_BACKEND)
+
+
+def send_mail(
+    to: str,
+    template: str,
+    context: Mapping[str, templates.Scalar],
+    *,
+    organization_id: int | None,
+    user_id: UUID | None = None,
+    expires_at: datetime | None = None,
+) -> Delivery:
+    """Queue a mail; it is sent only if the caller's transaction commits.
+
+    template, context: see ``templates.TEMPLATES``. expires_at: not sent after this time.
+    Raises ValueError for an invalid address, and for a context that does not fit the template.
+    """
+    try:
+        validate_email(to)
+    except ValidationError as exc:
+        raise ValueError("The recipient is not an e-mail address.") from exc
+    templates.check(template, context)
+    delivery = Delivery(
+        kind=Delivery.Kind.MAIL,
+        template=template,
+        hint=mask_email(to),
+        organization_id=organization_id,
+        user_id=user_id,
+        expires_at=expires_at,
+    )
+    return _queue(delivery, {"to": to, "template": template, "context": dict(context)})
+
+
+def send_sms(
+    to: str,
+    text: str,
+    *,
+    organization_id: int | None,
+    user_id: UUID | None = None,
+    expires_at: datetime | None = None,
+) -> Delivery:
+    """Queue a text message; it is sent only if the caller's transaction commits.
+
+    to: a number in E.164, ``+`` and digits. expires_at: not sent after this time.
+    Raises SmsNotConfigured, and ValueError for another format or an empty or too long text.
+    """
+    if not is_sms_configured():
+        raise SmsNotConfigured
+    if not E164.fullmatch(to):
+        raise ValueError("The recipient is not a number in E.164.")
+    if not 0 < len(text) <= MAX_TEXT_CHARS:
+        raise ValueError(f"A text has 1 to {MAX_TEXT_CHARS} characters.")
+    delivery = Delivery(
+        kind=Delivery.Kind.SMS,
+        hint=mask_phone(to),
+        organization_id=organization_id,
+        user_id=user_id,
+        expires_at=expires_at,
+    )
+    return _queue(delivery, {"to": to, "text": text})
+
+
+def _queue(delivery: Delivery, content: dict[str, Any]) -> Delivery:
+    delivery.payload = encrypt(json.dumps(content))
+    delivery.next_attempt_at = timezone.now()
+    with transaction.atomic():
+        delivery.save(force_insert=True)
+        jobs.enqueue(delivery)
+    return delivery

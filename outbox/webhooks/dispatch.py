@@ -1,0 +1,106 @@
+"""The dispatcher: sends due deliveries, many concurrently, in one job of the task worker.
+
+Slow webhook servers therefore do not delay the worker's other jobs, such as mail.
+"""
+
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from threading import Lock
+from typing import Final
+
+from django.conf import settings
+from django.utils import timezone
+
+from common import egress
+from common.egress import WebhookAnswer
+from outbox.webhooks import delivery_queue, jobs, signing
+from outbox.webhooks.delivery_queue import ClaimedDelivery
+
+# Concurrent requests in one process; delivery_queue.SHARE is the limit of an organization.
+MAX_REQUESTS: Final = 32
+# After this time another job continues, so that a worker can be restarted.
+RUN_S: Final = 30.0
+POLL_S: Final = 0.5
+
+
+class _SingleDispatcher:
+    """Allows one dispatcher per process; a second one has the first check again."""
+
+    def __init__(self) -> None:
+        self._guard = Lock()
+        self._is_taken = self._is_asked = False
+
+    def start(self) -> bool:
+        """True if the caller may run."""
+        with self._guard:
+            self._is_asked = self._is_taken
+            free, self._is_taken = not self._is_taken, True
+            return free
+
+    def finish(self) -> bool:
+        """True if the caller may stop; False if it has to check again."""
+        with self._guard:
+            self._is_taken, self._is_asked = self._is_asked, False
+            return not self._is_taken
+
+    def abort(self) -> None:
+        """Stop after an error, without checking again."""
+        with self._guard:
+            self._is_taken = self._is_asked = False
+
+
+RUNNING: Final = _SingleDispatcher()
+
+
+def run() -> None:
+    """Send due deliveries until there are none, or for half a minute; safe to repeat."""
+    if not RUNNING.start():
+        return
+    try:
+        while True:
+            is_done = _send_due()
+            if RUNNING.finish():
+                break
+    except BaseException:
+        RUNNING.abort()
+        raise
+    if not is_done:
+        jobs.wake()
+
+
+def _send_due() -> bool:
+    """Send due deliveries; return False if the time ended first."""
+    ends_at = time.monotonic() + RUN_S
+    sent: dict[Future[WebhookAnswer], ClaimedDelivery] = {}
+    with ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="webhooks") as pool:
+        while True:
+            in_time = time.monotonic() < ends_at
+            if in_time and len(sent) < MAX_REQUESTS:
+                for claim in delivery_queue.claim(MAX_REQUESTS - len(sent), now=timezone.now()):
+                    sent[pool.submit(_send, claim)] = claim
+            if not sent:
+                return in_time
+            done, _ = wait(sent, timeout=POLL_S, return_when=FIRST_COMPLETED)
+            for each in done:
+                delivery_queue.settle(sent.pop(each), each.result(), now=timezone.now())
+
+
+def _send(claim: ClaimedDelivery) -> WebhookAnswer:
+    """Send one request, without using the database."""
+    headers = signing.headers(
+        claim.message_id,
+        claim.body,
+        sent_at=int(time.time()),
+        signing_secrets=claim.secrets,
+    )
+    headers |= {
+        "Content-Type": "application/json",
+        "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1",
+    }
+    return egress.post(
+        claim.url,
+        claim.body,
+        headers,
+        owner=claim.organization_id,
+        is_production=settings.IS_PRODUCTION,
+    )

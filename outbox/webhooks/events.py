@@ -1,0 +1,91 @@
+"""The events of webhooks, and their outbox: rows in the transaction of the change."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, get_args
+
+import orjson
+import structlog
+from django.conf import settings
+from django.utils import timezone
+
+from common.crypto import encrypt
+from outbox.models import WebhookDelivery, WebhookEndpoint
+from outbox.webhooks import jobs
+
+log = structlog.get_logger(__name__)
+
+Event = Literal[
+    "member.added",
+    "member.removed",
+    "member.changed",
+    "session.new_device",
+    "node.state_changed",
+    "payout.state_changed",
+    "quota.reached",
+    "credits.running_out",
+]
+EVENTS: Final[tuple[Event, ...]] = get_args(Event)
+TEST: Final = "webhook.test"
+# Attempts end after this time; the last of delivery_queue.WAITS_S is before it.
+LIFE: Final = timedelta(hours=28)
+
+
+def emit(organization_id: int, event: Event, data: Mapping[str, Any]) -> None:
+    """Queue an event for each subscribed endpoint; call in the transaction of the change.
+
+    data: JSON values that the organization may read, never a secret.
+    """
+    endpoints = WebhookEndpoint.scoped.within_organization(organization_id).filter(
+        state=WebhookEndpoint.State.ENABLED, events__contains=[event]
+    )
+    rows = [*endpoints.only("pk", "organization_id")]
+    if rows:
+        queue(rows, event, data, now=timezone.now())
+
+
+def queue(
+    endpoints: list[WebhookEndpoint], event: str, data: Mapping[str, Any], *, now: datetime
+) -> list[WebhookDelivery]:
+    """Queue an event for these endpoints, in the caller's transaction."""
+    moment = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    body = encrypt(orjson.dumps({"type": event, "timestamp": moment, "data": data}).decode())
+    rows = [
+        WebhookDelivery(
+            organization_id=endpoint.organization_id,
+            endpoint=endpoint,
+            event=event,
+            body=body,
+            created_at=now,
+            expires_at=now + LIFE,
+            next_attempt_at=now,
+        )
+        for endpoint in endpoints
+    ]
+    made: list[WebhookDelivery] = WebhookDelivery.unscoped.bulk_create(  # unscoped: endpoints' own
+        rows
+    )
+    for endpoint in endpoints:
+        _drop_oldest(endpoint, now)
+    jobs.wake()
+    return made
+
+
+def _drop_oldest(endpoint: WebhookEndpoint, now: datetime) -> None:
+    """Fail an endpoint's oldest deliveries beyond the limit, so that the table stays bounded."""
+    rows = WebhookDelivery.unscoped.filter(  # unscoped: the endpoint's own
+        endpoint=endpoint, state=WebhookDelivery.State.QUEUED
+    )
+    surplus = rows.order_by("-id").values("pk")[settings.WEBHOOKS.queue_limit :]
+    # Locked ones are being sent, or failed by another concurrent event.
+    found = rows.filter(pk__in=surplus).select_for_update(skip_locked=True)
+    dropped = [*found.values_list("pk", flat=True)]
+    if not dropped:
+        return
+    WebhookDelivery.unscoped.filter(pk__in=dropped).update(  # unscoped: as above
+        state=WebhookDelivery.State.FAILED,
+        last_error="queue_full",
+        finished_at=now,
+        next_attempt_at=None,
+    )
+    log.warning("webhook_events_dropped", webhook=str(endpoint.pk), events=len(dropped))
