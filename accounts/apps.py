@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class AccountsConfig(AppConfig):
-    """Users, sessions, tokens, audit trail."""
+    """Users, their sessions and API keys."""
 
     name = "accounts"
     default_auto_field = "django.db.models.BigAutoField"

@@ -1,6 +1,6 @@
 """Audit tags of accounts."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class AccountTag(AuditTag):

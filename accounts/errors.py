@@ -60,41 +60,6 @@ class ApiKeysMadeTooOften(TooManyRequests):
     title = "Too many API keys were created today."
 
 
-class WebhookNotFound(NotFound):
-    """The organization has no webhook with this id."""
-
-    code = "webhook_not_found"
-    title = "There is no such webhook."
-
-
-class WebhookDeliveryNotFound(NotFound):
-    """The webhook has no delivery with this id, or it is older than 30 days."""
-
-    code = "webhook_delivery_not_found"
-    title = "There is no such delivery."
-
-
-class WebhookIsOff(Conflict):
-    """The webhook is disabled, so nothing is sent to it."""
-
-    code = "webhook_is_off"
-    title = "The webhook is disabled."
-
-
-class TooManyWebhooks(Conflict):
-    """The organization has reached its limit of webhooks."""
-
-    code = "too_many_webhooks"
-    title = "The organization has too many webhooks."
-
-
-class WebhookSentTooOften(TooManyRequests):
-    """The hourly limit of test events and repeated deliveries was reached."""
-
-    code = "webhook_sent_too_often"
-    title = "Too many deliveries were requested this hour."
-
-
 class DevTokenRefused(NotAuthenticated):
     """Development tokens do not work in production."""
 
@@ -130,53 +95,11 @@ class HashingBusy(Unavailable):
     title = "Too many concurrent sign-ins."
 
 
-class MemberNotFound(NotFound):
-    """The organization has no member with this id."""
-
-    code = "member_not_found"
-    title = "There is no such member."
-
-
-class LastAdmin(Conflict):
-    """The organization's last active admin cannot be removed, demoted or disabled."""
-
-    code = "last_admin"
-    title = "An organization needs an admin."
-
-
-class InvitationNotFound(NotFound):
-    """The organization has no open invitation with this id."""
-
-    code = "invitation_not_found"
-    title = "There is no such invitation."
-
-
 class SignupLinkGone(Gone):
     """Unknown, expired or used; the response does not say which."""
 
     code = "signup_link_gone"
     title = "This link can no longer be used."
-
-
-class InvitationGone(Gone):
-    """Unknown, expired, accepted, revoked or replaced; the response does not say which."""
-
-    code = "invitation_gone"
-    title = "This invitation can no longer be accepted."
-
-
-class InvitingTooOften(TooManyRequests):
-    """The organization invited too many addresses today (unverified: ten), or one too often."""
-
-    code = "inviting_too_often"
-    title = "Too many invitations today."
-
-
-class TooManyInvitations(Conflict):
-    """The organization has too many open invitations."""
-
-    code = "too_many_invitations"
-    title = "Too many invitations are open."
 
 
 class SessionNotFound(NotFound):

@@ -10,9 +10,9 @@ from django.utils import timezone
 from accounts.models import User
 from common import rate_limits
 from common.emails import folded, mask_email
-from outbox.deliveries import Delivery
 from outbox.messages import queue, templates
-from outbox.messages.links import console_link
+from outbox.messages.templates import console_link
+from outbox.models import Delivery
 
 DAY: Final = timedelta(days=1)
 

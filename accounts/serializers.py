@@ -9,6 +9,7 @@ from accounts.passwords import MAX_CHARS
 from common.api.views import StrictSerializer
 from common.emails import AddressField
 from common.names import NameField
+from common.one_time_secrets import CHALLENGE
 from common.principals import Principal
 from environments.serializers import EnvironmentRefSerializer
 
@@ -179,3 +180,13 @@ class PermissionsSerializer(serializers.Serializer[Any]):
 
     roles = serializers.ListField(child=serializers.CharField())
     permissions = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
+
+
+SECRET_CHARS = 200
+
+
+class ChallengeField(serializers.RegexField):
+    """The S256 challenge of a PKCE verifier."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(rf"\A{CHALLENGE.pattern}\Z", trim_whitespace=False, **options)

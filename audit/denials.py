@@ -5,9 +5,9 @@ from typing import Final
 
 from django.utils import timezone
 
-from audit import audit
+from audit import trail
+from audit.tags import TrailTag
 from common import rate_limits
-from common.audit import TrailTag
 from common.principals import PlatformRequest
 
 # A client that is refused in a loop must not fill the table.
@@ -26,7 +26,7 @@ def record(request: PlatformRequest, *, resource: str, action: str) -> None:
     who = str(principal.actor_id or f"organization {principal.organization_id}")
     if rate_limits.take("denial", who, limit=PER_HOUR, window=HOUR, now=timezone.now()):
         return
-    audit.add(
+    trail.add(
         request,
         TrailTag.PERMISSION_DENY,
         outcome="denied",

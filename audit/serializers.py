@@ -3,8 +3,8 @@
 from rest_framework import serializers
 
 from audit.models import AuditEvent
+from audit.tags import sentences
 from common.api.views import StrictSerializer
-from common.audit import sentences
 
 
 class AuditEventSerializer(serializers.Serializer[AuditEvent]):

@@ -1,6 +1,6 @@
 """What billing writes into the audit trail."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class BillingTag(AuditTag):

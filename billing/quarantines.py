@@ -12,7 +12,8 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from accounts.organization_admins import notify_admins
-from audit import audit
+from audit import trail
+from audit.tags import AuditTag
 from billing import holds
 from billing.audit_tags import BillingTag
 from billing.errors import AppealRefused, ForfeitRefused, QuarantineNotFound
@@ -21,7 +22,6 @@ from billing.models.quarantines import Quarantine
 from billing.models.usage import Progress
 from billing.money import credits_text
 from billing.payouts import requests
-from common.audit import AuditTag
 from common.principals import PlatformRequest
 from edgecache.api import client
 
@@ -189,7 +189,7 @@ def record(
     request: PlatformRequest | None, tag: AuditTag, row: Quarantine, *, actor: str, reason: str
 ) -> None:
     """Record what staff did in the operator's audit trail. request: None for a command."""
-    audit.add(
+    trail.add(
         request,
         tag,
         organization_id=row.organization_id,
@@ -236,7 +236,7 @@ def _record(event: dict[str, Any]) -> bool:
         return False
     requests.hold_unsent(row.organization_id)
     notify_admins(row.organization_id, "node_quarantined", node=str(row.node_id), reason=row.reason)
-    audit.add(
+    trail.add(
         None,
         BillingTag.SYNC_NODE_QUARANTINE,
         organization_id=row.organization_id,

@@ -15,7 +15,7 @@ PURPOSE: Final = "zonal backup"
 FINGERPRINT_CHARS: Final = 16
 LATEST: Final = """
 SELECT DISTINCT ON (data->>'setting') data->>'setting', data->>'fingerprint'
-FROM accounts_auditevent WHERE tag = 'system:key:see' ORDER BY data->>'setting', at DESC, id DESC
+FROM audit_auditevent WHERE tag = 'system:key:see' ORDER BY data->>'setting', at DESC, id DESC
 """
 SENTENCE: Final = (
     "lacks the key that this database was last used with. Set that one, too (docs/production.md, "

@@ -1,4 +1,7 @@
-"""Permissions: one table of role × resource × action, and the class that enforces it."""
+"""Permissions: one table of role × resource × action, and the class that enforces it.
+
+The base of all audit tags, and denials in the trail for layers below it.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -8,7 +11,6 @@ from django.utils.module_loading import import_string
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from common import audit
 from common.errors import (
     ApiKeyForbidden,
     EmailRequired,
@@ -19,6 +21,13 @@ from common.errors import (
     TokenInvalid,
 )
 from common.principals import Principal
+
+
+def note_denial(request: Any, resource: str, action: str) -> None:
+    """Record that the caller lacked a permission. request: Django's or DRF's."""
+    recorder: Callable[..., None] = import_string(settings.DENIAL_RECORDER)
+    recorder(request, resource=resource, action=action)
+
 
 Role = Literal["admin", "operator", "reader"]
 Action = Literal["create", "read", "update", "delete"]
@@ -258,7 +267,7 @@ def authorize(request: Any, access: AccessRule | None, principal: Principal | No
         require(access, principal)
     except Forbidden as exc:
         if type(exc) in {Forbidden, ApiKeyForbidden} and access.resource and access.action:
-            audit.note_denial(request, access.resource, access.action)
+            note_denial(request, access.resource, access.action)
         raise
     require_fresh(access, principal)
 

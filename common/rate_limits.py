@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.db import connection
 
 from common.errors import TooManyRequests
-from common.throttles import Throttle
+from common.models import Throttle
 
 MAX_WAIT_S: Final = 900
 # A counter that was unused for this long starts again at zero.
@@ -21,7 +21,7 @@ FORGET_AFTER: Final = timedelta(hours=24)
 # "No wait" is stored as a time long past, not as now: of two concurrent attempts, one has read the
 # clock earlier than the other.
 _TRY: Final = """
-INSERT INTO accounts_throttle AS t (key, failures, last_at, blocked_until)
+INSERT INTO common_throttle AS t (key, failures, last_at, blocked_until)
 VALUES (%(key)s, 1, %(now)s,
     CASE WHEN %(free)s <= 1 THEN %(now)s + interval '1 second' ELSE to_timestamp(0) END)
 ON CONFLICT (key) DO UPDATE SET
@@ -36,7 +36,7 @@ RETURNING failures
 """
 
 _TAKE: Final = """
-INSERT INTO accounts_throttle AS t (key, failures, last_at, blocked_until)
+INSERT INTO common_throttle AS t (key, failures, last_at, blocked_until)
 VALUES (%(key)s, 1, %(now)s, %(ends)s)
 ON CONFLICT (key) DO UPDATE SET failures = t.failures + 1, last_at = %(now)s
 WHERE t.failures < %(limit)s
@@ -112,7 +112,7 @@ def uncount(kind: str, subject: str, *, window: timedelta, now: datetime) -> Non
     started = int(now.timestamp() // window.total_seconds() * window.total_seconds())
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE accounts_throttle SET failures = failures - 1 WHERE key = %s AND failures > 0",
+            "UPDATE common_throttle SET failures = failures - 1 WHERE key = %s AND failures > 0",
             [_key(f"{kind}@{started}", subject)],
         )
 

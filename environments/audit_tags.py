@@ -1,6 +1,6 @@
 """Audit tags of environments."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class EnvironmentTag(AuditTag):

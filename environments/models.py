@@ -1,5 +1,9 @@
-"""Models of organizations and their environments."""
+"""Models of organizations and their environments.
 
+When an organization's requirement of a second factor applies to a member.
+"""
+
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from django.contrib.postgres.fields import ArrayField
@@ -114,3 +118,16 @@ class RequestHour(TenantModel):
     def __str__(self) -> str:
         """Return the organization and the hour."""
         return f"{self.organization_id}, {self.hour:%Y-%m-%d %H:%M}"
+
+
+def deadline(
+    required_since: datetime | None, grace_period_days: int, *, member_since: datetime
+) -> datetime:
+    """Return the end of the grace period.
+
+    It begins with the requirement or when the member joined, whichever is later.
+
+    required_since: None means always.
+    """
+    begins = max(required_since or member_since, member_since)
+    return begins + timedelta(days=grace_period_days)

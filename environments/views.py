@@ -12,7 +12,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction
 from common.errors import InvalidRequest
 from common.permissions import MEMBER, needs
@@ -95,7 +95,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
                 self.principal.organization_id, slug, name=name, copy_from=copied
             )
             facts = {"environment": slug} | ({"copied_from": copied} if copied else {})
-            audit.record_request(self.platform_request, EnvironmentTag.ENVIRONMENT_CREATE, **facts)
+            trail.record_request(self.platform_request, EnvironmentTag.ENVIRONMENT_CREATE, **facts)
         return self.respond(environment)
 
     @extend_schema(summary="Rename an environment")
@@ -109,7 +109,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
                 name=name,
                 check=self.require_match,
             )
-            audit.record_request(
+            trail.record_request(
                 self.platform_request, EnvironmentTag.ENVIRONMENT_UPDATE, environment=environment_id
             )
         return self.respond(environment)
@@ -119,7 +119,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
         """Delete the environment and end its sessions; its data is dropped after seven days."""
         with transaction.atomic():
             environments.delete(self.principal.organization_id, environment_id, now=timezone.now())
-            audit.record_request(
+            trail.record_request(
                 self.platform_request, EnvironmentTag.ENVIRONMENT_DELETE, environment=environment_id
             )
         return self.no_content()
@@ -166,7 +166,7 @@ class OrganizationViewSet(PlatformViewSet):
             self.require_match(organization)
             before, organization.name = organization.name, name
             organization.save(update_fields=["name"])
-            audit.record_request(
+            trail.record_request(
                 self.platform_request,
                 EnvironmentTag.ORGANIZATION_UPDATE,
                 **{"from": before, "to": name},

@@ -9,12 +9,15 @@ An identity is (provider, subject). An e-mail address is compared only to tell t
 - An address that the provider has not verified, or created itself (Apple's relay), matches nothing.
 
 Source: A. Sudhodanan, A. Paverd: Pre-hijacked accounts (USENIX Security 2022).
+
+Find the organization that a new user joins by a verified domain or a mapped group.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 
@@ -23,18 +26,64 @@ from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
-from audit import audit
+from audit import trail
+from audit.tags import AuditTag
 from common import rate_limits
-from common.audit import AuditTag
 from common.principals import PlatformRequest
 from common.web.addresses import client_address, subscriber_network
 from environments import environments
-from oauth import identities, organization_matching
+from environments.models import Organization
+from oauth import identities
 from oauth.audit_tags import OAuthTag
-from oauth.errors import EmailMissing, EmailUnverified
-from oauth.models import Identity
-from oauth.organization_matching import OrganizationMatch
-from oauth.providers.profile import Profile
+from oauth.errors import EmailMissing, EmailUnverified, ProviderUnavailable
+from oauth.models import Domain, Identity
+from oauth.providers.profile import Memberships, Profile
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationMatch:
+    """An organization to join, and the roles to get there."""
+
+    organization: Organization
+    roles: list[str] = field(default_factory=list)
+
+
+def find(profile: Profile) -> OrganizationMatch | None:
+    """Return the organization that a domain or a group names; None means a new organization.
+
+    Raises ProviderUnavailable if the provider does not answer: an organization created by mistake
+    would remain.
+    """
+    return _by_domain(profile.domain) or _by_group(profile)
+
+
+def _by_domain(domain: str) -> OrganizationMatch | None:
+    """Match the Workspace domain, which its administrators control, not the e-mail address."""
+    if not domain:
+        return None
+    proven = Domain.unscoped.filter(  # unscoped: this determines the organization
+        domain=domain, verified_at__isnull=False
+    )
+    found: Domain | None = proven.select_related("organization").first()
+    return OrganizationMatch(found.organization, [found.role]) if found is not None else None
+
+
+def _by_group(profile: Profile) -> OrganizationMatch | None:
+    memberships = profile.memberships or Memberships()
+    for mapping in settings.OAUTH.providers[profile.provider].mappings:
+        if mapping.group in memberships.unknown:
+            raise ProviderUnavailable
+        if mapping.group not in memberships.held:
+            continue
+        organization = Organization.objects.filter(pk=mapping.organization_id).first()
+        if organization is not None:
+            # Without roles: they are derived from the membership, and end with it.
+            return OrganizationMatch(organization)
+        log.warning("mapped_organization_missing", organization_id=mapping.organization_id)
+    return None
+
 
 SIGN_UP_WINDOW: Final = timedelta(hours=1)
 
@@ -126,13 +175,13 @@ def _claim_prepared_account(
 ) -> User:
     user.email_verified_at = now
     user.save(update_fields=["email_verified_at"])
-    audit.record_user(request, AccountTag.EMAIL_VERIFY, user, email=user.email)
+    trail.record_user(request, AccountTag.EMAIL_VERIFY, user, email=user.email)
     identities.attach(request, user, profile, now=now)
     return user
 
 
 def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -> User:
-    found = organization_matching.find(profile)
+    found = find(profile)
     if found is None:
         _check_rate_limit(request, now)
         name = profile.name or profile.email.partition("@")[0]
@@ -146,7 +195,7 @@ def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -
     )
     user.email_verified_at = now
     user.save(update_fields=["email_verified_at"])
-    audit.record_user(request, tag, user, provider=profile.provider)
+    trail.record_user(request, tag, user, provider=profile.provider)
     identities.attach(request, user, profile, now=now)
     return user
 

@@ -1,6 +1,6 @@
 """Audit tags of external sign-in."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class OAuthTag(AuditTag):

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 
 from accounts import notices
 from accounts.models import User
-from audit import audit
+from audit import trail
 from common.crypto import encrypt
 from common.errors import NotFound
 from common.principals import PlatformRequest, Principal
@@ -19,7 +19,7 @@ from oauth.errors import IdentityTaken, LastLoginMethod
 from oauth.memberships import derived_roles
 from oauth.models import Identity
 from oauth.providers.profile import Profile, ProviderTokens
-from oauth.providers.storage import OAuthStorage
+from oauth.providers.social_core import OAuthStorage
 
 
 def find(profile: Profile) -> Identity | None:
@@ -54,7 +54,7 @@ def attach(request: PlatformRequest, user: User, profile: Profile, *, now: datet
             identity.save(force_insert=True)
     except IntegrityError as exc:
         raise IdentityTaken from exc
-    audit.record_user(request, OAuthTag.IDENTITY_CREATE, user, **_about(identity))
+    trail.record_user(request, OAuthTag.IDENTITY_CREATE, user, **_about(identity))
     notices.notify(user, "identity_linked", provider=identity.get_provider_display())
     derived_roles.update(request, identity, profile.memberships, now=now)
     return identity
@@ -96,7 +96,7 @@ def remove(
         identity.delete()
         if not sign_in_methods.can_sign_in(user):
             raise LastLoginMethod
-        audit.record_request(request, OAuthTag.IDENTITY_DELETE, **_about(identity))
+        trail.record_request(request, OAuthTag.IDENTITY_DELETE, **_about(identity))
         notices.notify(user, "identity_unlinked", provider=identity.get_provider_display())
         derived_roles.recompute(request, user, reason=identity.provider, now=now)
 

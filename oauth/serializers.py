@@ -6,15 +6,14 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_seri
 from rest_framework import serializers
 
 from accounts.serializers import (
+    SECRET_CHARS,
+    ChallengeField,
     EnrolmentRequiredSerializer,
     LoginAnswerSerializer,
     SecondFactorRequiredSerializer,
 )
 from common.api.views import StrictSerializer
-from common.one_time_secrets import CHALLENGE
 from oauth.models import Identity
-
-SECRET_CHARS = 200
 
 
 class StampField(serializers.IntegerField):
@@ -30,13 +29,6 @@ class ExactField(serializers.CharField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(trim_whitespace=False, **options)
-
-
-class ChallengeField(serializers.RegexField):
-    """The S256 challenge of a PKCE verifier."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(rf"\A{CHALLENGE.pattern}\Z", trim_whitespace=False, **options)
 
 
 class AuthorizationRequestSerializer(StrictSerializer):

@@ -2,8 +2,7 @@
 
 from common.api.viewsets import Router
 from oauth.domains.views import DomainViewSet
-from oauth.provider_views import ProviderUseViewSet
-from oauth.views import IdentityViewSet, OAuthViewSet
+from oauth.views import IdentityViewSet, OAuthViewSet, ProviderUseViewSet
 
 router = Router()
 router.register("v1/auth/oauth", OAuthViewSet)

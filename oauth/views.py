@@ -1,9 +1,15 @@
-"""``/v1/auth/oauth/*`` and ``/v1/auth/identities``."""
+"""``/v1/auth/oauth/*`` and ``/v1/auth/identities``.
+
+The sign-in providers, and the members of an organization who use them.
+
+``/v1/sign-in-providers``.
+"""
 
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.conf import settings
+from django.db.models import Count, QuerySet
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import (
@@ -19,13 +25,13 @@ from rest_framework.response import Response
 from common.api.views import NO_STORE, StrictSerializer
 from common.api.viewsets import ListAction, PlatformViewSet
 from common.errors import MethodNotAllowed
-from common.permissions import PUBLIC, USER
+from common.permissions import PUBLIC, USER, needs
 from oauth import account_linking, identities
 from oauth.account_linking import AccountLink
-from oauth.flow import browser_binding, callback, code_exchange, flow_state
+from oauth.flow import callback, code_exchange, flow_state
+from oauth.flow.callback import FormPostParser, without_repeats
 from oauth.flow.flow_state import AuthorizationRequest
-from oauth.flow.form_post import FormPostParser, without_repeats
-from oauth.models import Identity
+from oauth.models import Identity, Provider
 from oauth.providers import configured
 from oauth.serializers import (
     CODE_EXCHANGE_RESULT,
@@ -34,6 +40,7 @@ from oauth.serializers import (
     IdentitySerializer,
     LinkSerializer,
     ProvidersSerializer,
+    ProviderUseSerializer,
     StartSerializer,
     TicketSerializer,
 )
@@ -92,7 +99,7 @@ class OAuthViewSet(PlatformViewSet):
             wanted = _authorization_request(self._query(StartSerializer))
             target = flow_state.start_sign_in(self.platform_request, provider, wanted, now=now)
         response = _redirect(target.url)
-        browser_binding.set_cookie(response, target.browser_secret, form_post=target.form_post)
+        flow_state.set_cookie(response, target.browser_secret, form_post=target.form_post)
         return response
 
     @extend_schema(
@@ -215,3 +222,47 @@ def _authorization_request(values: dict[str, Any]) -> AuthorizationRequest:
 
 def _linked(link: AccountLink) -> dict[str, Any]:
     return {"status": "linked", "identity": link.identity}
+
+
+# Members listed per provider; the list of members can be filtered for the others.
+MAX_NAMED: Final = 20
+
+
+def used_in(organization_id: int) -> list[dict[str, Any]]:
+    """Return the providers that are configured, or that members are linked to."""
+    rows = Identity.scoped.within_organization(organization_id)
+    counts = dict(rows.values_list("provider").annotate(Count("user_id", distinct=True)))
+    return [
+        {
+            "name": provider.value,
+            "title": str(provider.label),
+            "is_offered": provider.value in settings.OAUTH.providers,
+            "member_count": counts.get(provider.value, 0),
+            "members": _named(organization_id, provider) if provider.value in counts else [],
+        }
+        for provider in Provider
+        if provider.value in settings.OAUTH.providers or provider.value in counts
+    ]
+
+
+def _named(organization_id: int, provider: Provider) -> list[str]:
+    rows = Identity.scoped.within_organization(organization_id).filter(provider=provider.value)
+    emails = rows.exclude(user__email="").values_list("user__email", flat=True)
+    return list(emails.distinct().order_by("user__email")[:MAX_NAMED])
+
+
+class ProviderUseViewSet(PlatformViewSet):
+    """The sign-in providers and their use, for an organization's admins."""
+
+    access = {"list": needs("members", "read")}
+    serializer_class = ProviderUseSerializer
+    pagination_class = None
+
+    @extend_schema(summary="List sign-in providers", operation_id="sign_in_providers_list")
+    def list(self, request: Request) -> Response:
+        """List the providers that are configured, and the members who use them.
+
+        A provider that is no longer configured is listed while members are linked to it; they
+        cannot sign in with it.
+        """
+        return self.respond({"providers": used_in(self.principal.organization_id)})

@@ -1,6 +1,6 @@
 """Audit tags of organizations, their members and invitations."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class OrganizationTag(AuditTag):

@@ -19,7 +19,7 @@ from accounts import account_lifecycle
 from accounts.models import User
 from accounts.organization_admins import notify_admins
 from accounts.sessions import sessions
-from audit import audit
+from audit import trail
 from common import rate_limits
 from common.errors import FieldError
 from common.locks import AlreadyLocked, exclusive
@@ -35,7 +35,7 @@ from organizations.errors import (
     NameMismatch,
     RequestedTooOften,
 )
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 
 DAY: Final = timedelta(days=1)
 REQUESTS_PER_DAY: Final = 5
@@ -173,7 +173,7 @@ def _begin(organization_id: int, *, now: datetime) -> bool:
             row.deletion_began_at = now
             _save(row)
             notify_admins(organization_id, "organization_deleted", organization=row.name)
-            audit.add(
+            trail.add(
                 None,
                 OrganizationTag.SYSTEM_ORGANIZATION_DELETE,
                 organization_id=organization_id,

@@ -1,6 +1,13 @@
 """Errors of requests about a whole organization."""
 
-from common.errors import Conflict, Gone, InvalidRequest, NotFound, TooManyRequests, Unavailable
+from common.errors import (
+    Conflict,
+    Gone,
+    InvalidRequest,
+    NotFound,
+    TooManyRequests,
+    Unavailable,
+)
 
 
 class NameMismatch(InvalidRequest):
@@ -78,3 +85,45 @@ class ExportsFull(Unavailable):
 
     code = "exports_full"
     title = "There is no space for another export at the moment."
+
+
+class MemberNotFound(NotFound):
+    """The organization has no member with this id."""
+
+    code = "member_not_found"
+    title = "There is no such member."
+
+
+class LastAdmin(Conflict):
+    """The organization's last active admin cannot be removed, demoted or disabled."""
+
+    code = "last_admin"
+    title = "An organization needs an admin."
+
+
+class InvitationNotFound(NotFound):
+    """The organization has no open invitation with this id."""
+
+    code = "invitation_not_found"
+    title = "There is no such invitation."
+
+
+class InvitationGone(Gone):
+    """Unknown, expired, accepted, revoked or replaced; the response does not say which."""
+
+    code = "invitation_gone"
+    title = "This invitation can no longer be accepted."
+
+
+class InvitingTooOften(TooManyRequests):
+    """The organization invited too many addresses today (unverified: ten), or one too often."""
+
+    code = "inviting_too_often"
+    title = "Too many invitations today."
+
+
+class TooManyInvitations(Conflict):
+    """The organization has too many open invitations."""
+
+    code = "too_many_invitations"
+    title = "Too many invitations are open."

@@ -29,7 +29,7 @@ from organizations.errors import (
     ExportUnderWay,
     TooManyExports,
 )
-from organizations.models_exports import OrganizationExport
+from organizations.models import OrganizationExport
 
 State = OrganizationExport.State
 OPEN: Final = (State.QUEUED, State.RUNNING)

@@ -7,18 +7,19 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from accounts import notices, passwords
-from accounts.errors import EmailTaken, InvitationGone, TooManyAttempts
+from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from audit import audit
+from audit import trail
 from common import rate_limits
 from common.principals import PlatformRequest
 from common.web.addresses import client_address, subscriber_network
 from environments import environments
 from organizations import invitations
 from organizations.audit_tags import OrganizationTag
+from organizations.errors import InvitationGone
 from organizations.models import Invitation
 
 WINDOW: Final = timedelta(hours=1)
@@ -54,7 +55,7 @@ def accept(
             user, is_moved = _activate_member(invitation, encoded, now)
             invitation.accepted_at = now
             invitation.save(update_fields=["accepted_at"])
-            audit.record_user(
+            trail.record_user(
                 request,
                 OrganizationTag.INVITATION_ACCEPT,
                 user,

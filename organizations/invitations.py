@@ -15,21 +15,21 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts import mailed_secrets
-from accounts.errors import (
-    InvitationGone,
-    InvitationNotFound,
-    InvitingTooOften,
-    SessionRevoked,
-    TooManyInvitations,
-)
+from accounts.errors import SessionRevoked
 from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import credentials
 from common import rate_limits
 from environments.models import Organization
+from organizations.errors import (
+    InvitationGone,
+    InvitationNotFound,
+    InvitingTooOften,
+    TooManyInvitations,
+)
 from organizations.models import Invitation
 from outbox.messages import queue
-from outbox.messages.links import console_link
+from outbox.messages.templates import console_link
 
 LIFE: Final = timedelta(days=7)
 DAY: Final = timedelta(days=1)

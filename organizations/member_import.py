@@ -24,7 +24,7 @@ from accounts.signin import signup
 from common.emails import is_address
 from common.permissions import ROLES
 from environments.models import Organization
-from organizations import labels as words
+from organizations import members as words
 
 REQUIRED: Final = ("email", "roles")
 COLUMNS: Final = (*REQUIRED, "labels")

@@ -1,23 +1,26 @@
 """Members of an organization: changing their roles, labels and access, and removing them.
 
 Locks are taken in one order, here and at sign-in: organization, user, sessions.
+
+Labels of members: free text of the organization, limited in number and length.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from accounts import account_lifecycle, notices
-from accounts.errors import LastAdmin, MemberNotFound
 from accounts.models import User
 from accounts.organization_admins import able_admins
 from accounts.sessions import sessions
 from common.errors import InvalidRequest
+from common.names import RULE, is_one_line
 from common.permissions import ROLES
 from environments.models import Organization
 from organizations import created, invitations
+from organizations.errors import LastAdmin, MemberNotFound
 from outbox.webhooks import events
 
 
@@ -178,3 +181,17 @@ def _notify(member: User, changed: dict[str, Any], by: str, said: str) -> None:
             notices.notify(member, "account_disabled", by=by, created=said)
         else:
             notices.notify(member, "account_enabled", by=by)
+
+
+MAX_LABELS: Final = 50
+MAX_LABEL_CHARS: Final = 100
+
+
+def faults(labels: Sequence[str]) -> Iterator[str]:
+    """Return a sentence for each error in a member's labels."""
+    if len(labels) > MAX_LABELS:
+        yield f"At most {MAX_LABELS} labels."
+    if any(not 0 < len(label.strip()) <= MAX_LABEL_CHARS for label in labels):
+        yield f"A label has 1 to {MAX_LABEL_CHARS} characters."
+    if not all(is_one_line(label) for label in labels):
+        yield RULE

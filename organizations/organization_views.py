@@ -1,4 +1,7 @@
-"""``/v1/organization/exports``."""
+"""``/v1/organization/exports``.
+
+``/v1/organization/deletion``.
+"""
 
 from typing import Any
 
@@ -11,15 +14,16 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from common.api.views import RENDERER
-from common.api.viewsets import ListAction, RetrieveAction
+from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction
 from common.permissions import needs
+from environments.serializers import OrganizationSerializer
 from organizations import deletion, exports, tasks
 from organizations.audit_tags import OrganizationTag
 from organizations.errors import ExportNotFound
-from organizations.models_exports import OrganizationExport
-from organizations.organization_serializers import ExportSerializer
+from organizations.models import OrganizationExport
+from organizations.serializers import DeletionSerializer, ExportSerializer
 
 CONTENT_TYPE = "application/zip"
 
@@ -69,7 +73,7 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
         with transaction.atomic():
             row = exports.request(who.organization_id, by=who.audit_name, now=now)
             tasks.queue_export(row)
-            audit.record_request(
+            trail.record_request(
                 self.platform_request, OrganizationTag.ORGANIZATION_EXPORT, export=str(row.pk)
             )
         return self.respond(row)
@@ -80,7 +84,7 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
         """Return the archive, a zip file."""
         row = exports.find(self.principal.organization_id, export_id)
         path = exports.file_of(row, now=timezone.now())
-        audit.record_request(
+        trail.record_request(
             self.platform_request, OrganizationTag.ORGANIZATION_DOWNLOAD, export=str(row.pk)
         )
         return FileResponse(
@@ -95,7 +99,53 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
     def destroy(self, request: Request, export_id: str) -> Response:
         """Delete an archive before it expires; one that is being written cannot be deleted."""
         exports.remove(exports.find(self.principal.organization_id, export_id))
-        audit.record_request(
+        trail.record_request(
             self.platform_request, OrganizationTag.ORGANIZATION_DELETE_EXPORT, export=export_id
         )
         return self.no_content()
+
+
+class OrganizationDeletionViewSet(PlatformViewSet):
+    """The deletion of the caller's organization."""
+
+    access = {
+        "request_deletion": needs("organization", "delete").fresh(),
+        # Without a fresh proof, so that any admin can quickly stop a deletion that an attacker
+        # requested.
+        "cancel_deletion": needs("organization", "delete"),
+    }
+    serializer_class = OrganizationSerializer
+    request_serializers = {"request_deletion": DeletionSerializer}
+    success_statuses = {"request_deletion": 201}
+
+    @extend_schema(summary="Delete the organization")
+    @action(detail=False, methods=["post"], url_path="deletion")
+    def request_deletion(self, request: Request) -> Response:
+        """Request the deletion of the organization after a delay, seven days by default.
+
+        Until then nothing changes, and any admin can cancel; all of them get a mail. Then members,
+        environments with their databases, buckets, objects and keys, and cache nodes are deleted
+        permanently. Payments stay in the ledger, and the audit trail for its retention. Pending
+        payouts and earnings that can be paid out have to be settled first.
+        """
+        who, now = self.principal, timezone.now()
+        name = self.read()["name"]
+        deletion.check_rate_limit("organization deletion", who.organization_id, now=now)
+        with transaction.atomic():
+            row = deletion.request(who.organization_id, name=name, by=who.audit_name, now=now)
+            trail.record_request(
+                self.platform_request,
+                OrganizationTag.ORGANIZATION_DELETE,
+                due_at=row.deletion_due_at.isoformat() if row.deletion_due_at else None,
+            )
+        return self.respond(row)
+
+    @extend_schema(summary="Keep the organization")
+    @request_deletion.mapping.delete
+    def cancel_deletion(self, request: Request) -> Response:
+        """Cancel the deletion; all admins get a mail."""
+        who = self.principal
+        with transaction.atomic():
+            row = deletion.cancel(who.organization_id, by=who.audit_name)
+            trail.record_request(self.platform_request, OrganizationTag.ORGANIZATION_KEEP)
+        return self.respond(row)

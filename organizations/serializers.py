@@ -1,16 +1,26 @@
-"""Members in JSON."""
+"""Members in JSON.
+
+Invitations in JSON.
+
+Deletions and exports of organizations in JSON.
+"""
 
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.models import User
+from accounts.serializers import PasswordField
 from common.api.views import StrictSerializer
+from common.emails import AddressField
 from common.names import NameField
 from common.permissions import ROLES
 from organizations.created import KINDS
-from organizations.labels import MAX_LABEL_CHARS, MAX_LABELS
+from organizations.members import MAX_LABEL_CHARS, MAX_LABELS
+from organizations.models import Invitation, OrganizationExport
 
 
 class RolesField(serializers.ListField):
@@ -129,3 +139,91 @@ class MemberFilterSerializer(StrictSerializer):
         max_length=100, required=False
     )
     disabled = serializers.BooleanField(required=False)
+
+
+STATES = ["pending", "expired", "accepted", "revoked"]
+
+
+class InvitationSerializer(serializers.Serializer[Invitation]):
+    """An invitation; it does not reveal whether the address has an account."""
+
+    id = serializers.UUIDField()
+    email = serializers.EmailField()
+    roles = serializers.ListField(child=serializers.CharField())
+    labels = serializers.ListField(child=serializers.CharField())
+    state = serializers.SerializerMethodField()
+    invited_by = serializers.SerializerMethodField()
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+
+    def get_state(self, invitation: Invitation) -> str:
+        """Return one of `pending`, `expired`, `accepted`, `revoked`."""
+        return invitation.state(timezone.now())
+
+    def get_invited_by(self, invitation: Invitation) -> str | None:
+        """Return the inviting member's address; null for an operator or a removed member."""
+        return (invitation.invited_by.email or None) if invitation.invited_by else None
+
+
+class InvitationCreateSerializer(StrictSerializer):
+    """The address to invite, and its roles and labels."""
+
+    email = AddressField()
+    roles = RolesField(allow_empty=False)
+    labels = LabelsField(required=False, default=list)
+
+
+class InvitationFilterSerializer(StrictSerializer):
+    """Filters of the list of invitations, combined with AND."""
+
+    state = serializers.ChoiceField(choices=STATES, required=False)
+    email = serializers.CharField(
+        max_length=254, required=False, help_text="A part of the address, in any case."
+    )
+
+
+class InvitationTokenSerializer(StrictSerializer):
+    """The token of the mailed link."""
+
+    token = serializers.CharField(max_length=MAX_TOKEN_CHARS)
+
+
+class InvitationAcceptSerializer(InvitationTokenSerializer):
+    """The token of the mailed link, and the password of the new account."""
+
+    password = PasswordField()
+
+
+class InvitationPreviewSerializer(serializers.Serializer[Invitation]):
+    """The invitation, as the holder of its token sees it."""
+
+    email = serializers.EmailField()
+    organization = serializers.CharField(source="organization.name")
+    roles = serializers.ListField(child=serializers.CharField())
+    invited_by = serializers.SerializerMethodField()
+    expires_at = serializers.DateTimeField()
+
+    def get_invited_by(self, invitation: Invitation) -> str | None:
+        """Return the inviting member's address if it is verified, else null."""
+        host = invitation.invited_by
+        return host.email if host is not None and host.email_verified_at is not None else None
+
+
+class DeletionSerializer(StrictSerializer):
+    """A request for deletion: the organization's name, as it is shown."""
+
+    name = serializers.CharField(max_length=200)
+
+
+class ExportSerializer(serializers.Serializer[OrganizationExport]):
+    """An export. missing: what is not in its archive; failure: why there is no archive, or ''."""
+
+    id = serializers.UUIDField()
+    state = serializers.ChoiceField(OrganizationExport.State.choices)
+    requested_by = serializers.CharField()
+    requested_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.DateTimeField(allow_null=True)
+    size_bytes = serializers.IntegerField()
+    failure = serializers.CharField()
+    missing = serializers.ListField(child=serializers.CharField())

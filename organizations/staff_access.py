@@ -8,10 +8,10 @@ from django.utils import timezone
 from accounts import account_lifecycle, notices
 from accounts.models import User
 from accounts.sessions import sessions
-from audit import audit
+from audit import trail
+from audit.tags import AuditTag
 from common import rate_limits
 from common.admin.actions import ConfirmedAction
-from common.audit import AuditTag
 from common.emails import folded
 from common.errors import Conflict
 from organizations import created
@@ -90,7 +90,7 @@ def unlock_password(user: User) -> bool:
 
 def note(confirmed: ConfirmedAction, tag: AuditTag, user: User, **data: object) -> None:
     """Record an action of staff on a user in the audit trail, with the reason."""
-    audit.record_staff(
+    trail.record_staff(
         confirmed.request,
         tag,
         organization_id=user.organization_id,

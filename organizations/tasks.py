@@ -7,7 +7,7 @@ from procrastinate.contrib.django import app
 
 from common.jobs import defer_once, long_job_lock
 from organizations import deletion, exports, invitations
-from organizations.models_exports import OrganizationExport
+from organizations.models import OrganizationExport
 
 
 @app.periodic(cron="41 * * * *")

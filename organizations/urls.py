@@ -1,10 +1,8 @@
 """Paths of members, invitations, and of an organization's export and deletion."""
 
 from common.api.viewsets import Router
-from organizations.invitations_views import InvitationViewSet
-from organizations.organization_views import OrganizationExportViewSet
-from organizations.organization_views_ import OrganizationDeletionViewSet
-from organizations.views import MemberViewSet
+from organizations.organization_views import OrganizationDeletionViewSet, OrganizationExportViewSet
+from organizations.views import InvitationViewSet, MemberViewSet
 
 router = Router()
 router.register("v1/members", MemberViewSet)

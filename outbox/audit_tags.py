@@ -1,6 +1,6 @@
 """Audit tags of messages and webhooks."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class OutboxTag(AuditTag):

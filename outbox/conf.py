@@ -35,7 +35,7 @@ class Backend:
 def _mail_backend(text: str) -> Backend:
     url = urlsplit(text)
     if url.scheme == "console":
-        return Backend("outbox.messages.console.EmailBackend")
+        return Backend("outbox.messages.development.EmailBackend")
     if url.scheme == "file":
         return _mail_folder(url)
     return _mail_service(url) if url.scheme == "anymail" else _smtp(url)
@@ -69,7 +69,7 @@ def _smtp(url: SplitResult) -> Backend:
         "use_tls": not is_tls and tls == "starttls",
         "timeout": TIMEOUT_S,
     }
-    return Backend("outbox.messages.smtp.EmailBackend", options)
+    return Backend("outbox.messages.mail.EmailBackend", options)
 
 
 def _mail_service(url: SplitResult) -> Backend:

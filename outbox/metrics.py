@@ -1,11 +1,19 @@
-"""Metrics of webhooks for Prometheus and ``doctor``, read from their rows."""
+"""Metrics of webhooks for Prometheus and ``doctor``, read from their rows.
+
+Metrics of mail and SMS, read from their rows, so that they cover all processes and machines.
+
+Bounded: a scrape reads at most about ten thousand rows, even after a long outage of a provider.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from django.db import connection
+import structlog
+from django.db import DatabaseError, connection
+from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from common.metrics.figures import GaugeGroup, gauge
 from outbox.models import WebhookDelivery
@@ -15,7 +23,7 @@ MAX_COUNTED: Final = 10_000
 # Uses the index of the creation time.
 LAST_DAY: Final = """
 SELECT state, count(*) FROM (
-    SELECT state FROM accounts_webhookdelivery
+    SELECT state FROM outbox_webhookdelivery
     WHERE created_at > now() - interval '1 day' ORDER BY created_at DESC LIMIT %s
 ) AS latest
 GROUP BY state
@@ -25,11 +33,11 @@ GROUP BY state
 OLDEST_DUE: Final = """
 SELECT coalesce(extract(epoch FROM clock_timestamp() - min(next_attempt_at)), 0) FROM (
     SELECT d.next_attempt_at
-    FROM accounts_webhookendpoint e JOIN accounts_webhookdelivery d ON d.endpoint_id = e.id
+    FROM outbox_webhookendpoint e JOIN outbox_webhookdelivery d ON d.endpoint_id = e.id
     WHERE d.state = 'queued' AND d.next_attempt_at <= now() AND e.state = 'enabled'
         AND (e.resting_until IS NULL OR e.resting_until <= now())
         AND NOT EXISTS (
-            SELECT FROM accounts_webhookdelivery s
+            SELECT FROM outbox_webhookdelivery s
             WHERE s.state = 'sending' AND s.organization_id = e.organization_id
                 AND s.endpoint_id = e.id
         )
@@ -38,7 +46,7 @@ SELECT coalesce(extract(epoch FROM clock_timestamp() - min(next_attempt_at)), 0)
 """
 ENDPOINTS: Final = """
 SELECT count(*) FILTER (WHERE failing_since IS NULL), count(failing_since) FROM (
-    SELECT failing_since FROM accounts_webhookendpoint WHERE state = 'enabled' LIMIT %s
+    SELECT failing_since FROM outbox_webhookendpoint WHERE state = 'enabled' LIMIT %s
 ) AS enabled
 """
 
@@ -91,3 +99,66 @@ def _gauges() -> Iterator[GaugeMetricFamily]:
 
 
 WEBHOOKS: Final = GaugeGroup("webhooks", _gauges, keep_s=15)
+
+
+MAX_ROWS: Final = 10_000
+
+# Uses the index of unfinished rows.
+_WAITING: Final = """
+SELECT kind, state, count(*), min(created_at)
+FROM (
+    SELECT kind, state, created_at FROM outbox_delivery
+    WHERE state IN ('queued', 'sending', 'failed') LIMIT %s
+) AS waiting
+GROUP BY kind, state
+"""
+# Uses the index of the time of completion.
+_FINISHED: Final = """
+SELECT kind, state, count(*)
+FROM (
+    SELECT kind, state FROM outbox_delivery
+    WHERE finished_at > now() - interval '1 hour' LIMIT %s
+) AS finished
+GROUP BY kind, state
+"""
+
+log = structlog.get_logger(__name__)
+
+
+class Deliveries(Collector):
+    """Unfinished deliveries and their age, and the deliveries finished in the last hour."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return the gauges; none while the database is down, which ``/readyz`` reports."""
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(_WAITING, [MAX_ROWS])
+                waiting = cursor.fetchall()
+                cursor.execute(_FINISHED, [MAX_ROWS])
+                finished = cursor.fetchall()
+        except DatabaseError as exc:
+            log.warning("deliveries_not_counted", error=type(exc).__name__)
+            connection.close()
+            return
+        unfinished = GaugeMetricFamily(
+            "zonal_deliveries_unfinished",
+            f"Mail and SMS not sent yet, at most {MAX_ROWS}; failed ones wait for an operator.",
+            labels=["kind", "state"],
+        )
+        oldest = GaugeMetricFamily(
+            "zonal_deliveries_oldest_seconds",
+            "Age of the oldest of them.",
+            labels=["kind", "state"],
+        )
+        now = timezone.now()
+        for kind, state, number, since in waiting:
+            unfinished.add_metric([kind, state], number)
+            oldest.add_metric([kind, state], (now - since).total_seconds())
+        ended = GaugeMetricFamily(
+            "zonal_deliveries_finished_last_hour",
+            f"Mail and SMS that were sent, failed or were given up, at most {MAX_ROWS}.",
+            labels=["kind", "state"],
+        )
+        for kind, state, number in finished:
+            ended.add_metric([kind, state], number)
+        yield from (unfinished, oldest, ended)

@@ -2,15 +2,15 @@
 
 from typing import Any, Final
 
-from accounts.errors import (
+from common.openapi import shapes
+from common.openapi.operations import Operation, Operations
+from outbox.errors import (
     TooManyWebhooks,
     WebhookDeliveryNotFound,
     WebhookIsOff,
     WebhookNotFound,
     WebhookSentTooOften,
 )
-from common.openapi import shapes
-from common.openapi.operations import Operation, Operations
 
 _WEBHOOK: Final[dict[str, Any]] = {
     "id": "01a2048d-6b6c-7296-8654-b75268988c34",

@@ -1,4 +1,7 @@
-"""Background tasks of delivery."""
+"""Background tasks of delivery.
+
+Background tasks of webhooks.
+"""
 
 from uuid import UUID
 
@@ -6,11 +9,14 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
-from outbox.messages import jobs, maintenance, sending
+from outbox.messages import maintenance, queue, sending
+from outbox.webhooks import delivery_queue
+from outbox.webhooks import dispatch as dispatcher
+from outbox.webhooks.events import DISPATCH
 
 
 # A provider's failures are recorded in the row; procrastinate retries when the database is down.
-@app.task(name=jobs.DELIVER, retry=RetryStrategy(max_attempts=5, exponential_wait=4))
+@app.task(name=queue.DELIVER, retry=RetryStrategy(max_attempts=5, exponential_wait=4))
 def deliver(delivery_id: str) -> None:
     """Attempt one delivery; safe to repeat."""
     sending.attempt(UUID(delivery_id))
@@ -21,3 +27,17 @@ def deliver(delivery_id: str) -> None:
 def maintain_deliveries(timestamp: int) -> None:
     """Release stuck deliveries, give up expired ones, delete old ones."""
     maintenance.maintain(now=timezone.now())
+
+
+@app.task(name=DISPATCH)
+def dispatch() -> None:
+    """Send due deliveries; ``maintain_webhooks`` tries again after a failure."""
+    dispatcher.run()
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="accounts_maintain_webhooks")
+def maintain_webhooks(timestamp: int) -> None:
+    """Send due deliveries, including those of killed processes and lost jobs."""
+    if delivery_queue.maintain(now=timezone.now()):
+        dispatcher.run()

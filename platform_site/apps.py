@@ -9,11 +9,6 @@ class PlatformConfig(AppConfig):
 
     name = "platform_site"
 
-    def ready(self) -> None:
-        """Register the deployment checks of external sign-in."""
-        # Django wants models loaded first.
-        from oauth import checks  # noqa: F401, PLC0415 - as above
-
 
 class AdminConfig(DjangoAdminConfig):
     """Django's admin with the platform's admin site."""

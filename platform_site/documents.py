@@ -13,10 +13,10 @@ from django.core.management import get_commands, load_command_class
 
 from accounts import conf as accounts_conf
 from audit import conf as audit_conf
+from audit.tags import AuditTag
 from billing import conf as billing_conf
 from billing import verify_statement
 from common import conf
-from common.audit import AuditTag
 from common.errors import PlatformError, every_error
 from common.permissions import ACTIONS, ROLES, TABLE, Action
 from common.settings.table import SettingRow, rows

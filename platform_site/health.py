@@ -23,8 +23,7 @@ from common.metrics.exposition import exposition as all_metrics
 from common.metrics.figures import Figures, GaugeGroup
 from common.metrics.tasks import TASKS
 from common.web.addresses import is_from_this_machine
-from outbox.delivery_metrics import Deliveries
-from outbox.metrics import WEBHOOKS
+from outbox.metrics import WEBHOOKS, Deliveries
 from platform_site.backup.manifest import pending_migrations
 from platform_site.backup.records import BACKUPS
 

@@ -117,8 +117,13 @@ INSTALLED_APPS: Final = [
     "drf_spectacular",
     "procrastinate.contrib.django",
     "platform_site.apps.PlatformConfig",
+    "common.apps.CommonConfig",
+    "audit.apps.AuditConfig",
     "environments.apps.EnvironmentsConfig",
+    "outbox.apps.OutboxConfig",
     "accounts.apps.AccountsConfig",
+    "organizations.apps.OrganizationsConfig",
+    "oauth.apps.OAuthConfig",
     "recovery.apps.RecoveryConfig",
     "twofactor.apps.TwoFactorConfig",
     "sqlgateway.apps.SqlGatewayConfig",
@@ -277,13 +282,8 @@ SMS: Final = delivery_conf.sms_backend(ENV, DATA_DIR, is_production=IS_PRODUCTIO
 SMS_BACKEND: Final = SMS.path
 SMS_OPTIONS: Final = SMS.options
 PROCRASTINATE_ON_APP_READY: Final = "common.task_worker.prepare"
+# Besides the ``tasks`` of each app.
 PROCRASTINATE_IMPORT_PATHS: Final = [
-    "audit.tasks",
-    "outbox.tasks",
-    "oauth.tasks",
-    "organizations.tasks",
-    "common.tasks",
-    "outbox.webhooks_tasks",
     "sqlgateway.databases.tasks",
     "twofactor.webauthn.tasks",
 ]

@@ -1,6 +1,6 @@
 """Audit tags of recovery."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class RecoveryTag(AuditTag):

@@ -11,8 +11,7 @@ from accounts.models import User
 from common.crypto import decrypt
 from common.emails import folded
 from outbox.messages import queue
-from outbox.messages.links import console_link
-from outbox.messages.templates import Notice, Scalar
+from outbox.messages.templates import Notice, Scalar, console_link
 from recovery.models import Recovery
 from recovery.tokens.channel_tokens import LIVES
 from twofactor import sent_codes

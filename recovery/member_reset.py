@@ -6,7 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import User
-from audit import audit
+from audit import trail
 from common.errors import NotFound
 from common.principals import PlatformRequest, Principal
 from recovery import channels
@@ -37,7 +37,7 @@ def reset_factors(
         channels.notify(user, held, "factors_reset", by=by, reason=reason)
         number = factors.reset(user)
         access_end.end_access(user, reason="factors_reset", now=timezone.now())
-        audit.record_request(
+        trail.record_request(
             request,
             RecoveryTag.MEMBER_RESET_FACTORS,
             member=str(key),

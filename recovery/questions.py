@@ -14,7 +14,7 @@ from django.db import transaction
 
 from accounts import notices, passwords
 from accounts.models import User
-from audit import audit
+from audit import trail
 from common import rate_limits
 from common.crypto import keyed_digest
 from common.emails import folded
@@ -108,7 +108,7 @@ def answer(
         recovery.answered_at, recovery.is_answered = now, all(results)
         recovery.save(update_fields=["answered_at", "is_answered"])
         tasks.resolve.defer(recovery_id=str(recovery.pk))
-        audit.add(request, RecoveryTag.RECOVERY_ANSWER, data={"recovery": str(recovery.pk)})
+        trail.add(request, RecoveryTag.RECOVERY_ANSWER, data={"recovery": str(recovery.pk)})
     return recovery.expires_at
 
 
@@ -166,7 +166,7 @@ def replace(
             )
             for name, text in encoded.items()
         )
-        audit.record_request(request, RecoveryTag.RECOVERY_QUESTIONS_UPDATE, number=len(encoded))
+        trail.record_request(request, RecoveryTag.RECOVERY_QUESTIONS_UPDATE, number=len(encoded))
         notices.notify(user, "recovery_questions_changed")
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
-from outbox.messages.jobs import URGENT_PRIORITY
+from outbox.messages.queue import URGENT_PRIORITY
 from recovery.models import Recovery, RecoveryChallenge
 from recovery.tokens import token_issuing
 

@@ -1,6 +1,6 @@
 """Audit tags of the SQL gateway."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class SqlTag(AuditTag):

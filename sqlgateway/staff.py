@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from unfold.contrib.filters.admin import DropdownFilter
 
-from audit import audit
+from audit import trail
 from common.admin.actions import ConfirmedAction, StaffAction
 from common.admin.forms import StaffForm, Values
 from common.errors import Conflict
@@ -142,7 +142,7 @@ def _set(organization: OrganizationLimits, confirmed: ConfirmedAction, values: V
         changed = organization_limits.set_own(organization.pk, _given(values), seen=values["seen"])
         if not changed:
             return False
-        audit.record_staff(
+        trail.record_staff(
             confirmed.request,
             SqlTag.ADMIN_QUOTA_SET,
             organization_id=organization.pk,
@@ -183,7 +183,7 @@ def _rotate(confirmed: ConfirmedAction, database: Database) -> bool:
     with transaction.atomic():
         if not tasks.queue_rotation(database.pk):
             return False
-        audit.record_staff(
+        trail.record_staff(
             confirmed.request,
             SqlTag.ADMIN_DATABASE_ROTATE,
             organization_id=database.organization_id,
@@ -214,7 +214,7 @@ def _move(cluster: Cluster, confirmed: ConfirmedAction, database: Database) -> b
     with transaction.atomic():
         if not tasks.queue_move(database, cluster):
             return False
-        audit.record_staff(
+        trail.record_staff(
             confirmed.request,
             SqlTag.ADMIN_DATABASE_MOVE,
             organization_id=database.organization_id,

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from common.crypto import decrypt
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 
 
 def messages(kind: str = "", template: str = "") -> list[dict[str, Any]]:

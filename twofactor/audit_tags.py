@@ -1,6 +1,6 @@
 """Audit tags of the second factor."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class TwoFactorTag(AuditTag):

@@ -18,7 +18,7 @@ from accounts.api_keys.serializers import (
 from accounts.audit_tags import AccountTag
 from accounts.errors import ApiKeyNotFound
 from accounts.models import ApiKey
-from audit import audit
+from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, RetrieveAction
 from common.permissions import needs
@@ -72,7 +72,7 @@ class ApiKeyViewSet(ListAction, RetrieveAction):
         api_keys.check_rate_limit(who.organization_id, now=now)
         with transaction.atomic():
             key = api_keys.create(who, wanted, now=now)
-            audit.record_request(
+            trail.record_request(
                 self.platform_request,
                 AccountTag.API_KEY_CREATE,
                 key=str(key.pk),
@@ -88,7 +88,7 @@ class ApiKeyViewSet(ListAction, RetrieveAction):
         """Revoke a key: its next request is refused."""
         with transaction.atomic():
             key = api_keys.revoke(self.get_queryset(), key_id, now=timezone.now())
-            audit.record_request(
+            trail.record_request(
                 self.platform_request, AccountTag.API_KEY_REVOKE, key=str(key.pk), name=key.name
             )
         return self.no_content()

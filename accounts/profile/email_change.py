@@ -12,11 +12,11 @@ from accounts.models import MailboxProof, User
 from accounts.profile import mailbox, proofs
 from accounts.profile.mailbox import State
 from accounts.profile.proofs import AddressChange
-from audit import audit
+from audit import trail
 from common.emails import mask_email
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest
-from outbox.messages.links import console_link
+from outbox.messages.templates import console_link
 
 
 def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime) -> State:
@@ -42,7 +42,7 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
             new=mask_email(email),
             cancel_link=console_link("email-change/cancel", token=token),
         )
-        audit.record_request(request, AccountTag.EMAIL_BEGIN_CHANGE, to=email)
+        trail.record_request(request, AccountTag.EMAIL_BEGIN_CHANGE, to=email)
     return State(user, proof)
 
 
@@ -57,7 +57,7 @@ def give_up(request: PlatformRequest, user_id: UUID, *, now: datetime) -> None:
         if proof is None or not proof.fingerprint:
             raise EmailChangeGone
         proof.delete()
-        audit.record_request(request, AccountTag.EMAIL_CANCEL_CHANGE)
+        trail.record_request(request, AccountTag.EMAIL_CANCEL_CHANGE)
 
 
 def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
@@ -76,4 +76,4 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
         if proof is None or proof.cancel != digest:
             raise EmailChangeGone
         proof.delete()
-        audit.record_user(request, AccountTag.EMAIL_CANCEL_CHANGE, user)
+        trail.record_user(request, AccountTag.EMAIL_CANCEL_CHANGE, user)

@@ -27,7 +27,7 @@ from accounts.profile import proofs
 from accounts.profile.proofs import AddressChange
 from accounts.reclaim import address_release
 from accounts.signin import credentials
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest
 
 COOL_DOWN: Final = timedelta(seconds=60)
@@ -146,7 +146,7 @@ def note_proof(request: PlatformRequest, user_id: UUID, email: str, *, now: date
     """Verify the caller's own address with a secret that was mailed to it for another purpose."""
     mine = User.unscoped.filter(pk=user_id, email=email)  # unscoped: the principal's own
     if mine.filter(email_verified_at=None).update(email_verified_at=now):
-        audit.record_request(request, AccountTag.EMAIL_VERIFY, email=email)
+        trail.record_request(request, AccountTag.EMAIL_VERIFY, email=email)
 
 
 def _apply_code(request: PlatformRequest, user: User, code: str, now: datetime) -> State | None:
@@ -166,8 +166,8 @@ def _apply_code(request: PlatformRequest, user: User, code: str, now: datetime) 
         notices.notify(user, "email_changed", to=former)
         if is_moved:
             address_release.notify(user)
-        audit.record_request(request, AccountTag.EMAIL_UPDATE, before=former, after=user.email)
+        trail.record_request(request, AccountTag.EMAIL_UPDATE, before=former, after=user.email)
     else:
-        audit.record_request(request, AccountTag.EMAIL_VERIFY, email=user.email)
+        trail.record_request(request, AccountTag.EMAIL_VERIFY, email=user.email)
     proof.delete()
     return State(user, None)

@@ -13,7 +13,7 @@ from accounts.profile import proofs
 from accounts.sessions import sessions
 from accounts.signin import credentials
 from accounts.signin.signin import request_source
-from audit import audit
+from audit import trail
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest, Principal
 
@@ -57,7 +57,7 @@ def change(
         ended = _end_others(principal, now) if ends_others else 0
         source = request_source(request)
         notices.notify(locked, "password_changed", address=source.address, agent=source.agent[:300])
-        audit.record_request(request, AccountTag.PASSWORD_UPDATE, ended=ended)
+        trail.record_request(request, AccountTag.PASSWORD_UPDATE, ended=ended)
     return ended
 
 
@@ -69,7 +69,7 @@ def _prove(request: PlatformRequest, user: User, current_password: str, now: dat
     try:
         return credentials.verify(user.email, current_password, source=source, now=now)
     except InvalidCredentials:
-        audit.record_request(request, AccountTag.PASSWORD_UPDATE, outcome="refused")
+        trail.record_request(request, AccountTag.PASSWORD_UPDATE, outcome="refused")
         raise
 
 

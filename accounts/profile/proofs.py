@@ -13,11 +13,10 @@ from django.conf import settings
 
 from accounts import mailed_secrets
 from accounts.errors import MailedTooOften
-from accounts.models import MailboxProof, User
-from accounts.models.mailbox_proofs import PROOF_TRIES
+from accounts.models import PROOF_TRIES, MailboxProof, User
 from common import rate_limits
 from outbox.messages import queue
-from outbox.messages.links import console_link
+from outbox.messages.templates import console_link
 
 LIFE: Final = timedelta(hours=24)
 DAY: Final = timedelta(days=1)

@@ -24,7 +24,7 @@ from accounts.models import MailboxProof, User
 from accounts.organization_admins import able_admins
 from accounts.signin import credentials, signup
 from accounts.signin.signin import SignInAttempt
-from audit import audit
+from audit import trail
 from common.emails import folded
 from common.principals import PlatformRequest
 from environments import environments
@@ -107,7 +107,7 @@ def release(user: User, *, now: datetime) -> str:
     MailboxProof.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
     account_lifecycle.run_hooks("admin_ended", user.pk)
     # Without the request: the organization must not learn the address of the mailbox's owner.
-    audit.add(
+    trail.add(
         None,
         AccountTag.EMAIL_RELEASE,
         organization_id=user.organization_id,
@@ -172,7 +172,7 @@ def _delete(user_id: UUID, organization_id: int, cutoff: datetime, *, now: datet
             return False
         if not others.exists():
             environments.close_organization(organization_id, now=now)
-        audit.add(
+        trail.add(
             None, AccountTag.SYSTEM_MEMBER_DELETE, organization_id=organization_id, actor=str(user)
         )
         user.delete()

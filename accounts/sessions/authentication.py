@@ -13,7 +13,7 @@ from accounts.tokens import tokens
 from common.database.prepared import PreparedQuery
 from common.errors import NotAuthenticated, TokenInvalid
 from common.principals import PlatformRequest, Principal
-from environments import grace_period
+from environments import models
 
 AAL2: Final = 2
 # In `amr`: a trusted device replaces the second factor at sign-in only.
@@ -136,7 +136,7 @@ def _restriction(row: dict[str, Any], now: datetime) -> Literal["", "second_fact
     if TRUSTED_DEVICE in row["amr"]:
         return ""
     since = row["mfa_required_since"]
-    ends_at = grace_period.deadline(
+    ends_at = models.deadline(
         _moment(since) if since is not None else None,
         row["mfa_grace_period_days"],
         member_since=_moment(row["created_at"]),

@@ -11,7 +11,7 @@ from accounts.audit_tags import AccountTag
 from accounts.errors import SessionNotFound
 from accounts.models import Session
 from accounts.sessions import sessions
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest, Principal
 
 
@@ -46,7 +46,7 @@ def end(request: PlatformRequest, principal: Principal, session_id: str, *, now:
             .update(ended_at=now, end_reason="ended_by_owner")
         ):
             raise SessionNotFound
-        audit.record_request(request, AccountTag.SESSION_DELETE, session=session_id)
+        trail.record_request(request, AccountTag.SESSION_DELETE, session=session_id)
 
 
 def end_others(request: PlatformRequest, principal: Principal, *, now: datetime) -> int:
@@ -58,5 +58,5 @@ def end_others(request: PlatformRequest, principal: Principal, *, now: datetime)
             now=now,
             except_session=principal.session_id,
         )
-        audit.record_request(request, AccountTag.SESSION_DELETE_OTHERS, ended=ended)
+        trail.record_request(request, AccountTag.SESSION_DELETE_OTHERS, ended=ended)
     return ended

@@ -18,7 +18,7 @@ from accounts.sessions.refresh_rotation import ReuseDetected
 from accounts.signin import known_devices
 from accounts.signin.signin import SessionTokens, request_source
 from accounts.tokens import tokens
-from audit import audit
+from audit import trail
 from common import rate_limits
 from common.principals import PlatformRequest
 from environments import environments
@@ -60,7 +60,7 @@ def switch(
             session = refresh_rotation.rotate_to(
                 pointer, target, keep_current=keep_current, source=request_source(request), now=now
             )
-            audit.record_user(
+            trail.record_user(
                 request,
                 AccountTag.SESSION_SWITCH,
                 session.user,
@@ -105,7 +105,7 @@ def _end_replayed_sign_in(
         # A switch from another session of the sign-in must not add one at this moment.
         sessions.lock_user_sessions(session.user_id)
         ended = sessions.end_login(session.login_id, reason="refresh_reuse", now=now)
-        audit.record_user(
+        trail.record_user(
             request,
             AccountTag.SESSION_REFRESH_REUSE_DETECTED,
             session.user,

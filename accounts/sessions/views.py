@@ -19,7 +19,7 @@ from accounts.serializers import (
 from accounts.sessions import own_sessions, refresh, sessions
 from accounts.sessions.serializers import SessionsEndedSerializer, SessionSerializer
 from accounts.tokens import tokens
-from audit import audit
+from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, PlatformViewSet
 from common.permissions import PUBLIC, USER
@@ -71,7 +71,7 @@ class RefreshTokenViewSet(PlatformViewSet):
         with transaction.atomic():
             session = sessions.end(pointer, now=now)
             if session is not None:
-                audit.record_user(
+                trail.record_user(
                     self.platform_request,
                     AccountTag.SESSION_DELETE,
                     session.user,

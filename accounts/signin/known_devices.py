@@ -20,11 +20,11 @@ from accounts import notices
 from accounts.audit_tags import AccountTag
 from accounts.models import KnownDevice, Session, User
 from accounts.sessions.sessions import RequestSource
-from audit import audit
+from audit import trail
 from common import rate_limits
 from common.ids import uuid7
 from common.principals import PlatformRequest
-from outbox.messages.links import console_link
+from outbox.messages.templates import console_link
 from outbox.webhooks import events
 
 NOBODY: Final = UUID(int=0)
@@ -115,7 +115,7 @@ def is_new(session: Session, *, now: datetime) -> bool:
 def notify(request: PlatformRequest, session: Session, *, environment: str, now: datetime) -> None:
     """Record the device, mail the user, at most three times an hour, and queue the event."""
     user = session.user
-    audit.record_user(request, AccountTag.SESSION_NEW_DEVICE, user, session=str(session.id))
+    trail.record_user(request, AccountTag.SESSION_NEW_DEVICE, user, session=str(session.id))
     program, network = program_of(session.agent), provider_network(session.address)
     data = {
         "user_id": str(user.pk),

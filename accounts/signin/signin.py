@@ -22,7 +22,7 @@ from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.sessions.sessions import Assurance, RequestSource
 from accounts.signin import credentials, known_devices, metrics
 from accounts.tokens import tokens
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest
 from common.web.addresses import client_address
 from environments import environments
@@ -173,7 +173,7 @@ def _note(
     request: PlatformRequest, attempt: SignInAttempt, *, outcome: str = "success", **data: Any
 ) -> None:
     data |= {"environment": attempt.environment.slug, "method": str(attempt.method)}
-    audit.record_user(request, AccountTag.SESSION_CREATE, attempt.user, outcome=outcome, **data)
+    trail.record_user(request, AccountTag.SESSION_CREATE, attempt.user, outcome=outcome, **data)
 
 
 def note_refused(
@@ -181,7 +181,7 @@ def note_refused(
 ) -> None:
     """Record a refused login, also for an unknown address, so that both take the same time."""
     user = credentials.find(email)
-    audit.add(
+    trail.add(
         request,
         tag,
         outcome="refused",

@@ -14,7 +14,7 @@ from accounts.profile import proofs
 from accounts.signin import signin
 from accounts.signin.credentials import find
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from audit import audit
+from audit import trail
 from common import rate_limits
 from common.principals import PlatformRequest
 from common.web.addresses import client_address, subscriber_network
@@ -79,7 +79,7 @@ def create_account(
     """
     organization = environments.create_organization(name or email.partition("@")[0])
     user = add_user(organization, email, encoded_password, roles=["admin"])
-    audit.record_user(request, AccountTag.ORGANIZATION_CREATE, user)
+    trail.record_user(request, AccountTag.ORGANIZATION_CREATE, user)
     return user
 
 

@@ -18,13 +18,13 @@ from accounts.models import SignupLink, User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from audit import audit
+from audit import trail
 from common import rate_limits
 from common.principals import PlatformRequest
 from common.web.addresses import client_address, subscriber_network
 from environments import environments
 from outbox.messages import queue
-from outbox.messages.links import console_link
+from outbox.messages.templates import console_link
 
 LIFE: Final = timedelta(hours=24)
 LIFE_HOURS: Final = 24
@@ -77,7 +77,7 @@ def complete(
             user = signup.create_account(request, email, encoded, name=name)
             user.email_verified_at = now
             user.save(update_fields=["email_verified_at"])
-            audit.record_user(request, AccountTag.SIGNUP_LINK_USE, user)
+            trail.record_user(request, AccountTag.SIGNUP_LINK_USE, user)
             environment = environments.find(user.organization_id, "live")
             attempt = SignInAttempt(
                 user, environment, method=SignInMethod.SIGNUP_LINK, amr=["pwd"], now=now

@@ -7,12 +7,13 @@ from rest_framework import serializers
 
 from accounts.api_keys.serializers import UnixSecondsField
 from accounts.serializers import (
+    SECRET_CHARS,
+    ChallengeField,
     EnrolmentRequiredSerializer,
     LoginAnswerSerializer,
     SecondFactorRequiredSerializer,
 )
 from common.api.views import StrictSerializer
-from oauth.serializers import SECRET_CHARS, ChallengeField
 
 LOWEST_PORT: Final = 1024
 HIGHEST_PORT: Final = 65535

@@ -25,14 +25,14 @@ from accounts.models import Session, TerminalSignIn, User
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from audit import audit
+from audit import trail
 from common import ids, one_time_secrets, rate_limits
 from common.one_time_secrets import digest, new_secret
 from common.principals import PlatformRequest, Principal
 from common.web.addresses import subscriber_network
 from environments import environments
 from environments.errors import EnvironmentNotFound
-from outbox.messages.links import console_link
+from outbox.messages.templates import console_link
 
 REQUEST_LIFETIME: Final = timedelta(minutes=10)
 # Long enough to copy the code to another machine.
@@ -239,4 +239,4 @@ def _attempt(allowing: Session, environment: str, *, now: datetime) -> SignInAtt
 
 
 def _record(request: PlatformRequest, tag: AccountTag, waiting: TerminalSignIn) -> None:
-    audit.record_request(request, tag, host=waiting.host, asked_from=waiting.address)
+    trail.record_request(request, tag, host=waiting.host, asked_from=waiting.address)

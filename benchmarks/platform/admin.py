@@ -33,8 +33,8 @@ PAGES: Final = {
     "users, search": "/admin/accounts/user/?q=person999",
     "environments": "/admin/environments/environment/",
     "environments, search": "/admin/environments/environment/?q=999",
-    "audit trail": "/admin/accounts/auditevent/",
-    "audit trail, search": "/admin/accounts/auditevent/?q=session",
+    "audit trail": "/admin/audit/auditevent/",
+    "audit trail, search": "/admin/audit/auditevent/?q=session",
 }
 
 

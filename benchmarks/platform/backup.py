@@ -25,13 +25,13 @@ INSERT INTO readings (id, note) SELECT n, md5(n::text) FROM generate_series(1, 1
 """
 # Copies of an entry of the audit trail, because that is the largest table of a control plane.
 ENTRIES: Final = """
-INSERT INTO accounts_auditevent (id, {columns})
+INSERT INTO audit_auditevent (id, {columns})
 SELECT gen_random_uuid(), {columns}
-FROM (SELECT * FROM accounts_auditevent LIMIT 1) AS entry, generate_series(1, 100000)
+FROM (SELECT * FROM audit_auditevent LIMIT 1) AS entry, generate_series(1, 100000)
 """
 COLUMNS: Final = """
 SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns
-WHERE table_name = 'accounts_auditevent' AND column_name <> 'id'
+WHERE table_name = 'audit_auditevent' AND column_name <> 'id'
 """
 SIZE: Final = "SELECT pg_database_size(current_database())"
 
@@ -63,7 +63,7 @@ def _fill() -> int:
     """Fill the platform; return the size of its control database in bytes."""
     from django.db import connection  # noqa: PLC0415 - needs django.setup()
 
-    from audit import audit  # noqa: PLC0415 - as above
+    from audit import trail  # noqa: PLC0415 - as above
     from organizations.audit_tags import OrganizationTag  # noqa: PLC0415 - as above
     from tests import cast  # noqa: PLC0415 - as above
     from tests.platform_site.backup import fill  # noqa: PLC0415 - as above
@@ -76,7 +76,7 @@ def _fill() -> int:
             if answer.status != HTTPStatus.OK:
                 raise RuntimeError(answer.body)
     fill.add_objects(home.pk, OBJECTS)
-    audit.add(None, OrganizationTag.CLI_MEMBER_CREATE, organization_id=home.pk)
+    trail.add(None, OrganizationTag.CLI_MEMBER_CREATE, organization_id=home.pk)
     with connection.cursor() as cursor:
         cursor.execute(COLUMNS)
         (columns,) = cursor.fetchone()

@@ -9,7 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from billing import quarantines
 from billing.api.serializers import AppealSerializer, QuarantineSerializer
 from billing.api.views import BillingResource
@@ -56,7 +56,7 @@ class QuarantineViewSet(ListAction, RetrieveAction, BillingResource):
             by=self.actor(),
             now=timezone.now(),
         )
-        audit.record_request(
+        trail.record_request(
             self.platform_request, BillingTag.QUARANTINE_APPEAL, quarantine_id=str(row.pk)
         )
         return self.respond(row)

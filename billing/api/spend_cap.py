@@ -9,7 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from billing import statements
 from billing.api.serializers import SpendCapRequestSerializer, SpendCapSerializer
 from billing.api.views import BillingResource
@@ -44,7 +44,7 @@ class SpendCapViewSet(BillingResource):
         """Set the cap of each month. At the cap nodes of other operators stop serving."""
         cap_cents = int(self.read()["cap_cents"])
         self._change(cap_cents)
-        audit.record_request(
+        trail.record_request(
             self.platform_request, BillingTag.SPEND_CAP_UPDATE, cap_cents=cap_cents
         )
         return self.respond(self._shown())
@@ -54,7 +54,7 @@ class SpendCapViewSet(BillingResource):
     def remove(self, request: Request) -> Response:
         """Remove the cap; what it stopped continues immediately."""
         self._change(None)
-        audit.record_request(self.platform_request, BillingTag.SPEND_CAP_DELETE)
+        trail.record_request(self.platform_request, BillingTag.SPEND_CAP_DELETE)
         return self.no_content()
 
     def _change(self, cap_cents: int | None) -> None:

@@ -12,7 +12,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from billing.api.serializers import TopUpRequestSerializer, TopUpSerializer
 from billing.api.views import BillingResource
 from billing.audit_tags import BillingTag
@@ -56,7 +56,7 @@ class TopUpViewSet(BillingResource):
         opened = requests.request(
             self.organization_id, **self.read(), by=self.actor(), now=timezone.now()
         )
-        audit.record_request(
+        trail.record_request(
             self.platform_request,
             BillingTag.TOP_UP_CREATE,
             top_up_id=str(opened.top_up.pk),

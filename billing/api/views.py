@@ -14,7 +14,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from billing import ledger, statements
 from billing.api import csv_statement
 from billing.api.serializers import (
@@ -213,7 +213,7 @@ class PayoutMethodViewSet(BillingResource):
         """Set the method; it rests for three days before it is used, and admins get a mail."""
         now, body = timezone.now(), self.read()
         row = methods.replace(self.organization_id, **body, by=self.actor(), now=now)
-        audit.record_request(self.platform_request, BillingTag.PAYOUT_METHOD_UPDATE, kind=row.kind)
+        trail.record_request(self.platform_request, BillingTag.PAYOUT_METHOD_UPDATE, kind=row.kind)
         return self.respond(methods.shown(row, now=now))
 
     @extend_schema(summary="Remove the payout method")
@@ -221,7 +221,7 @@ class PayoutMethodViewSet(BillingResource):
     def remove(self, request: Request) -> Response:
         """Remove the method."""
         methods.remove(self.organization_id, now=timezone.now())
-        audit.record_request(self.platform_request, BillingTag.PAYOUT_METHOD_DELETE)
+        trail.record_request(self.platform_request, BillingTag.PAYOUT_METHOD_DELETE)
         return self.no_content()
 
     @extend_schema(summary="Connect an account to be paid to")
@@ -230,7 +230,7 @@ class PayoutMethodViewSet(BillingResource):
         """Return the provider's page where the organization completes its account there."""
         kind = self.read()["kind"]
         url = connections.connect(self.organization_id, kind, by=self.actor())
-        audit.record_request(self.platform_request, BillingTag.PAYOUT_ACCOUNT_CONNECT, kind=kind)
+        trail.record_request(self.platform_request, BillingTag.PAYOUT_ACCOUNT_CONNECT, kind=kind)
         return self.respond({"url": url}, headers=NO_STORE)
 
 
@@ -259,7 +259,7 @@ class PayoutViewSet(ListAction, RetrieveAction, BillingResource):
     def create(self, request: Request) -> Response:
         """Pay out everything that is payable, in whole cents."""
         payout = requests.request(self.organization_id, by=self.actor(), now=timezone.now())
-        audit.record_request(
+        trail.record_request(
             self.platform_request,
             BillingTag.PAYOUT_CREATE,
             payout_id=str(payout.pk),
@@ -275,7 +275,7 @@ class PayoutViewSet(ListAction, RetrieveAction, BillingResource):
         payout = requests.cancel(
             self.organization_id, UUID(str(known.pk)), by=self.actor(), now=timezone.now()
         )
-        audit.record_request(
+        trail.record_request(
             self.platform_request, BillingTag.PAYOUT_CANCEL, payout_id=str(payout.pk)
         )
         return self.respond(payout)

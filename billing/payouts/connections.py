@@ -11,7 +11,7 @@ from django.conf import settings
 from billing.errors import PayoutMethodUnchecked, PayoutRefused
 from billing.models.payouts import ConnectedAccount
 from billing.payouts.providers import PayoutProviderUnavailable, provider_of
-from outbox.messages.links import console_link
+from outbox.messages.templates import console_link
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
-from audit import audit
+from audit import trail
 from billing import debts
 from billing.audit_tags import BillingTag
 from billing.models.payouts import Payout
@@ -65,7 +65,7 @@ def refund(confirmed: ConfirmedAction, line: UsageLine) -> bool:
             # Without entries, neither the journal nor its event is kept.
             transaction.set_rollback(True)
             return False
-        audit.record_staff(
+        trail.record_staff(
             confirmed.request,
             BillingTag.ADMIN_USAGE_REFUND,
             organization_id=line.organization_id,
@@ -105,7 +105,7 @@ def _settle(
 
 
 def _note(confirmed: ConfirmedAction, tag: BillingTag, payout: Payout) -> None:
-    audit.record_staff(
+    trail.record_staff(
         confirmed.request,
         tag,
         organization_id=payout.organization_id,

@@ -8,7 +8,7 @@ from django import forms
 from django.db import transaction
 from django.utils import timezone
 
-from audit import audit
+from audit import trail
 from billing import consumer_credits, ledger
 from billing.audit_tags import BillingTag
 from billing.models.ledger import AccountKind
@@ -99,7 +99,7 @@ def _set_rate(confirmed: ConfirmedAction, values: Values) -> bool:
         if Rate.objects.filter(**fields).exists():
             return False
         rates.set_rate(kind, values["rate_ucr"], begins_at=begins_at, now=timezone.now())
-        audit.record_staff(
+        trail.record_staff(
             confirmed.request,
             BillingTag.ADMIN_RATE_SET,
             organization_id=None,
@@ -141,7 +141,7 @@ def _grant(confirmed: ConfirmedAction, values: Values) -> bool:
             )
         if journal is None:
             return False
-        audit.record_staff(
+        trail.record_staff(
             confirmed.request,
             BillingTag.ADMIN_CREDITS_GRANT,
             organization_id=number,

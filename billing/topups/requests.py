@@ -22,7 +22,7 @@ from billing.money import UCR_PER_CENT
 from billing.payouts.providers import PayoutProviderUnavailable
 from billing.topups.providers import Payment, provider
 from common.errors import InvalidRequest
-from outbox.messages.links import console_link
+from outbox.messages.templates import console_link
 
 log = structlog.get_logger(__name__)
 

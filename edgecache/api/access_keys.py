@@ -10,7 +10,7 @@ from uuid import UUID
 from accounts import notices
 from accounts.errors import SessionRevoked
 from accounts.models import User
-from audit import audit
+from audit import trail
 from common.principals import Principal, Scope
 from edgecache.api import client
 from edgecache.api.audit_tags import CacheTag
@@ -80,7 +80,7 @@ def revoke_created_by(organization_id: int, user_id: UUID, *, until: datetime) -
         disabled={"revoked": []},
     )
     for key_id in answer["revoked"]:
-        audit.add(
+        trail.add(
             None,
             CacheTag.SYSTEM_ACCESS_KEY_DELETE,
             organization_id=organization_id,

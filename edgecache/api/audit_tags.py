@@ -1,6 +1,6 @@
 """Audit tags of the cache."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class CacheTag(AuditTag):

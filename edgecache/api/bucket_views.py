@@ -8,7 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from common.api.views import NO_STORE
 from common.permissions import needs
 from edgecache.api import access_keys, buckets, hosts, origins
@@ -74,7 +74,7 @@ class BucketViewSet(CacheResource):
         """Create a bucket, with the built-in origin unless another is named."""
         body = self.read()
         bucket = buckets.create(self.principal.scope, body)
-        audit.record_request(self.platform_request, CacheTag.BUCKET_CREATE, bucket=body["name"])
+        trail.record_request(self.platform_request, CacheTag.BUCKET_CREATE, bucket=body["name"])
         return self.respond(bucket)
 
     @extend_schema(summary="Read a bucket")
@@ -87,7 +87,7 @@ class BucketViewSet(CacheResource):
         """Change who may read a bucket and how it is served."""
         body = self.read()
         bucket = buckets.change(self.principal.scope, bucket_name, body, check=self.require_match)
-        audit.record_request(
+        trail.record_request(
             self.platform_request, CacheTag.BUCKET_UPDATE, bucket=bucket_name, **body
         )
         return self.respond(bucket)
@@ -96,7 +96,7 @@ class BucketViewSet(CacheResource):
     def destroy(self, request: Request, bucket_name: str) -> Response:
         """Delete an empty bucket."""
         buckets.delete(self.principal.scope, bucket_name)
-        audit.record_request(self.platform_request, CacheTag.BUCKET_DELETE, bucket=bucket_name)
+        trail.record_request(self.platform_request, CacheTag.BUCKET_DELETE, bucket=bucket_name)
         return self.no_content()
 
     @extend_schema(operation_id="cache_hosts_list", summary="List a bucket's hosts")
@@ -114,7 +114,7 @@ class BucketViewSet(CacheResource):
         """
         host = self.read()["host"]
         row = hosts.prove(self.principal.scope, bucket_name, host, now=timezone.now())
-        audit.record_request(
+        trail.record_request(
             self.platform_request, CacheTag.BUCKET_HOST_CREATE, bucket=bucket_name, host=row["host"]
         )
         return self.respond(row)
@@ -133,7 +133,7 @@ class BucketViewSet(CacheResource):
     def remove_host(self, request: Request, bucket_name: str, host: str) -> Response:
         """Stop serving the bucket at a host name immediately."""
         hosts.remove(self.principal.scope, bucket_name, host)
-        audit.record_request(
+        trail.record_request(
             self.platform_request, CacheTag.BUCKET_HOST_DELETE, bucket=bucket_name, host=host[:253]
         )
         return self.no_content()
@@ -161,7 +161,7 @@ class AccessKeyViewSet(CacheResource):
         """Create a key pair for S3 clients; only this answer holds the secret."""
         body = self.read()
         key = access_keys.create(self.principal, body)
-        audit.record_request(
+        trail.record_request(
             self.platform_request, CacheTag.ACCESS_KEY_CREATE, access_key=key["access_key_id"]
         )
         return self.respond(key | {"endpoint": settings.CACHE.s3_url}, headers=NO_STORE)
@@ -170,7 +170,7 @@ class AccessKeyViewSet(CacheResource):
     def destroy(self, request: Request, access_key_id: str) -> Response:
         """Revoke a key immediately."""
         access_keys.revoke(self.principal.scope, access_key_id)
-        audit.record_request(
+        trail.record_request(
             self.platform_request, CacheTag.ACCESS_KEY_DELETE, access_key=access_key_id
         )
         return self.no_content()
@@ -206,7 +206,7 @@ class OriginViewSet(CacheResource):
         """Name a place that buckets fetch their objects from."""
         body = self.read()
         origin = origins.create(self.principal, body)
-        audit.record_request(self.platform_request, CacheTag.ORIGIN_CREATE, origin=body["name"])
+        trail.record_request(self.platform_request, CacheTag.ORIGIN_CREATE, origin=body["name"])
         return self.respond(origin)
 
     @extend_schema(summary="Replace an origin's credentials")
@@ -217,7 +217,7 @@ class OriginViewSet(CacheResource):
         """
         secret = self.read()["secret"]
         origin = origins.change_secret(self.principal.scope, origin_name, secret)
-        audit.record_request(
+        trail.record_request(
             self.platform_request,
             CacheTag.ORIGIN_UPDATE,
             origin=origin_name,
@@ -229,5 +229,5 @@ class OriginViewSet(CacheResource):
     def destroy(self, request: Request, origin_name: str) -> Response:
         """Delete an origin that no bucket uses."""
         origins.delete(self.principal.scope, origin_name)
-        audit.record_request(self.platform_request, CacheTag.ORIGIN_DELETE, origin=origin_name)
+        trail.record_request(self.platform_request, CacheTag.ORIGIN_DELETE, origin=origin_name)
         return self.no_content()

@@ -8,7 +8,7 @@ import structlog
 from django.conf import settings
 
 from accounts.errors import TooManyAttempts
-from audit import audit
+from audit import trail
 from common import dns_lookup, rate_limits
 from common.crypto import keyed_digest
 from common.dns_lookup import LookupFailed
@@ -133,7 +133,7 @@ def _audit_lapsed(lapsed: list[Row]) -> None:
     """Record in the owner's audit trail that a bucket lost a host."""
     for row in lapsed:
         organization_id = row.pop("organization_id")
-        audit.add(None, CacheTag.SYNC_BUCKET_HOST_LAPSE, organization_id=organization_id, data=row)
+        trail.add(None, CacheTag.SYNC_BUCKET_HOST_LAPSE, organization_id=organization_id, data=row)
 
 
 def _state_of(host: str, token: str) -> str:

@@ -9,7 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from common.api.views import NO_STORE
 from common.permissions import needs
 from edgecache.api import objects
@@ -75,7 +75,7 @@ class ObjectViewSet(CacheResource):
         """Delete objects, at the bucket's origin too; absent ones are ignored."""
         keys = self.read()["keys"]
         objects.delete(self.principal.scope, bucket_name, keys)
-        audit.record_request(
+        trail.record_request(
             self.platform_request,
             CacheTag.OBJECT_DELETE,
             bucket=bucket_name,
@@ -92,7 +92,7 @@ class ObjectViewSet(CacheResource):
         made = objects.to_read(
             self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
         )
-        audit.record_request(
+        trail.record_request(
             self.platform_request, CacheTag.OBJECT_SHARE, bucket=bucket_name, **body
         )
         return self.respond(made, headers=NO_STORE)
@@ -108,7 +108,7 @@ class ObjectViewSet(CacheResource):
         # Parts belong to an upload whose creation and completion are recorded.
         if body["step"] != "part":
             audited = {name: body[name] for name in ("key", "step", "expires_in_s")}
-            audit.record_request(
+            trail.record_request(
                 self.platform_request, CacheTag.OBJECT_UPLOAD, bucket=bucket_name, **audited
             )
         return self.respond(made, headers=NO_STORE)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest
 
-from audit import audit
+from audit import trail
 from common.errors import Conflict, InvalidRequest
 from edgecache.api import client, nodes
 from edgecache.api.audit_tags import CacheTag
@@ -87,7 +87,7 @@ def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) ->
     if decision not in DECISIONS.get(node["status"], ()):
         raise Conflict(f"The node is {node['status']} by now.")
     nodes.decide(node_id, decision)
-    audit.record_staff(
+    trail.record_staff(
         request,
         DECISION_TAGS[decision],
         organization_id=node["organization_id"],

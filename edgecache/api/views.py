@@ -8,7 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import MEMBER, needs
@@ -119,7 +119,7 @@ class CacheViewSet(CacheResource):
         body = self.read()
         counts = objects.purge(self.principal.scope, body)
         if not body.get("preview"):
-            audit.record_request(
+            trail.record_request(
                 self.platform_request, CacheTag.CACHE_PURGE, **dict[str, Any](counts)
             )
         return self.respond(counts)
@@ -157,7 +157,7 @@ class NodeViewSet(CacheResource):
     def register(self, request: Request) -> Response:
         """Register a worker of the organization; it serves once the platform has approved it."""
         node = nodes.register(self.principal, self.read())
-        audit.record_request(self.platform_request, CacheTag.NODE_CREATE, node_id=node["node_id"])
+        trail.record_request(self.platform_request, CacheTag.NODE_CREATE, node_id=node["node_id"])
         return self.respond(node, headers=NO_STORE)
 
     @extend_schema(summary="Read a node")
@@ -169,7 +169,7 @@ class NodeViewSet(CacheResource):
     def destroy(self, request: Request, node_id: str) -> Response:
         """Deregister an own node immediately; its objects are moved in the background."""
         nodes.remove(self.principal.organization_id, node_id)
-        audit.record_request(self.platform_request, CacheTag.NODE_DELETE, node_id=node_id)
+        trail.record_request(self.platform_request, CacheTag.NODE_DELETE, node_id=node_id)
         return self.no_content()
 
     @extend_schema(summary="Read a node's metrics")

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from audit import audit
+from audit import trail
 from common.principals import Scope
 from edgecache.api import nodes
 from edgecache.api.audit_tags import CacheTag
@@ -25,7 +25,7 @@ def decide(node_id: str, decision: str) -> None:
         nodes.discard(node_id)
     else:
         nodes.decide(node_id, decision)
-    audit.add(
+    trail.add(
         None,
         DECISION_TAGS[decision],
         organization_id=node["organization_id"],

@@ -1,7 +1,7 @@
 """Domains: claimed by organizations, verified by a DNS record, lost when the record is removed.
 
 A verified domain has one effect: a new user whose Google account belongs to that Workspace domain
-joins the organization (oauth.organization_matching).
+joins the organization (oauth.account_matching).
 """
 
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from accounts.errors import TooManyAttempts
-from audit import audit
+from audit import trail
 from common import dns_lookup, rate_limits
 from common.dns_lookup import LookupFailed
 from common.errors import DnsUnavailable, InvalidRequest, NotFound
@@ -76,7 +76,7 @@ def claim(
                 claimed.save(force_insert=True)
         except IntegrityError as exc:
             raise DomainTaken("You have already claimed it.") from exc
-        audit.record_request(request, OAuthTag.DOMAIN_CREATE, domain=name, role=role)
+        trail.record_request(request, OAuthTag.DOMAIN_CREATE, domain=name, role=role)
     return claimed
 
 
@@ -102,7 +102,7 @@ def verify(request: PlatformRequest, domain: Domain, *, now: datetime) -> Domain
                     raise NotFound
         except IntegrityError as exc:
             raise DomainTaken("Another organization has verified it.") from exc
-        audit.record_request(request, OAuthTag.DOMAIN_VERIFY, domain=domain.domain)
+        trail.record_request(request, OAuthTag.DOMAIN_VERIFY, domain=domain.domain)
     return domain
 
 
@@ -110,7 +110,7 @@ def remove(request: PlatformRequest, domain: Domain) -> None:
     """Remove a domain; users who joined by it stay."""
     with transaction.atomic():
         domain.delete()
-        audit.record_request(request, OAuthTag.DOMAIN_DELETE, domain=domain.domain)
+        trail.record_request(request, OAuthTag.DOMAIN_DELETE, domain=domain.domain)
 
 
 def recheck_all(*, now: datetime) -> None:
@@ -130,7 +130,7 @@ def recheck_all(*, now: datetime) -> None:
         elif domain.seen_at is None or now >= domain.seen_at + EXPIRES_AFTER:
             with transaction.atomic():
                 row.update(verified_at=None)
-                audit.add(
+                trail.add(
                     None,
                     OAuthTag.SYNC_DOMAIN_LAPSE,
                     organization_id=domain.organization_id,

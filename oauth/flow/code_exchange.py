@@ -16,7 +16,7 @@ from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import metrics, signin
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from audit import audit
+from audit import trail
 from common import one_time_secrets
 from common.errors import PlatformError
 from common.principals import PlatformRequest
@@ -133,7 +133,7 @@ def _link_required(grant: OAuthGrant, user: User, *, now: datetime) -> LinkRequi
 def _record_refusal(
     request: PlatformRequest, grant: OAuthGrant, refused: PlatformError, user: User | None
 ) -> None:
-    audit.add(
+    trail.add(
         request,
         AccountTag.SESSION_CREATE if grant.user_id is None else OAuthTag.IDENTITY_CREATE,
         outcome="refused",

@@ -2,25 +2,70 @@
 
 Here ``state`` and the browser binding are created (``start_sign_in``, ``prepare_link``,
 ``start_link``) and checked (``find``, ``claim``).
+
+The binding of a transaction to one browser: a random cookie, of which the row stores a digest.
+
+It prevents login CSRF: a callback is refused in a browser that did not start the transaction. One
+cookie serves all transactions of a browser, so that two tabs do not replace each other's.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from django.conf import settings
+from django.http import HttpRequest, HttpResponse
 
 from accounts.errors import TooManyAttempts
 from common import rate_limits
 from common.one_time_secrets import decrypt_json, digest, encrypt_json, is_same, new_secret
 from common.principals import PlatformRequest, Principal
+from common.web import cookies
 from common.web.addresses import client_address, subscriber_network
 from oauth.errors import CodeGone, StateInvalid, StateUsed
-from oauth.flow import browser_binding, redirects
+from oauth.flow import redirects
 from oauth.models import OAuthTransaction
 from oauth.providers import configured
 
-LIFETIME: Final = timedelta(seconds=browser_binding.LIFETIME_S)
+LIFETIME_S: Final = 600
+# By form post or not. A form sent from another site brings only cookies with SameSite=None.
+COOKIE_NAMES: Final[dict[bool, str]] = {
+    False: "__Host-zonal-oauth",
+    True: "__Host-zonal-oauth-post",
+}
+_SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+def secret_of(request: HttpRequest, *, form_post: bool) -> str:
+    """Return the browser's secret, '' if it has none.
+
+    form_post: the callback is a form sent from the provider's page.
+    """
+    value = cookies.sent(request, COOKIE_NAMES[form_post])
+    return value if _SECRET.fullmatch(value) else ""
+
+
+def secret_for(request: HttpRequest, *, form_post: bool) -> str:
+    """Return the browser's secret, or a new one."""
+    return secret_of(request, form_post=form_post) or new_secret()
+
+
+def set_cookie(response: HttpResponse, secret: str, *, form_post: bool) -> None:
+    """Store the secret in the browser for as long as a transaction lives."""
+    same_site: Literal["Lax", "None"] = "None" if form_post else "Lax"
+    response.set_cookie(
+        COOKIE_NAMES[form_post],
+        secret,
+        max_age=LIFETIME_S,
+        path="/",
+        secure=True,
+        httponly=True,
+        samesite=same_site,
+    )
+
+
+LIFETIME: Final = timedelta(seconds=LIFETIME_S)
 RATE_WINDOW: Final = timedelta(minutes=15)
 
 
@@ -56,7 +101,7 @@ def start_sign_in(
     transaction, url = _new(provider, wanted, now=now)
     form_post = configured.uses_form_post(provider)
     check_rate_limit(request, now)
-    secret = browser_binding.secret_for(request, form_post=form_post)
+    secret = secret_for(request, form_post=form_post)
     transaction.browser_digest = digest(secret)
     transaction.save(force_insert=True)
     return ProviderRedirect(url, secret, form_post)
@@ -96,7 +141,7 @@ def start_link(
     configured.settings_of(provider)
     form_post = configured.uses_form_post(provider)
     check_rate_limit(request, now)
-    secret = browser_binding.secret_for(request, form_post=form_post)
+    secret = secret_for(request, form_post=form_post)
     unbound = OAuthTransaction.objects.filter(
         ticket_digest=digest(ticket), provider=provider, browser_digest="", expires_at__gt=now
     )
@@ -133,7 +178,7 @@ def find(request: PlatformRequest, provider: str, state: str) -> OAuthTransactio
 
     Raises StateInvalid for an unknown state, and for one of another browser or provider.
     """
-    secret = browser_binding.secret_of(request, form_post=configured.uses_form_post(provider))
+    secret = secret_of(request, form_post=configured.uses_form_post(provider))
     rows = OAuthTransaction.objects.filter(state_digest=digest(state), provider=provider)
     found = rows.select_related("user").first()
     if found is None or not (

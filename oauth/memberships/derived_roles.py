@@ -9,7 +9,7 @@ from datetime import datetime
 from django.conf import settings
 
 from accounts.models import User
-from audit import audit
+from audit import trail
 from common.permissions import ROLES
 from common.principals import PlatformRequest
 from oauth.audit_tags import OAuthTag
@@ -73,7 +73,7 @@ def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: 
     if "admin" in before and "admin" not in (*user.roles, *derived):
         created.end_credentials(user, reason="maker_demoted", now=now)
     events.emit(user.organization_id, "member.changed", event_data(user))
-    audit.add(
+    trail.add(
         request,
         OAuthTag.SYNC_MEMBER_UPDATE,
         organization_id=user.organization_id,

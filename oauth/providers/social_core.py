@@ -4,6 +4,12 @@ social-django's strategy reads all of these from Django's settings, the browser'
 request. Here the settings are one provider's, the session is the transaction's row, and the
 strategy never gets the request: neither the Host header nor a parameter outside of
 ``CALLBACK_PARAMETERS`` can reach social-core.
+
+social-core's storage, over the models of external sign-in.
+
+An identity is what social-core calls a social auth. Accounts are created and matched after the
+one-time code was exchanged (oauth.account_matching), so this storage finds identities and
+creates nothing: the inherited methods that write have no model manager and fail.
 """
 
 from collections.abc import Mapping
@@ -11,9 +17,55 @@ from typing import Any, Final
 from urllib.parse import urljoin
 
 from django.conf import settings
+from django.db.models import QuerySet
+from social_django.storage import BaseDjangoStorage, DjangoNonceMixin, DjangoUserMixin
 from social_django.strategy import DjangoStrategy
 
-from oauth.providers.storage import OAuthStorage
+from accounts.models import User
+from oauth.models import Identity
+
+
+class IdentityStorage(DjangoUserMixin):
+    """Identities, found by the provider's own id of the account and by nothing else."""
+
+    @classmethod
+    def user_model(cls) -> Any:
+        """Return the model of users; social-django types it by the integer key that ours lacks."""
+        return User
+
+    @classmethod
+    def get_social_auth(cls, provider: str, uid: str, id_key: str | None = None) -> Identity | None:
+        """Return the identity of an account at a provider, with its user."""
+        rows = Identity.unscoped.select_related("user")  # unscoped: this determines the user
+        found: Identity | None = rows.filter(provider=provider, subject=uid).first()
+        return found
+
+    @classmethod
+    def get_users_by_email(cls, email: str) -> QuerySet[User]:
+        """Return no user: an e-mail address never associates an identity (associate_by_email)."""
+        return User.unscoped.none()  # unscoped: no row
+
+
+class StateStorage(DjangoNonceMixin):
+    """The one-time use of ``state``, which the transaction's row already guarantees."""
+
+    @classmethod
+    def use(cls, server_url: str, timestamp: int, salt: str) -> bool:
+        """Return True: a state is 256 random bits, and the column is unique."""
+        return True
+
+    @classmethod
+    def consume(cls, server_url: str, timestamp: int, salt: str) -> bool:
+        """Return True: ``transactions.claim`` has used the row up for this callback."""
+        return True
+
+
+class OAuthStorage(BaseDjangoStorage):
+    """What social-core stores: nothing of its own."""
+
+    user = IdentityStorage
+    nonce = StateStorage
+
 
 # social-core takes some of its settings from the request, such as Apple's client id.
 CALLBACK_PARAMETERS: Final = ("code", "state", "error", "iss", "user")

@@ -1,11 +1,16 @@
 """For development: the latest messages that were printed instead of sent, for the page /inbox.
 
 One file each in ZDATA_DIR/inbox, which only this user can read: they hold codes.
+
+For development: print messages to standard output, never through the structured log.
+
+They are kept for the page /inbox as well (outbox/messages/development.py).
 """
 
 import json
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from django.conf import settings
+from django.core.mail import EmailMessage
+from django.core.mail.backends.base import BaseEmailBackend
 
 from common.ids import uuid7
 
@@ -62,3 +69,23 @@ def _files() -> list[Path]:
 
 def _folder() -> Path:
     return Path(settings.DATA_DIR) / "inbox"
+
+
+def show(message: InboxMessage) -> None:
+    """Print one message for the developer, and keep it."""
+    head = f"--- {message.kind} to {message.to}"
+    about = [message.subject, ""] if message.subject else []
+    sys.stdout.write("\n".join([head, *about, message.text, "---", ""]))
+    sys.stdout.flush()
+    keep(message)
+
+
+class EmailBackend(BaseEmailBackend):
+    """A mail backend that prints subject and text; the HTML form would hide the code."""
+
+    def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
+        """Print the messages."""
+        for message in email_messages:
+            to = ", ".join(message.recipients())
+            show(InboxMessage("mail", to, str(message.subject), str(message.body)))
+        return len(email_messages)

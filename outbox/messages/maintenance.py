@@ -8,8 +8,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from procrastinate.exceptions import AlreadyEnqueued
 
-from outbox.deliveries import Delivery
-from outbox.messages import jobs
+from outbox.messages import queue
+from outbox.models import Delivery
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ def retry(delivery: Delivery, *, now: datetime) -> None:
         row.next_attempt_at = now
         row.finished_at = None
         row.save()
-        jobs.enqueue(row)
+        queue.enqueue(row)
 
 
 def _locked(which: Q) -> QuerySet[Delivery]:
@@ -97,6 +97,6 @@ def _enqueue_once(delivery: Delivery) -> None:
     """Queue at most one additional job, even if the workers are far behind."""
     try:
         with transaction.atomic():
-            jobs.enqueue(delivery, queueing_lock=f"delivery:{delivery.pk}")
+            queue.enqueue(delivery, queueing_lock=f"delivery:{delivery.pk}")
     except AlreadyEnqueued:
         log.debug("delivery_queued_already", delivery=str(delivery.pk))

@@ -2,12 +2,14 @@
 
 No provider is called here, so an outage of a provider does not affect requests. The content is
 encrypted in the row, and wiped after delivery or when the delivery is given up.
+
+Queue attempts at deliveries.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,8 +21,34 @@ from django.utils import timezone
 
 from common.crypto import encrypt
 from common.emails import mask_email, mask_phone
-from outbox.deliveries import Delivery
-from outbox.messages import jobs, templates
+from common.jobs import job
+from outbox.messages import templates
+from outbox.models import Delivery
+
+DELIVER: Final = "outbox.messages.deliver"
+# A message that is worthless after this time, such as a code, is sent before all others: ten
+# thousand invitations take longer than a code is valid.
+URGENT: Final = timedelta(hours=1)
+URGENT_PRIORITY: Final = 10
+
+
+def enqueue(delivery: Delivery, *, at: datetime | None = None, queueing_lock: str = "") -> None:
+    """Queue an attempt at a delivery, now or at a time; the job contains only the id.
+
+    queueing_lock: AlreadyEnqueued is raised while a job with the same lock is waiting.
+    """
+    job(
+        DELIVER,
+        at=at,
+        queueing_lock=queueing_lock or None,
+        priority=URGENT_PRIORITY if _is_urgent(delivery) else 0,
+    ).defer(delivery_id=str(delivery.pk))
+
+
+def _is_urgent(delivery: Delivery) -> bool:
+    ends_at = delivery.expires_at
+    return ends_at is not None and ends_at - delivery.created_at <= URGENT
+
 
 E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 # The longest text that Twilio splits into parts.
@@ -100,5 +128,5 @@ def _queue(delivery: Delivery, content: dict[str, Any]) -> Delivery:
     delivery.next_attempt_at = timezone.now()
     with transaction.atomic():
         delivery.save(force_insert=True)
-        jobs.enqueue(delivery)
+        enqueue(delivery)
     return delivery

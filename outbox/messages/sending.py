@@ -20,9 +20,9 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from common.crypto import decrypt
-from outbox.deliveries import Delivery
-from outbox.messages import jobs, mail
+from outbox.messages import mail, queue
 from outbox.messages.failures import Failure, PermanentFailure, TemporaryFailure
+from outbox.models import Delivery
 
 log = structlog.get_logger(__name__)
 
@@ -124,7 +124,7 @@ def _schedule_retry(delivery: Delivery, failure: Failure, *, now: datetime) -> N
         delivery.next_attempt_at = at
         delivery.claimed_at = None
         delivery.save(update_fields=["state", "error", "next_attempt_at", "claimed_at"])
-        jobs.enqueue(delivery, at=at)
+        queue.enqueue(delivery, at=at)
 
 
 def _log_outcome(delivery: Delivery) -> None:

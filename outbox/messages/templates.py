@@ -3,12 +3,15 @@
 The files are ``templates/mail/<folder>/<name>.txt`` and ``.html``. A template requires exactly the
 fields of its row, so that a missing field raises an error at the caller instead of leaving a gap in
 a mail.
+
+Links to pages of the console, for mails.
 """
 
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.template.loader import render_to_string
@@ -246,3 +249,13 @@ def single_line(text: str) -> str:
 
 def _is_web(value: Scalar) -> bool:
     return isinstance(value, str) and value.startswith(("https://", "http://"))
+
+
+def console_link(page: str, **secrets: str) -> str:
+    """Return the URL of a console page.
+
+    secrets: tokens and codes, put behind the ``#``: a browser never sends that part, so they appear
+    in no server log and no Referer. The page posts them when the user confirms.
+    """
+    fragment = f"#{urlencode(secrets)}" if secrets else ""
+    return f"{settings.PUBLIC_URL}/console/{page}{fragment}"

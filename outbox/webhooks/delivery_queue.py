@@ -17,13 +17,13 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F, Q
 
-from accounts.errors import WebhookDeliveryNotFound, WebhookIsOff
-from audit import audit
+from audit import trail
 from common.crypto import decrypt
 from common.egress import WebhookAnswer
 from outbox.audit_tags import OutboxTag
+from outbox.errors import WebhookDeliveryNotFound, WebhookIsOff
 from outbox.models import WebhookDelivery, WebhookEndpoint
-from outbox.webhooks import events, jobs
+from outbox.webhooks import events
 
 log = structlog.get_logger(__name__)
 
@@ -51,10 +51,10 @@ CLAIMS_LOCK: Final = 0x7765_6268
 # organization do not delay another's.
 _DUE: Final = """
 WITH busy AS (
-    SELECT organization_id, endpoint_id FROM accounts_webhookdelivery WHERE state = 'sending'
+    SELECT organization_id, endpoint_id FROM outbox_webhookdelivery WHERE state = 'sending'
 ), heads AS (
     SELECT DISTINCT ON (d.endpoint_id) d.id, d.organization_id, d.next_attempt_at
-    FROM accounts_webhookdelivery d JOIN accounts_webhookendpoint e ON e.id = d.endpoint_id
+    FROM outbox_webhookdelivery d JOIN outbox_webhookendpoint e ON e.id = d.endpoint_id
     WHERE d.state = 'queued' AND d.next_attempt_at <= %(now)s AND e.state = 'enabled'
         AND (e.resting_until IS NULL OR e.resting_until <= %(now)s)
         AND d.endpoint_id NOT IN (SELECT endpoint_id FROM busy)
@@ -224,7 +224,7 @@ def _judge(endpoint: WebhookEndpoint, answer: WebhookAnswer, now: datetime) -> N
     disable(endpoint, reason, now=now)
     for notify in WHEN_DISABLED:
         notify(endpoint, said)
-    audit.add(
+    trail.add(
         None,
         OutboxTag.SYSTEM_WEBHOOK_DISABLE,
         organization_id=endpoint.organization_id,
@@ -263,7 +263,7 @@ def resend(delivery: WebhookDelivery, *, now: datetime) -> WebhookDelivery:
     row.save()
     endpoint.resting_until = None
     endpoint.save(update_fields=["resting_until"])
-    jobs.wake()
+    events.wake()
     return row
 
 

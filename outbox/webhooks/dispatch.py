@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from common import egress
 from common.egress import WebhookAnswer
-from outbox.webhooks import delivery_queue, jobs, signing
+from outbox.webhooks import delivery_queue, events, signing
 from outbox.webhooks.delivery_queue import ClaimedDelivery
 
 # Concurrent requests in one process; delivery_queue.SHARE is the limit of an organization.
@@ -65,7 +65,7 @@ def run() -> None:
         RUNNING.abort()
         raise
     if not is_done:
-        jobs.wake()
+        events.wake()
 
 
 def _send_due() -> bool:

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from accounts.errors import TooManyWebhooks, WebhookIsOff, WebhookSentTooOften
 from common import egress, rate_limits
 from common.crypto import encrypt
 from common.errors import InvalidRequest
 from common.principals import Principal
 from environments.models import Organization
+from outbox.errors import TooManyWebhooks, WebhookIsOff, WebhookSentTooOften
 from outbox.models import WebhookDelivery, WebhookEndpoint
 from outbox.webhooks import delivery_queue, events, signing
 

@@ -1,4 +1,9 @@
-"""The events of webhooks, and their outbox: rows in the transaction of the change."""
+"""The events of webhooks, and their outbox: rows in the transaction of the change.
+
+Wake the dispatcher after the caller's transaction has committed.
+
+The rows are the outbox: a lost wakeup only delays them until the next minute's job.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -7,11 +12,32 @@ from typing import Any, Final, Literal, get_args
 import orjson
 import structlog
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
+from procrastinate.exceptions import AlreadyEnqueued
 
 from common.crypto import encrypt
+from common.jobs import job
 from outbox.models import WebhookDelivery, WebhookEndpoint
-from outbox.webhooks import jobs
+
+DISPATCH: Final = "outbox.webhooks.dispatch"
+
+
+def wake() -> None:
+    """Queue the dispatcher after the commit, unless it is queued already.
+
+    Not within the transaction: the job's lock would block all other transactions with events.
+    """
+    transaction.on_commit(_enqueue, robust=True)
+
+
+def _enqueue() -> None:
+    try:
+        with transaction.atomic():
+            job(DISPATCH, queueing_lock=DISPATCH).defer()
+    except AlreadyEnqueued:
+        return
+
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +93,7 @@ def queue(
     )
     for endpoint in endpoints:
         _drop_oldest(endpoint, now)
-    jobs.wake()
+    wake()
     return made
 
 

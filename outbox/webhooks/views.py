@@ -12,12 +12,12 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.errors import WebhookDeliveryNotFound, WebhookNotFound
-from audit import audit
+from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, RetrieveAction
 from common.permissions import needs
 from outbox.audit_tags import OutboxTag
+from outbox.errors import WebhookDeliveryNotFound, WebhookNotFound
 from outbox.models import WebhookDelivery, WebhookEndpoint
 from outbox.webhooks import delivery_queue, endpoints
 from outbox.webhooks.endpoints import EndpointChanges
@@ -139,7 +139,7 @@ class WebhookEndpointViewSet(ListAction, RetrieveAction):
         return self.respond(delivery)
 
     def _record(self, tag: OutboxTag, endpoint: WebhookEndpoint, **data: Any) -> None:
-        audit.record_request(self.platform_request, tag, webhook=str(endpoint.pk), **data)
+        trail.record_request(self.platform_request, tag, webhook=str(endpoint.pk), **data)
 
 
 @extend_schema_view(
@@ -189,7 +189,7 @@ class WebhookDeliveryViewSet(ListAction, RetrieveAction):
         endpoints.check_rate_limit(self.principal.organization_id, now=now)
         with transaction.atomic():
             delivery = delivery_queue.resend(found, now=now)
-            audit.record_request(
+            trail.record_request(
                 self.platform_request,
                 OutboxTag.WEBHOOK_RESEND,
                 webhook=webhook_id,

@@ -1,6 +1,6 @@
 """Audit tags of backups."""
 
-from common.audit import AuditTag
+from audit.tags import AuditTag
 
 
 class OperationTag(AuditTag):

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db import connections, transaction
 
-from audit import audit
+from audit import trail
 from platform_site.backup import control, restore_checks, tables
 from platform_site.backup.audit_tags import OperationTag
 
@@ -23,7 +23,7 @@ def void() -> int:
         with transaction.atomic(using=alias), database.cursor() as cursor:
             cursor.execute(f"TRUNCATE {', '.join(table_names)}")
     with transaction.atomic():
-        audit.add(None, OperationTag.CLI_BACKUP_RESTORE, data={"kind": "recovery"})
+        trail.add(None, OperationTag.CLI_BACKUP_RESTORE, data={"kind": "recovery"})
         return hold_payouts()
 
 

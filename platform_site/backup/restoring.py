@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused
 from platform_site.backup import (
     control,
@@ -123,7 +123,7 @@ class RestoreProgress:
                 manifest.record_migrations(alias)
         with transaction.atomic():
             manifest.record_migrations("default")
-            audit.add(None, OperationTag.CLI_BACKUP_RESTORE, data=found.facts())
+            trail.add(None, OperationTag.CLI_BACKUP_RESTORE, data=found.facts())
             with connection.cursor() as cursor:
                 cursor.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
 

@@ -16,15 +16,15 @@ OPENING: Final = frozenset(
         "sessions.Session",
         "accounts.Session",
         "accounts.ApiKey",
-        "accounts.Delivery",
-        "accounts.Invitation",
+        "outbox.Delivery",
+        "organizations.Invitation",
         "accounts.SignupLink",
         "accounts.MailboxProof",
-        "accounts.OAuthTransaction",
-        "accounts.OAuthGrant",
-        "accounts.Throttle",
+        "oauth.OAuthTransaction",
+        "oauth.OAuthGrant",
+        "common.Throttle",
         "accounts.TerminalSignIn",
-        "accounts.WebhookDelivery",
+        "outbox.WebhookDelivery",
         "recovery.Recovery",
         "recovery.RecoveryChallenge",
         "twofactor.Challenge",
@@ -64,7 +64,7 @@ PLACES: Final = frozenset(
         "brain.Upload",
         "brain.UploadPart",
         # The files are on the original machine.
-        "accounts.OrganizationExport",
+        "organizations.OrganizationExport",
     }
 )
 VOID: Final = OPENING | PLACES

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core import mail
 from django.utils import timezone
 
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from platform_site.doctor.findings import Finding, Level
 
 # Shorter than a delivery's timeout, because someone waits for the report.

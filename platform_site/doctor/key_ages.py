@@ -8,9 +8,9 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Min
 
-from audit import audit
+from audit import trail
 from audit.models import AuditEvent
-from common.audit import TrailTag
+from audit.tags import TrailTag
 from common.key_fingerprints import differing, fingerprint, latest
 
 # Two processes with different keys that start on an empty database: the second one is refused.
@@ -78,7 +78,7 @@ def record() -> None:
         new = _new(latest(cursor))
     for name, mark in new.items():
         data = {"setting": name, "fingerprint": mark}
-        audit.add(None, TrailTag.SYSTEM_KEY_SEE, data=data)
+        trail.add(None, TrailTag.SYSTEM_KEY_SEE, data=data)
 
 
 def known_since() -> Iterator[tuple[str, datetime | None]]:

@@ -25,7 +25,7 @@ WITH sign_in AS (
     SELECT date_bin(%(slot)s, at, %(since)s) AS slot,
         count(*) FILTER (WHERE outcome = 'success') AS done,
         count(*) FILTER (WHERE outcome = 'refused') AS refused
-    FROM accounts_auditevent WHERE at >= %(since)s AND at < %(until)s AND tag = %(tag)s
+    FROM audit_auditevent WHERE at >= %(since)s AND at < %(until)s AND tag = %(tag)s
     GROUP BY 1),
 request AS (
     SELECT date_bin(%(slot)s, at, %(since)s) AS slot, count(*) AS done,
@@ -44,7 +44,7 @@ ON CONFLICT DO NOTHING
 ACTIVE: Final[LiteralString] = """
 INSERT INTO platform_site_activeorganization (day, organization_id)
 SELECT DISTINCT (at AT TIME ZONE 'UTC')::date, organization_id FROM (
-    SELECT at, organization_id FROM accounts_auditevent
+    SELECT at, organization_id FROM audit_auditevent
     WHERE at >= %(since)s AND at < %(until)s AND tag = %(tag)s AND outcome = 'success'
         AND organization_id IS NOT NULL
     UNION ALL

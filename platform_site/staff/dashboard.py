@@ -49,7 +49,7 @@ def _platform(now: datetime) -> Board:
                 "Mail and SMS failed",
                 str(mail["failed"]),
                 f"{mail['given_up']} given up in 24 h",
-                link("accounts_delivery_changelist", "state__exact=failed"),
+                link("outbox_delivery_changelist", "state__exact=failed"),
             ),
         ],
         alerts=[*_late_alerts(samples, now), *_queue_alerts(queue, now), *_mail_alerts(mail, now)],
@@ -120,7 +120,7 @@ def _mail_alerts(mail: dict[str, Any], now: datetime) -> Iterable[Alert]:
     if mail["failed"]:
         oldest = timesince(mail["oldest"], now)
         text = f"Mails or SMS that failed: {mail['failed']}, the oldest {oldest} ago."
-        yield Alert(text, link("accounts_delivery_changelist", "state__exact=failed"))
+        yield Alert(text, link("outbox_delivery_changelist", "state__exact=failed"))
 
 
 def _sign_ins(samples: Sequence[ActivitySample]) -> Chart:

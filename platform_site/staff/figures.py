@@ -9,7 +9,7 @@ from django.db.models import Count, Min, Q
 from django.db.models.functions import TruncDate
 
 from environments.models import Organization
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from platform_site.models import ActiveOrganization, ActivitySample
 
 DAY: Final = timedelta(days=1)

@@ -11,7 +11,7 @@ from unfold.forms import AuthenticationForm
 
 from accounts.audit_tags import AccountTag
 from accounts.models import User
-from audit import audit
+from audit import trail
 from common.admin.actions import CODE_FIELD
 from common.errors import PlatformError
 from common.principals import PlatformRequest
@@ -95,7 +95,7 @@ def require_recent(request: HttpRequest) -> None:
 def note_proven_again(request: HttpRequest, user: User, *, method: str) -> None:
     """Record in the session and in the audit trail that the second factor was proven again."""
     note_proven(request, user)
-    audit.record_staff(
+    trail.record_staff(
         request,
         AccountTag.ADMIN_SESSION_PROVE,
         organization_id=user.organization_id,
@@ -154,7 +154,7 @@ def _record(
     tag: AccountTag = AccountTag.ADMIN_SESSION_CREATE,
     outcome: str,
 ) -> None:
-    audit.record_user(
+    trail.record_user(
         cast(PlatformRequest, request),
         tag,
         user,

@@ -45,8 +45,8 @@ def _people(number: int) -> list[Card]:
         _card("Users", users["all"], f"{users['active']} active", "accounts_user", number),
         _card("Open sessions", sessions, "", "accounts_session", number),
         _card("API keys", keys, "not revoked", "accounts_apikey", number),
-        _card("Webhooks", hooks, "", "accounts_webhookendpoint", number),
-        Card("Audit trail", "Events", "", link("accounts_auditevent_changelist", _by(number))),
+        _card("Webhooks", hooks, "", "outbox_webhookendpoint", number),
+        Card("Audit trail", "Events", "", link("audit_auditevent_changelist", _by(number))),
     ]
 
 

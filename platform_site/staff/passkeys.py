@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 
 from accounts.audit_tags import AccountTag
 from accounts.models import User
-from audit import audit
+from audit import trail
 from common import problems
 from common.errors import InvalidRequest, NotAuthenticated, PlatformError
 from common.principals import PlatformRequest
@@ -82,7 +82,7 @@ def _enter(request: HttpRequest, body: dict[str, Any]) -> str:
     user = _proven_staff(request, body)
     login(request, user, backend=BACKEND)
     note_proven(request, user)
-    audit.record_staff(
+    trail.record_staff(
         request,
         AccountTag.ADMIN_SESSION_CREATE,
         organization_id=user.organization_id,

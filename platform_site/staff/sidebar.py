@@ -13,8 +13,8 @@ CUSTOMERS: Final[tuple[Entry, ...]] = (
     ("Organizations", "domain", "environments_organization_changelist"),
     ("Users", "group", "accounts_user_changelist"),
     ("Environments", "layers", "environments_environment_changelist"),
-    ("Invitations", "forward_to_inbox", "accounts_invitation_changelist"),
-    ("Domains", "language", "accounts_domain_changelist"),
+    ("Invitations", "forward_to_inbox", "organizations_invitation_changelist"),
+    ("Domains", "language", "oauth_domain_changelist"),
 )
 SIGN_IN: Final[tuple[Entry, ...]] = (
     ("Sessions", "devices", "accounts_session_changelist"),
@@ -22,7 +22,7 @@ SIGN_IN: Final[tuple[Entry, ...]] = (
     ("Second factors", "phonelink_lock", "twofactor_factor_changelist"),
     ("Passkeys", "passkey", "twofactor_passkey_changelist"),
     ("Trusted devices", "verified_user", "twofactor_trusteddevice_changelist"),
-    ("Linked accounts", "link", "accounts_identity_changelist"),
+    ("Linked accounts", "link", "oauth_identity_changelist"),
     ("Recoveries", "support", "recovery_recovery_changelist"),
 )
 SQL: Final[tuple[Entry, ...]] = (
@@ -51,10 +51,10 @@ BILLING: Final[tuple[Entry, ...]] = (
     ("Rejected lines", "rule", "billing_rejectedline_changelist"),
 )
 OPERATIONS: Final[tuple[Entry, ...]] = (
-    ("Audit trail", "history", "accounts_auditevent_changelist"),
-    ("Mail and SMS", "mail", "accounts_delivery_changelist"),
-    ("Webhooks", "webhook", "accounts_webhookendpoint_changelist"),
-    ("Webhook deliveries", "outbox", "accounts_webhookdelivery_changelist"),
+    ("Audit trail", "history", "audit_auditevent_changelist"),
+    ("Mail and SMS", "mail", "outbox_delivery_changelist"),
+    ("Webhooks", "webhook", "outbox_webhookendpoint_changelist"),
+    ("Webhook deliveries", "outbox", "outbox_webhookdelivery_changelist"),
     ("Tasks", "checklist", "procrastinate_procrastinatejob_changelist"),
 )
 

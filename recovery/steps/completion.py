@@ -10,7 +10,7 @@ from django.db import transaction
 from accounts import notices, passwords
 from accounts.models import User
 from accounts.reclaim import address_release
-from audit import audit
+from audit import trail
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest
 from organizations import staff_access
@@ -97,7 +97,7 @@ def _open_new_account(
 
 
 def _record(request: PlatformRequest, recovery: Recovery, user: User, **data: Any) -> None:
-    audit.record_user(
+    trail.record_user(
         request,
         RecoveryTag.RECOVERY_COMPLETE,
         user,

@@ -15,10 +15,10 @@ from django.db import transaction
 from accounts.models import User
 from accounts.signin import credentials
 from accounts.signin.signin import environment_for, request_source
-from audit import audit
+from audit import trail
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest
-from outbox.messages.links import console_link
+from outbox.messages.templates import console_link
 from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import RecoveryGone, RecoveryNotDue
@@ -117,7 +117,7 @@ def _begin_delay(
         f"removed at {at}. If this was not you, cancel it at {console_link(channels.CANCEL_PAGE)} "
         f"with this code: {cancel}",
     )
-    audit.record_user(request, RecoveryTag.RECOVERY_PROVE, user, recovery=str(recovery.pk), amr=amr)
+    trail.record_user(request, RecoveryTag.RECOVERY_PROVE, user, recovery=str(recovery.pk), amr=amr)
     return {
         "status": "delayed",
         "reset_token": reset_tokens.token_for(recovery, issued_at=now, expires_at=expires_at),
@@ -149,7 +149,7 @@ def complete(request: PlatformRequest, pointer: ResetPointer, *, now: datetime) 
         waiting = pending.open_pending(
             user, environment_for(user, ""), use=pending.ENROL, amr=list(recovery.amr), now=now
         )
-        audit.record_user(
+        trail.record_user(
             request,
             RecoveryTag.RECOVERY_COMPLETE,
             user,
@@ -198,7 +198,7 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
         if recovery is None or recovery.user is None or not _can_still_lead(recovery, now):
             raise RecoveryGone
         recovery_rows.end(recovery, reason="cancelled", now=now)
-        audit.record_user(
+        trail.record_user(
             request, RecoveryTag.RECOVERY_CANCEL, recovery.user, recovery=str(recovery.pk)
         )
 

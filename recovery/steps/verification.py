@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest
 from recovery import recovery_rows
 from recovery.audit_tags import RecoveryTag
@@ -40,7 +40,7 @@ def verify(
         recovery.attempts_left -= 1
         recovery.save(update_fields=["attempts_left"])
         # Also recorded without an account, so that both cases take the same time.
-        audit.add(
+        trail.add(
             request,
             RecoveryTag.RECOVERY_VERIFY,
             outcome="refused",
@@ -59,7 +59,7 @@ def _accept(
     recovery.reset_expires_at = now + RESET_LIFE
     recovery.generation += 1
     recovery.save(update_fields=["verified_at", "reset_expires_at", "generation"])
-    audit.record_user(request, RecoveryTag.RECOVERY_VERIFY, holder.user, recovery=str(recovery.pk))
+    trail.record_user(request, RecoveryTag.RECOVERY_VERIFY, holder.user, recovery=str(recovery.pk))
     return {
         "reset_token": reset_tokens.token_for(
             recovery, issued_at=now, expires_at=recovery.reset_expires_at

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from accounts.models import User
 from accounts.signin import credentials
-from audit import audit
+from audit import trail
 from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.models import Method, Purpose, Recovery
@@ -72,7 +72,7 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
         channels.notify(
             user, held, "recovery_started", except_address=user.email, **_origin(recovery)
         )
-    audit.add(
+    trail.add(
         None,
         RecoveryTag.RECOVERY_CREATE,
         organization_id=user.organization_id,

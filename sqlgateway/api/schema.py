@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import database_role, needs
@@ -74,7 +74,7 @@ class ExtensionViewSet(PlatformViewSet):
         """Install an extension in the environment's database; nothing changes if it is there."""
         name = self.read()["name"]
         installed = extensions.install(self._scope(environment_id), name, **self._ids())
-        audit.record_request(
+        trail.record_request(
             self.platform_request,
             SqlTag.EXTENSION_INSTALL,
             environment=environment_id,
@@ -86,7 +86,7 @@ class ExtensionViewSet(PlatformViewSet):
     def destroy(self, request: Request, environment_id: str, extension_name: str) -> Response:
         """Remove an extension on which nothing in the database depends."""
         extensions.remove(self._scope(environment_id), extension_name, **self._ids())
-        audit.record_request(
+        trail.record_request(
             self.platform_request,
             SqlTag.EXTENSION_REMOVE,
             environment=environment_id,

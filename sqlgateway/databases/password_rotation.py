@@ -15,7 +15,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused
 from common.locks import AlreadyLocked
 from common.permissions import Role
@@ -136,7 +136,7 @@ def _now(connection: psycopg.Connection) -> datetime:
 
 def _record(row: Database) -> None:
     if row.environment is not None:
-        audit.add(
+        trail.add(
             None,
             SqlTag.DATABASE_ROTATE,
             organization_id=row.organization_id,

@@ -3,7 +3,7 @@ from contextlib import suppress
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused
 from common.jobs import defer_once, long_job_lock
 from sqlgateway.audit_tags import SqlTag
@@ -93,7 +93,7 @@ def queue_rotation(database_pk: int) -> bool:
 
 
 def _audit_refusal(tag: SqlTag, database: Database, reason: str, **facts: str) -> None:
-    audit.add(
+    trail.add(
         None,
         tag,
         organization_id=database.organization_id,

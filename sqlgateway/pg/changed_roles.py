@@ -29,7 +29,7 @@ import structlog
 from django.db import connection as control_connection
 from django.db import transaction
 
-from audit import audit
+from audit import trail
 from common.errors import NotFound, PlatformError
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.clusters.placements import Login, Placement, placement_of
@@ -155,7 +155,7 @@ def _note_repaired(database: Database, login: Login) -> None:
     organization_id = database.organization_id
     if organization_id is None or database.environment is None:
         return
-    audit.add(
+    trail.add(
         None,
         SqlTag.ROLE_HEAL,
         organization_id=organization_id,

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest, Principal
 from environments.models import Organization
 from sqlgateway.audit_tags import SqlTag
@@ -45,7 +45,7 @@ def save(request: PlatformRequest, principal: Principal, *, name: str, text: str
                 saved.save(force_insert=True)
         except IntegrityError as exc:
             raise SavedQueryTaken from exc
-        audit.record_request(request, SqlTag.QUERY_SAVE, query_id=str(saved.pk), name=name)
+        trail.record_request(request, SqlTag.QUERY_SAVE, query_id=str(saved.pk), name=name)
     return saved
 
 
@@ -80,7 +80,7 @@ def change(
                 rows.filter(pk=saved.pk).update(**changes, updated_at=timezone.now())
         except IntegrityError as exc:
             raise SavedQueryTaken from exc
-        audit.record_request(
+        trail.record_request(
             request, SqlTag.QUERY_UPDATE, query_id=str(saved.pk), name=to.get("name", locked.name)
         )
     return rows.get(pk=saved.pk)
@@ -91,4 +91,4 @@ def delete(request: PlatformRequest, saved: SavedQuery) -> None:
     query_id = str(saved.pk)
     with transaction.atomic():
         saved.delete()
-        audit.record_request(request, SqlTag.QUERY_DELETE, query_id=query_id, name=saved.name)
+        trail.record_request(request, SqlTag.QUERY_DELETE, query_id=query_id, name=saved.name)

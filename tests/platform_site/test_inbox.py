@@ -7,7 +7,7 @@ from django.core.mail import EmailMessage
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from outbox.messages import console, development
+from outbox.messages import development
 from outbox.messages.sms import console as sms_console
 from tests.cast import HANDLER
 
@@ -22,7 +22,9 @@ def developer(settings: Settings, tmp_path: Path) -> Client:
 
 
 def send(subject: str, text: str = "") -> None:
-    console.EmailBackend().send_messages([EmailMessage(subject, text, to=["alice@example.com"])])
+    development.EmailBackend().send_messages(
+        [EmailMessage(subject, text, to=["alice@example.com"])]
+    )
 
 
 def test_mails_and_messages_are_shown_the_latest_first(developer: Client, tmp_path: Path) -> None:

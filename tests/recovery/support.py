@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from common.crypto import decrypt, encrypt
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from recovery import tasks
 from tests.cast import PASSWORD, Answer, Caller
 from twofactor.models import Factor

@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts import passwords
 from accounts.models import User
 from audit.models import AuditEvent
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from recovery import tasks
 from recovery.models import Recovery, SecurityAnswer
 from tests.cast import PASSWORD, Answer, Caller, signed_in

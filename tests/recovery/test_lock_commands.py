@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, Session, User
 from audit.models import AuditEvent
-from common.throttles import Throttle
+from common.models import Throttle
 from tests import inbox
 from tests.accounts.api_keys.support import holder
 from tests.cast import PASSWORD, Caller, signed_in

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from accounts.models import User
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from recovery.models import Method, Purpose, Recovery
 from tests.cast import Answer, Caller, member
 from tests.queries import statements

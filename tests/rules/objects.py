@@ -18,7 +18,7 @@ from environments import environments
 from oauth.models import Domain, Identity
 from organizations import invitations
 from organizations.invitations import Inviter, Offer
-from organizations.models_exports import OrganizationExport
+from organizations.models import OrganizationExport
 from outbox.models import WebhookEndpoint
 from outbox.webhooks import endpoints, signing
 from sqlgateway.models import InteractiveTransaction, RunningSql, SavedQuery

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from django.urls import get_resolver
 
+from audit.tags import AuditTag
 from common import errors
-from common.audit import AuditTag
 from common.settings.table import Integer
 from platform_site import documents
 from tests.packages import ROOT, sources

@@ -14,7 +14,7 @@ SHORT_LIVED = {"expires_at", "digest", "secret_hash", "lease_until", "token"}
 # Reasons that they come back: what they prove or hold is what people have.
 KEPT = {
     "twofactor.BackupCode": "a factor, used ones marked as used",
-    "accounts.Domain": "a public DNS record",
+    "oauth.Domain": "a public DNS record",
     "accounts.KnownDevice": "gives no access, and saves each user a mail",
     "brain.Host": "as above",
     "brain.Node": "a worker's registration, whose earnings belong to its operator",

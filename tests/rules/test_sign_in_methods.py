@@ -79,7 +79,7 @@ def test_only_sign_in_and_switch_create_sessions() -> None:
     assert callers("Session") - connections <= {
         "accounts/sessions/sessions.py",
         "accounts/sessions/refresh_rotation.py",
-        "accounts/models/sessions.py",
+        "accounts/models.py",
     }
 
 

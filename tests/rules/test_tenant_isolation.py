@@ -17,7 +17,7 @@ from billing.models.ledger import Account
 from billing.models.payouts import Payout, PayoutMethod
 from billing.models.quarantines import Quarantine
 from billing.models.topups import TopUp
-from common.throttles import Throttle
+from common.models import Throttle
 from edgecache.api import access_keys, buckets, hosts, nodes, origins
 from tests.cast import session_of, signed_in
 from tests.rules.objects import MAKERS, home_of

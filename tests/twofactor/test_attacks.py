@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from accounts.models import Session, User
 from audit.models import AuditEvent
-from common.throttles import Throttle
+from common.models import Throttle
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in

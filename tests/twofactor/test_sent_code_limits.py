@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests.cast import signed_in
 from tests.twofactor.holder import ask, log_in, pending, reply
 from tests.twofactor.sent_codes import enrolled, sent_code, set_up

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from accounts.models import User
 from common.crypto import decrypt
 from environments.models import Organization
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests import inbox
 from tests.accounts.delivery.support import run
 from tests.cast import signed_in

@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.db.models import F
 from prometheus_client import Counter
 
-from audit import audit
+from audit import trail
 from common.crypto import decrypt, encrypt
 from common.ids import capability_id
 from common.principals import PlatformRequest
@@ -127,7 +127,7 @@ def is_right(
     throttle.count(factor, now)
     mine = type(challenge).unscoped.filter(pk=challenge.pk)  # unscoped: the row just locked
     mine.update(attempts_left=F("attempts_left") - 1)
-    audit.record_user(
+    trail.record_user(
         request,
         TwoFactorTag.CHALLENGE_VERIFY,
         factor.user,

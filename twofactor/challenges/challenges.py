@@ -8,7 +8,7 @@ from django.db import transaction
 from accounts import notices
 from accounts.models import Session
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest, Principal
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
@@ -179,7 +179,7 @@ def _sign_in(
     if answer.trust_device and is_allowed:
         device = devices.trust(challenge.user, answer.device_name, now=now)
         attempt.extra["device_token"] = devices.token_for(device)
-        audit.record_user(
+        trail.record_user(
             request, TwoFactorTag.TRUSTED_DEVICE_CREATE, challenge.user, device=str(device.id)
         )
         notices.notify(challenge.user, "trusted_device_added", device=device.name)

@@ -8,7 +8,7 @@ from accounts.errors import InvalidCredentials
 from accounts.models import Session, User
 from accounts.signin import credentials
 from accounts.signin.signin import request_source
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag
 
@@ -25,9 +25,9 @@ def by_password(
         credentials.verify_again(user, password, source=request_source(request), now=now)
     except InvalidCredentials:
         # A caller with a session that guesses the password may have stolen the session.
-        audit.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE, outcome="refused")
+        trail.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE, outcome="refused")
         raise
     with transaction.atomic():
         mine = Session.unscoped.filter(pk=principal.session_id)  # unscoped: the principal's own
         mine.update(auth_time=now)
-        audit.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE)
+        trail.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE)

@@ -10,7 +10,7 @@ from accounts import notices
 from accounts.models import Session, User
 from accounts.sessions import sessions
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
-from audit import audit
+from audit import trail
 from common.crypto import encrypt
 from common.ids import capability_id
 from common.principals import PlatformRequest, Principal
@@ -160,7 +160,7 @@ def complete(
     the user's other sign-ins that wait for an enrolment end. Raises EnrolmentGone (410) if this one
     has.
     """
-    audit.record_request(request, TwoFactorTag.FACTOR_CREATE, method=factor.name)
+    trail.record_request(request, TwoFactorTag.FACTOR_CREATE, method=factor.name)
     notices.notify(user, "factor_added", method=factor.label)
     pending.end_enrolling(user.pk, except_pending=principal.pending_id)
     if principal.pending_id is None:

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from accounts import notices
 from accounts.models import User
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest, Principal
 from oauth import sign_in_methods
 from twofactor import registry
@@ -52,7 +52,7 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
         with sign_in_methods.keep_one(user.pk):
             (mine.filter(method=method) if left else mine).delete()
         devices.delete_all(user.pk)
-        audit.record_request(request, TwoFactorTag.FACTOR_DELETE, method=method)
+        trail.record_request(request, TwoFactorTag.FACTOR_DELETE, method=method)
         notices.notify(user, "factor_removed", method=registry.factor_of(method).type.label)
 
 
@@ -70,7 +70,7 @@ def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:
             raise MethodNotEnabled
         rows.exclude(method=method).update(is_default=False)
         rows.filter(method=method).update(is_default=True)
-        audit.record_request(request, TwoFactorTag.FACTOR_PREFER, method=method)
+        trail.record_request(request, TwoFactorTag.FACTOR_PREFER, method=method)
 
 
 def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: datetime) -> list[str]:
@@ -86,7 +86,7 @@ def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: dat
         if "backup_codes" not in held.policy.mfa_allowed_methods:
             raise FactorNotAllowed
         codes = backup_codes.generate(user, now=now)
-        audit.record_request(request, TwoFactorTag.BACKUP_CODES_CREATE)
+        trail.record_request(request, TwoFactorTag.BACKUP_CODES_CREATE)
         notices.notify(user, "backup_codes_regenerated")
     return codes
 

@@ -7,7 +7,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from common.api.viewsets import PlatformViewSet
 from common.permissions import MEMBER, USER, needs, require
 from environments.models import Organization
@@ -60,7 +60,7 @@ class PolicyViewSet(PlatformViewSet):
             organization = policy.update(
                 self.principal, body, now=timezone.now(), check=self.require_match
             )
-            audit.record_request(self.platform_request, TwoFactorTag.POLICY_UPDATE, **body)
+            trail.record_request(self.platform_request, TwoFactorTag.POLICY_UPDATE, **body)
         return self.respond(policy.describe(organization))
 
     @extend_schema(summary="Preview a change of the 2FA policy")

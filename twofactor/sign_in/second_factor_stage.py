@@ -4,7 +4,7 @@ from typing import Any
 
 from accounts.signin.signin import SignInAttempt, StageResponse
 from common.principals import PlatformRequest
-from environments import grace_period
+from environments import models
 from environments.models import Organization
 from twofactor import registry
 from twofactor.factors import holdings
@@ -30,7 +30,7 @@ def _enforce_policy(attempt: SignInAttempt, organization: Organization) -> Stage
     is_shown = attempt.mfa_method and attempt.mfa_is_allowed
     if is_shown or not organization.mfa_required:
         return None
-    ends = grace_period.deadline(
+    ends = models.deadline(
         organization.mfa_required_since,
         organization.mfa_grace_period_days,
         member_since=attempt.user.created_at,

@@ -10,7 +10,7 @@ from django.db.models import F, Func, QuerySet, Value
 from accounts.models import Session, User
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.signin.signin import SignInAttempt
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import DeviceNotFound
@@ -105,7 +105,7 @@ def skip_second_factor(request: PlatformRequest, attempt: SignInAttempt, held: H
             return False
     attempt.amr.append(TRUSTED_DEVICE)
     attempt.extra["device_token"] = token_for(device)
-    audit.record_user(request, TwoFactorTag.TRUSTED_DEVICE_USE, attempt.user, device=str(device.id))
+    trail.record_user(request, TwoFactorTag.TRUSTED_DEVICE_USE, attempt.user, device=str(device.id))
     return True
 
 

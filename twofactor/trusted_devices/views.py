@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from audit import audit
+from audit import trail
 from common.api.viewsets import ListAction
 from common.permissions import USER
 from twofactor.audit_tags import TwoFactorTag
@@ -41,7 +41,7 @@ class TrustedDeviceViewSet(ListAction):
         who = self.principal
         with transaction.atomic():
             devices.remove(who.own_id, who.organization_id, device_id)
-            audit.record_request(
+            trail.record_request(
                 self.platform_request, TwoFactorTag.TRUSTED_DEVICE_DELETE, device=device_id
             )
         return self.no_content()

@@ -17,7 +17,7 @@ from webauthn.helpers.structs import (
 )
 
 from accounts.models import User
-from audit import audit
+from audit import trail
 from common.emails import folded
 from common.errors import Conflict, InvalidRequest
 from common.principals import PlatformRequest, Principal
@@ -123,7 +123,7 @@ def finish(
         try:
             with transaction.atomic():
                 passkey = _register(principal, locked, response, name=name, now=now)
-                audit.record_request(
+                trail.record_request(
                     request, TwoFactorTag.PASSKEY_CREATE, passkey=str(passkey.id), name=passkey.name
                 )
                 more = enrolments.complete(request, principal, user, FACTOR, now=now)

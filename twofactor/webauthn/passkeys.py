@@ -7,7 +7,7 @@ import structlog
 from django.db.models import Q, QuerySet
 from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredentialDescriptor
 
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.models import Passkey
@@ -78,7 +78,7 @@ def _note_regression(
     request: PlatformRequest, passkey: Passkey, proven: ceremony.VerifiedAssertion
 ) -> None:
     """Record that a key may have been copied. Both copies are refused."""
-    audit.record_user(
+    trail.record_user(
         request,
         TwoFactorTag.PASSKEY_SIGN_COUNT_REGRESSION,
         passkey.factor.user,

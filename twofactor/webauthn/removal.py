@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from accounts import notices
-from audit import audit
+from audit import trail
 from common.principals import PlatformRequest, Principal
 from oauth import sign_in_methods
 from twofactor.audit_tags import TwoFactorTag
@@ -34,7 +34,7 @@ def remove(request: PlatformRequest, principal: Principal, credential_id: str) -
         passkey = mine.filter(credential_id=raw_id).first()
         if passkey is None:
             raise PasskeyNotFound
-        audit.record_request(
+        trail.record_request(
             request, TwoFactorTag.PASSKEY_DELETE, passkey=str(passkey.pk), name=passkey.name
         )
         if mine.count() == 1:

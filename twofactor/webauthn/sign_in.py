@@ -25,7 +25,7 @@ from accounts.signin.signin import (
     StageResponse,
     environment_for,
 )
-from audit import audit
+from audit import trail
 from common import rate_limits
 from common.emails import folded
 from common.ids import capability_id
@@ -163,7 +163,7 @@ def _prove(
         and passkeys.use(passkey, response, asked, is_only_proof=True, request=request, now=now)
     ):
         return passkey
-    audit.add(
+    trail.add(
         request,
         AccountTag.SESSION_CREATE,
         outcome="refused",

@@ -13,8 +13,9 @@ from accounts.api_keys import api_keys
 from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import ApiKey
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
+from environments.management import arguments
 
 
 class Command(OpsCommand):
@@ -52,7 +53,7 @@ def _meant(options: dict[str, Any]) -> QuerySet[ApiKey]:
     if options["maker"] is not None:
         return rows.filter(maker=operators.user(options["maker"]))
     if options["organization"] is not None:
-        return rows.filter(organization=operators.organization(options["organization"]))
+        return rows.filter(organization=arguments.organization(options["organization"]))
     if options["revoke"] and not options["everybody"]:
         message = "Name --key, --maker or --organization, or say --everybody."
         raise CommandRefused("nothing_named", message)
@@ -67,7 +68,7 @@ def _revoked(rows: QuerySet[ApiKey], options: dict[str, Any]) -> CommandResult:
             mine = rows.filter(organization_id=organization_id)
             ended = api_keys.revoke_all(mine, now=now)
             if ended:
-                audit.add(
+                trail.add(
                     None,
                     AccountTag.CLI_API_KEY_REVOKE,
                     organization_id=organization_id,

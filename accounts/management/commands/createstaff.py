@@ -10,7 +10,7 @@ from accounts.management import operators
 from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments import environments
 
@@ -74,7 +74,7 @@ def _remove(user: User | None, email: str) -> CommandResult:
 def _save(user: User, tag: AccountTag) -> None:
     """Save the rights and record the change."""
     user.save(update_fields=["is_staff", "is_view_only"])
-    audit.add(
+    trail.add(
         None,
         tag,
         organization_id=user.organization_id,

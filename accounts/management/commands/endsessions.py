@@ -12,8 +12,9 @@ from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import Session, User
 from accounts.sessions import sessions
-from audit import audit
+from audit import trail
 from common.commands import CommandResult, OpsCommand
+from environments.management import arguments
 
 
 class Command(OpsCommand):
@@ -58,7 +59,7 @@ def _meant(options: dict[str, Any]) -> QuerySet[User]:
     if options["email"] is not None:
         return everybody.filter(pk=operators.user(options["email"]).pk)
     if options["organization"] is not None:
-        return everybody.filter(organization=operators.organization(options["organization"]))
+        return everybody.filter(organization=arguments.organization(options["organization"]))
     return everybody
 
 
@@ -77,7 +78,7 @@ def _end(user: User, *, has_devices: bool) -> int:
             account_lifecycle.run_hooks("trust_ended", user.pk)
         # Staff's sessions of the admin end as well; their number is not known.
         if number or has_devices or user.is_staff:
-            audit.add(
+            trail.add(
                 None,
                 AccountTag.CLI_SESSION_DELETE,
                 organization_id=user.organization_id,

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from accounts.management import operators
-from audit import audit, trail
+from audit import trail
 from audit.models import AuditEvent
+from audit.tags import TrailTag
 from common.archives import unfinished_of
-from common.audit import TrailTag
 from common.commands import CommandRefused, CommandResult, OpsCommand
+from environments.management import arguments
 
 # A spreadsheet evaluates cells that begin with these (CWE-1236), and clients choose their
 # User-Agent.
@@ -83,7 +83,7 @@ class Command(OpsCommand):
         """Write the events that match the filters."""
         events = AuditEvent.objects.all()
         if options["organization"] is not None:
-            events = trail.of_organization(operators.organization(options["organization"]).pk)
+            events = trail.of_organization(arguments.organization(options["organization"]).pk)
         names = (*(name.replace("-", "_") for name in FILTERS), "since", "until")
         wanted = {name: options[name] for name in names if options[name] is not None}
         found = trail.rows(trail.matching(events, wanted))
@@ -107,7 +107,7 @@ def _note(organization_id: int | None, wanted: Mapping[str, Any], number: int) -
     """Record the export; after it, so that it does not contain itself."""
     filters = {name: str(value) for name, value in wanted.items()}
     data = {"events": number, "filters": filters}
-    audit.add(None, TrailTag.CLI_AUDIT_EXPORT, organization_id=organization_id, data=data)
+    trail.add(None, TrailTag.CLI_AUDIT_EXPORT, organization_id=organization_id, data=data)
 
 
 @contextmanager

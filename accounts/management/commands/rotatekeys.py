@@ -10,8 +10,8 @@ from django.db import transaction
 
 from accounts.audit_tags import AccountTag
 from accounts.tokens import key_rotation
-from audit import audit
-from common.audit import TrailTag
+from audit import trail
+from audit.tags import TrailTag
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.key_fingerprints import fingerprint
 from common.settings.runtime_env import is_given, load_runtime_env, save_runtime_env
@@ -78,7 +78,7 @@ class Command(OpsCommand):
         if not all(name in values for name in key_rotation.ROTATED):
             raise CommandRefused("keys_missing", f"There is no runtime.env in {settings.DATA_DIR}.")
         with transaction.atomic():
-            audit.add(None, AccountTag.CLI_KEY_ROTATE, data={"retires": retires.isoformat()})
+            trail.add(None, AccountTag.CLI_KEY_ROTATE, data={"retires": retires.isoformat()})
             made = key_rotation.rotate(values, retires=retires, today=now.date())
             save_runtime_env(settings.DATA_DIR, values | made)
         text = f"New keys from the next start on; the previous ones verify before {retires}."
@@ -93,9 +93,9 @@ def _replaced(name: str) -> CommandResult:
     rings = (accounts.access_keys, accounts.refresh_keys, accounts.mfa_keys)
     key = dict(zip(REPLACEABLE, rings, strict=True))[name][0]
     with transaction.atomic():
-        audit.add(None, AccountTag.CLI_KEY_ROTATE, data={"replaced": name})
+        trail.add(None, AccountTag.CLI_KEY_ROTATE, data={"replaced": name})
         seen = {"setting": name, "fingerprint": fingerprint(key)}
-        audit.add(None, TrailTag.SYSTEM_KEY_SEE, data=seen)
+        trail.add(None, TrailTag.SYSTEM_KEY_SEE, data=seen)
     return CommandResult({"replaced": name}, f"Processes start with the present {name} now.")
 
 

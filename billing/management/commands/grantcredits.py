@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from accounts.management import operators
-from audit import audit
+from audit import trail
 from billing import consumer_credits, ledger
 from billing.audit_tags import BillingTag
 from billing.models.ledger import AccountKind, Entry, Journal
@@ -15,6 +14,7 @@ from billing.money import MAX_UCR, UCR_PER_CREDIT, credits_text
 from billing.topups import requests
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.ids import uuid7
+from environments.management import arguments
 from environments.models import Organization
 
 # As in the admin.
@@ -34,7 +34,7 @@ class Command(OpsCommand):
         parser.add_argument("organization", type=int, help="Id of the organization.")
         parser.add_argument("credits", help="How many credits, such as 100000 or 0.5.")
         parser.add_argument(
-            "--reason", required=True, type=operators.reason, help="Kept with the journal."
+            "--reason", required=True, type=arguments.reason, help="Kept with the journal."
         )
         parser.add_argument("--paid", action="store_true", help="They were paid for.")
         parser.add_argument(
@@ -99,7 +99,7 @@ def _post(options: dict[str, Any], amount_ucr: int, reference: str) -> Journal |
 
 
 def _note(journal: Journal, amount_ucr: int, options: dict[str, Any]) -> None:
-    audit.add(
+    trail.add(
         None,
         BillingTag.ADMIN_CREDITS_GRANT,
         organization_id=options["organization"],

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from audit import audit
+from audit import trail
 from billing import holds
 from billing.audit_tags import BillingTag
 from billing.models.payouts import Payout
@@ -108,7 +108,7 @@ class Command(OpsCommand):
 def _finish_reconciliation(reason: str) -> None:
     with transaction.atomic():
         if reconciliation.finish():
-            audit.add(
+            trail.add(
                 None,
                 BillingTag.ADMIN_PAYOUT_RECONCILE,
                 actor=ACTOR,
@@ -152,7 +152,7 @@ def _hold(options: dict[str, Any]) -> None:
 
 
 def _note(tag: BillingTag, payout: Payout, reason: str) -> None:
-    audit.add(
+    trail.add(
         None,
         tag,
         organization_id=payout.organization_id,

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from audit import audit
+from audit import trail
 from billing.audit_tags import BillingTag
 from billing.models.rates import Rate, UsageKind
 from billing.usage import rates
@@ -64,7 +64,7 @@ def _set(options: dict[str, Any]) -> None:
     )
     if not options["dry_run"]:
         data = {"kind": kind, "rate_ucr": rate_ucr, "begins_at": begins_at.isoformat()}
-        audit.add(None, BillingTag.ADMIN_RATE_SET, actor="command", data=data)
+        trail.add(None, BillingTag.ADMIN_RATE_SET, actor="command", data=data)
 
 
 def _moment(text: str) -> datetime:

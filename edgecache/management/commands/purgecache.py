@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from edgecache.api import objects
 from edgecache.api.audit_tags import CacheTag
@@ -38,7 +38,7 @@ class Command(OpsCommand):
         scope = scope_of(options)
         counts = objects.purge(scope, body)
         if not options["preview"]:
-            audit.add(
+            trail.add(
                 None,
                 CacheTag.CLI_CACHE_PURGE,
                 organization_id=scope.organization_id,

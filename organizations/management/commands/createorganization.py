@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.management import operators
 from accounts.signin import signup
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.names import RULE, is_one_line
 from environments import environments
@@ -45,7 +45,7 @@ class Command(OpsCommand):
         email = "" if asked is None else operators.free_address(asked)
         with operators.taking_address(email):
             made = environments.create_organization(name)
-            audit.add(
+            trail.add(
                 None,
                 OrganizationTag.CLI_ORGANIZATION_CREATE,
                 organization_id=made.pk,

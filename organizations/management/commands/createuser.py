@@ -9,11 +9,12 @@ from django.utils import timezone
 from accounts.management import operators
 from accounts.models import User
 from accounts.signin import signup
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.permissions import ROLES
+from environments.management import arguments
 from environments.models import Organization
-from organizations import invitations, labels
+from organizations import invitations, members
 from organizations.audit_tags import OrganizationTag
 from organizations.invitations import Inviter
 
@@ -70,9 +71,9 @@ class Command(OpsCommand):
         if options["invite"] and options["verified"]:
             message = "--invite proves the address itself; leave --verified out."
             raise CommandRefused("invite_verifies", message)
-        for message in labels.faults(options["labels"]):
+        for message in members.faults(options["labels"]):
             raise CommandRefused("label_invalid", message)
-        home = operators.organization(options["organization"])
+        home = arguments.organization(options["organization"])
         email = operators.free_address(options["email"], home=home)
         has_password = not (options["invite"] or options["no_password"])
         encoded = operators.ask_password(email, home.name) if has_password else None
@@ -101,7 +102,7 @@ def _make(home: Organization, email: str, encoded: str, options: dict[str, Any])
     made.save(update_fields=["labels", "email_verified_at"])
     if options["invite"]:
         invitations.invite_member(made, inviter=Inviter(), now=timezone.now())
-    audit.add(
+    trail.add(
         None,
         OrganizationTag.CLI_MEMBER_CREATE,
         organization_id=home.pk,

@@ -8,11 +8,11 @@ import psycopg
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from accounts.management import operators
-from audit import audit
+from audit import trail
 from common.commands import CommandResult, OpsCommand
 from common.errors import PlatformError
 from common.problems import is_database_unreachable
+from environments.management import arguments
 from environments.models import Organization
 from organizations import deletion
 from organizations.audit_tags import OrganizationTag
@@ -44,22 +44,22 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Delete the organization, or request or cancel its deletion."""
-        organization = operators.organization(options["organization"])
+        organization = arguments.organization(options["organization"])
         if organization.deleted_at is not None:
             return _outcome(organization.pk)
         now = timezone.now()
         is_at_once = options["at_once"] and not options["cancel"]
         with transaction.atomic():
             if options["cancel"]:
-                deletion.cancel(organization.pk, by=operators.NAME)
+                deletion.cancel(organization.pk, by=arguments.NAME)
             else:
                 ask = deletion.request_at_once if is_at_once else deletion.request
-                ask(organization.pk, name=options["name"], by=operators.NAME, now=now)
-            audit.add(
+                ask(organization.pk, name=options["name"], by=arguments.NAME, now=now)
+            trail.add(
                 None,
                 OrganizationTag.CLI_ORGANIZATION_DELETE,
                 organization_id=organization.pk,
-                actor=operators.NAME,
+                actor=arguments.NAME,
                 data={"cancelled": options["cancel"], "at_once": options["at_once"]},
             )
         is_carried_out = is_at_once and not options["dry_run"]

@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from accounts.management import operators
-from audit import audit
+from audit import trail
 from common.archives import ArchiveRefused
 from common.commands import CommandRefused, CommandResult, OpsCommand
+from environments.management import arguments
 from organizations import exports
 from organizations.audit_tags import OrganizationTag
 
@@ -29,7 +29,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Write the archive."""
-        organization_id = operators.organization(options["organization"]).pk
+        organization_id = arguments.organization(options["organization"]).pk
         path: Path = options["output"].absolute()
         if path.exists():
             raise CommandRefused("output_refused", f"{path} exists.")
@@ -39,11 +39,11 @@ class Command(OpsCommand):
             raise CommandRefused("output_refused", f"{path}: {exc.strerror}.") from exc
         except ArchiveRefused as exc:
             raise CommandRefused("export_refused", str(exc)) from exc
-        audit.add(
+        trail.add(
             None,
             OrganizationTag.CLI_ORGANIZATION_EXPORT,
             organization_id=organization_id,
-            actor=operators.NAME,
+            actor=arguments.NAME,
         )
         facts = {"org_id": organization_id, "output": str(path), "size_bytes": size_bytes}
         text = " ".join([f"{path}: {size_bytes} bytes.", *missing])

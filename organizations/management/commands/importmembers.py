@@ -11,9 +11,9 @@ from typing import Any, Final, TextIO
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.management import operators
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
+from environments.management import arguments
 from environments.models import Organization
 from organizations import invitations, member_import
 from organizations.audit_tags import OrganizationTag
@@ -56,7 +56,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Import the members."""
-        home, is_dry = operators.organization(options["organization"]), options["dry_run"]
+        home, is_dry = arguments.organization(options["organization"]), options["dry_run"]
         left_out: list[LineError] = []
         try:
             with _opened(options["file"]) as lines, transaction.atomic():
@@ -87,7 +87,7 @@ def _load(
         if is_inviting:
             invitations.invite_member(member, inviter=Inviter(), now=now)
     data = {"members": number, "invited": is_inviting}
-    audit.add(None, OrganizationTag.CLI_MEMBER_IMPORT, organization_id=home.pk, data=data)
+    trail.add(None, OrganizationTag.CLI_MEMBER_IMPORT, organization_id=home.pk, data=data)
     return number
 
 

@@ -7,9 +7,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.management import operators
-from audit import audit
+from audit import trail
 from common.commands import CommandResult, OpsCommand
 from common.permissions import ROLES
+from environments.management import arguments
 from organizations import created, members
 from organizations.audit_tags import OrganizationTag
 from organizations.members import MemberChanges
@@ -41,13 +42,13 @@ class Command(OpsCommand):
                 who.organization_id,
                 str(who.pk),
                 MemberChanges(roles=options["roles"]),
-                by=operators.NAME,
+                by=arguments.NAME,
                 now=timezone.now(),
                 said=created.summary(found),
             )
             if changed:
                 data = {"member": str(member.pk), **changed}
-                audit.add(
+                trail.add(
                     None,
                     OrganizationTag.CLI_MEMBER_UPDATE,
                     organization_id=who.organization_id,

@@ -9,11 +9,11 @@ from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from outbox.audit_tags import OutboxTag
-from outbox.deliveries import Delivery
 from outbox.messages import maintenance
+from outbox.models import Delivery
 
 COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")
 MOST_SHOWN: Final = 1_000_000
@@ -82,7 +82,7 @@ def _retry(delivery: Delivery) -> None:
     """Attempt it again now, and record that. Raises NotRetryable."""
     with transaction.atomic():
         maintenance.retry(delivery, now=timezone.now())
-        audit.add(
+        trail.add(
             None,
             OutboxTag.CLI_DELIVERY_RETRY,
             organization_id=delivery.organization_id,

@@ -1,8 +1,8 @@
 """For development: print text messages to standard output."""
 
-from outbox.messages import console, development
+from outbox.messages import development
 
 
 def send(to: str, text: str) -> None:
     """Print a text message."""
-    console.show(development.InboxMessage("SMS", to, "", text))
+    development.show(development.InboxMessage("SMS", to, "", text))

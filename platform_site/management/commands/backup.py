@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments import environments
 from platform_site.backup import catalogue, making
@@ -88,7 +88,7 @@ class Command(OpsCommand):
             "not_dumped": made.failed,
             "not_restorable": made.not_restorable,
         }
-        audit.add(None, OperationTag.CLI_BACKUP_CREATE, data=made.manifest.facts())
+        trail.add(None, OperationTag.CLI_BACKUP_CREATE, data=made.manifest.facts())
         return CommandResult(facts, _text(made), _unfinished(made))
 
 
@@ -124,7 +124,7 @@ def _drilled(archive: BackupArchive, backup_id: str) -> CommandResult:
     found = catalogue.find(archive, backup_id)
     if found.kind != making.PLATFORM:
         raise CommandRefused("backup_of_environment", "A drill restores a backup of everything.")
-    audit.add(None, OperationTag.CLI_BACKUP_DRILL, data=found.facts())
+    trail.add(None, OperationTag.CLI_BACKUP_DRILL, data=found.facts())
     return CommandResult(
         {**found.facts(), "drilled": True}, f"A drill with {found.id} is recorded."
     )
@@ -139,7 +139,7 @@ def _prune(archive: BackupArchive, keep: int, *, is_dry: bool) -> CommandResult:
         gone, objects = catalogue.prune(archive, keep=keep, protected=protected, is_dry=is_dry)
     facts = {"deleted": gone, "deleted_objects": objects, "dry_run": is_dry}
     if (gone or objects) and not is_dry:
-        audit.add(None, OperationTag.CLI_BACKUP_DELETE, data={"deleted": gone, "objects": objects})
+        trail.add(None, OperationTag.CLI_BACKUP_DELETE, data={"deleted": gone, "objects": objects})
     done = "Would delete" if is_dry else "Deleted"
     return CommandResult(facts, f"{done} {len(gone)} backups and the bytes of {objects} objects.")
 

@@ -8,8 +8,9 @@ from django.utils import timezone
 
 from accounts.management import operators
 from accounts.sessions import sessions
-from audit import audit
+from audit import trail
 from common.commands import CommandResult, OpsCommand
+from environments.management import arguments
 from organizations import staff_access
 from recovery.audit_tags import RecoveryTag
 
@@ -28,20 +29,20 @@ class Command(OpsCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the arguments for the user and the reason."""
         parser.add_argument("email", help="Address the user signs in with.")
-        parser.add_argument("--reason", required=True, type=operators.reason, help="For the audit.")
+        parser.add_argument("--reason", required=True, type=arguments.reason, help="For the audit.")
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Disable the account and end its sessions."""
         user, now = operators.user(options["email"]), timezone.now()
         with transaction.atomic():
             ended = sessions.end_all_of_user(user.pk, reason="disabled", now=now)
-            is_changed = staff_access.set_active(user, is_active=False, by=operators.NAME, now=now)
+            is_changed = staff_access.set_active(user, is_active=False, by=arguments.NAME, now=now)
             if is_changed or ended:
-                audit.add(
+                trail.add(
                     None,
                     RecoveryTag.CLI_USER_LOCK,
                     organization_id=user.organization_id,
-                    actor=operators.NAME,
+                    actor=arguments.NAME,
                     data={"member": str(user.pk), "reason": options["reason"], "sessions": ended},
                 )
         facts = {

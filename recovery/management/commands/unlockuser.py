@@ -7,8 +7,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.management import operators
-from audit import audit
+from audit import trail
 from common.commands import CommandResult, OpsCommand
+from environments.management import arguments
 from organizations import staff_access
 from recovery import staff_actions
 from recovery.audit_tags import RecoveryTag
@@ -27,23 +28,23 @@ class Command(OpsCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the arguments for the user and the reason."""
         parser.add_argument("email", help="Address the user signs in with.")
-        parser.add_argument("--reason", required=True, type=operators.reason, help="For the audit.")
+        parser.add_argument("--reason", required=True, type=arguments.reason, help="For the audit.")
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Enable the account and reset its throttles."""
         user = operators.user(options["email"])
         with transaction.atomic():
             is_enabled = staff_access.set_active(
-                user, is_active=True, by=operators.NAME, now=timezone.now()
+                user, is_active=True, by=arguments.NAME, now=timezone.now()
             )
             had_passwords, factors = staff_actions.forget_failures(user)
             forgotten = {"passwords": had_passwords, "factors": factors}
             if is_enabled or had_passwords or factors:
-                audit.add(
+                trail.add(
                     None,
                     RecoveryTag.CLI_USER_UNLOCK,
                     organization_id=user.organization_id,
-                    actor=operators.NAME,
+                    actor=arguments.NAME,
                     data={
                         "member": str(user.pk),
                         "reason": options["reason"],

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from audit import audit
+from audit import trail
 from common.locks import AlreadyLocked
 from environments.errors import EnvironmentNotReady, QuotaExceeded
 from sqlgateway.audit_tags import SqlTag
@@ -135,7 +135,7 @@ def _record(row: Database, *, outcome: str = "success", **facts: str) -> None:
     if row.environment is None:
         return
     copied = {"from": source.environment.slug} if source and source.environment else {}
-    audit.add(
+    trail.add(
         None,
         SqlTag.DATABASE_CLONE,
         organization_id=row.organization_id,

@@ -14,8 +14,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from audit import audit
-from common.audit import AuditTag
+from audit import trail
+from audit.tags import AuditTag
 from common.commands import CommandRefused
 from common.locks import AlreadyLocked
 from sqlgateway.clusters.placements import PLACEMENT_CACHE
@@ -180,7 +180,7 @@ def _overtaken() -> CommandRefused:
 
 def _record(database: Database, tag: AuditTag, stopped_ms: int) -> None:
     if database.environment is not None:
-        audit.add(
+        trail.add(
             None,
             tag,
             organization_id=database.organization_id,

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from audit import audit
+from audit import trail
 from common.commands import CommandResult, OpsCommand
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.databases.copies import restores
@@ -31,7 +31,7 @@ class Command(OpsCommand):
         """Write the dump, record it in the audit trail, and return its size."""
         database = database_of(options)
         made = restores.dump(database, Path(options["file"]).absolute())
-        audit.add(
+        trail.add(
             None,
             SqlTag.CLI_DATABASE_DUMP,
             organization_id=database.organization_id,

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from audit import audit
+from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments.models import Organization
 from sqlgateway.audit_tags import SqlTag
@@ -76,7 +76,7 @@ def _set(organization_id: int, given: Values) -> None:
     with transaction.atomic():
         changed = set_own(organization_id, given)
         if changed:
-            audit.add(
+            trail.add(
                 None,
                 SqlTag.CLI_QUOTA_SET,
                 organization_id=organization_id,

@@ -5,18 +5,18 @@ from typing import NoReturn
 import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 
-from audit import audit
+from audit import trail
 from audit.models import AuditEvent
-from common.audit import TrailTag
+from audit.tags import TrailTag
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE accounts_auditevent SET tag = 'x'",
-        "DELETE FROM accounts_auditevent",
-        "UPDATE accounts_auditevent SET tag = 'x' WHERE false",
+        "UPDATE audit_auditevent SET tag = 'x'",
+        "DELETE FROM audit_auditevent",
+        "UPDATE audit_auditevent SET tag = 'x' WHERE false",
     ],
 )
 def test_events_can_be_neither_changed_nor_deleted(statement: str) -> None:
@@ -39,10 +39,10 @@ def test_an_event_that_a_lost_database_does_not_take_is_logged_unless_its_cause_
 
     monkeypatch.setattr(AuditEvent, "save", lost)
     with pytest.raises(OperationalError):
-        audit.add(None, TrailTag.PERMISSION_DENY, organization_id=7, data={"origin": "pictures"})
+        trail.add(None, TrailTag.PERMISSION_DENY, organization_id=7, data={"origin": "pictures"})
     assert "audit_event_not_written" in caplog.text
     assert "pictures" in caplog.text
     caplog.clear()
     with pytest.raises(OperationalError), transaction.atomic():
-        audit.add(None, TrailTag.PERMISSION_DENY, organization_id=7)
+        trail.add(None, TrailTag.PERMISSION_DENY, organization_id=7)
     assert caplog.text == ""

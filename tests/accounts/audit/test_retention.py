@@ -32,7 +32,7 @@ def aged(days: int, tag: str = "test:old:create") -> None:
     """Record an event of some days ago: the trail's own guard allows no change, but this."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO accounts_auditevent (id, at, tag, outcome, environment_id, actor,"
+            "INSERT INTO audit_auditevent (id, at, tag, outcome, environment_id, actor,"
             " address, agent, request_id, data)"
             " VALUES (gen_random_uuid(), %s, %s, 'success', '', '', '', '', '', '{}')",
             [timezone.now() - timedelta(days=days), tag],
@@ -77,7 +77,7 @@ def test_the_last_thirty_days_are_kept_for_any_caller(days: int) -> None:
         transaction.atomic(),
         connection.cursor() as cursor,
     ):
-        cursor.execute("DELETE FROM accounts_auditevent")
+        cursor.execute("DELETE FROM audit_auditevent")
     assert trail.prune(retention_days=1, now=timezone.now()) == 0
     assert kept() == 1
 

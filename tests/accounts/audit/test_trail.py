@@ -8,7 +8,7 @@ import pytest
 
 from accounts.models import User
 from audit.models import AuditEvent
-from common.audit import sentences
+from audit.tags import sentences
 from tests.cast import Answer, Caller, member, signed_in
 
 

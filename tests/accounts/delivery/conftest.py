@@ -7,8 +7,8 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from accounts.models import User
-from outbox.deliveries import Delivery
 from outbox.messages import queue
+from outbox.models import Delivery
 from tests.accounts.delivery.support import (
     CODE,
     Mailbox,
@@ -24,7 +24,7 @@ def mailbox(settings: Settings) -> Iterator[Mailbox]:
     """Return what a real SMTP server on loopback takes."""
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
-        settings.EMAIL_BACKEND = "outbox.messages.smtp.EmailBackend"
+        settings.EMAIL_BACKEND = "outbox.messages.mail.EmailBackend"
         settings.MAIL_OPTIONS = smtp_options(port)
         yield mailbox
 

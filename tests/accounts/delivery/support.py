@@ -16,7 +16,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 from django.db import connection
 
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from outbox.tasks import deliver
 from tests.ports import free_port
 

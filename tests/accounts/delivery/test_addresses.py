@@ -10,9 +10,9 @@ from pytest_django.fixtures import Settings
 from accounts.models import User
 from oauth.providers.profile import email_or_blank
 from organizations.models import Invitation
-from outbox.deliveries import Delivery
 from outbox.messages import queue
 from outbox.messages.templates import Scalar
+from outbox.models import Delivery
 from tests.accounts.delivery.support import CODE, Mailbox, run
 from tests.accounts.invitations.support import invite
 from tests.accounts.profile.support import begin_change

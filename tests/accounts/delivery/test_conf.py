@@ -9,7 +9,7 @@ from common.settings.env import Env, SettingError
 from common.settings.table import load
 from outbox.conf import TIMEOUT_S, Backend, MailSettings, sms_backend
 
-SMTP = "outbox.messages.smtp.EmailBackend"
+SMTP = "outbox.messages.mail.EmailBackend"
 TWILIO = {
     "ZSMS_BACKEND": "twilio",
     "ZTWILIO_ACCOUNT_SID": "AC1",
@@ -43,7 +43,7 @@ def test_smtp_is_encrypted_by_default(url: str, expected: tuple[object, ...]) ->
 
 
 def test_mail_is_printed_to_the_console_in_development() -> None:
-    assert load(MailSettings, Env({})).backend.path == "outbox.messages.console.EmailBackend"
+    assert load(MailSettings, Env({})).backend.path == "outbox.messages.development.EmailBackend"
 
 
 def test_mail_can_be_written_to_files() -> None:

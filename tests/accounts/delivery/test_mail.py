@@ -11,7 +11,7 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests.accounts.delivery.support import (
     CODE,
     Mailbox,
@@ -107,7 +107,7 @@ def test_a_mail_is_delayed_while_the_server_is_down(
     settings: Settings, code_mail: Delivery
 ) -> None:
     port = free_port()
-    settings.EMAIL_BACKEND = "outbox.messages.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "outbox.messages.mail.EmailBackend"
     settings.MAIL_OPTIONS = smtp_options(port)
     before = timezone.now()
     delayed = run(code_mail)
@@ -126,7 +126,7 @@ def test_a_silent_server_ends_in_a_timeout(settings: Settings, code_mail: Delive
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        settings.EMAIL_BACKEND = "outbox.messages.smtp.EmailBackend"
+        settings.EMAIL_BACKEND = "outbox.messages.mail.EmailBackend"
         settings.MAIL_OPTIONS = smtp_options(silent.getsockname()[1]) | {"timeout": 0.2}
         delayed = run(code_mail)
     assert (delayed.state, delayed.error) == ("queued", "mail_server_away")
@@ -153,7 +153,7 @@ def test_a_server_without_starttls_receives_nothing_unencrypted(
 def test_waits_grow_until_the_delivery_fails_with_its_content_kept(
     settings: Settings, code_mail: Delivery
 ) -> None:
-    settings.EMAIL_BACKEND = "outbox.messages.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "outbox.messages.mail.EmailBackend"
     settings.MAIL_OPTIONS = smtp_options(free_port())
     start = timezone.now()
     waits = []

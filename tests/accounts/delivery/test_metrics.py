@@ -8,9 +8,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
-from outbox import delivery_metrics
-from outbox.deliveries import Delivery
+from outbox import metrics
 from outbox.messages import queue
+from outbox.models import Delivery
 from tests.accounts.delivery.support import run
 from tests.cast import Caller
 
@@ -55,7 +55,7 @@ def test_deliveries_finished_long_ago_are_not_counted(code_mail: Delivery) -> No
 def test_a_scrape_stays_short_after_a_long_outage(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery_metrics, "MAX_ROWS", 3)
+    monkeypatch.setattr(metrics, "MAX_ROWS", 3)
     for _ in range(5):
         queue.send_mail(
             alice.email,

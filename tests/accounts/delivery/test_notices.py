@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests.cast import PASSWORD, Caller, signed_in
 from tests.inbox import notices_to
 

@@ -18,7 +18,7 @@ from pytest_django import Settings
 from accounts import checks, notices
 from accounts.models import User
 from audit.models import AuditEvent
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from platform_site.staff.login import PROVEN
 from tests.accounts.delivery.support import CODE, run
 
@@ -95,7 +95,7 @@ def test_a_refused_retry_reports_the_reason(code_mail: Delivery) -> None:
 def test_the_admin_shows_deliveries_without_their_content(
     rf: RequestFactory, alice: User, code_mail: Delivery
 ) -> None:
-    request = rf.get("/admin/accounts/delivery/")
+    request = rf.get("/admin/outbox/delivery/")
     request.user = alice
     request.session = SessionStore()
     request.session[PROVEN] = str(alice.pk)
@@ -119,7 +119,7 @@ def test_the_console_shows_the_code_and_the_log_does_not(
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings.EMAIL_BACKEND = "outbox.messages.console.EmailBackend"
+    settings.EMAIL_BACKEND = "outbox.messages.development.EmailBackend"
     settings.SMS_BACKEND = "outbox.messages.sms.console.send"
     assert run(code_mail).state == run(code_sms).state == "sent"
     out, err = capfd.readouterr()
@@ -134,7 +134,7 @@ def test_the_console_shows_the_code_and_the_log_does_not(
 @pytest.mark.parametrize(
     ("changed", "check_id"),
     [
-        ({"EMAIL_BACKEND": "outbox.messages.console.EmailBackend"}, "zonal.E012"),
+        ({"EMAIL_BACKEND": "outbox.messages.development.EmailBackend"}, "zonal.E012"),
         ({"EMAIL_BACKEND": "django.core.mail.backends.filebased.EmailBackend"}, "zonal.E012"),
         ({"SMS_BACKEND": "outbox.messages.sms.console.send"}, "zonal.E013"),
         ({"SMS_BACKEND": "outbox.messages.sms.file.send"}, "zonal.E013"),

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from accounts import notices
 from accounts.models import User
-from outbox.deliveries import Delivery
 from outbox.messages import queue
 from outbox.messages.templates import Scalar
+from outbox.models import Delivery
 from tests.accounts.delivery.support import CODE, Mailbox, jobs_of, run
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,7 @@ CONTEXT: dict[str, Scalar] = {"code": CODE, "purpose": "to sign in", "minutes": 
 def everything_stored() -> str:
     """Return every text of the deliveries and of the queue, as the database has it."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT d::text FROM accounts_delivery d")
+        cursor.execute("SELECT d::text FROM outbox_delivery d")
         rows = [row[0] for row in cursor.fetchall()]
         cursor.execute("SELECT j::text FROM procrastinate_jobs j")
         return "\n".join(rows + [row[0] for row in cursor.fetchall()])

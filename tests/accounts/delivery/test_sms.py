@@ -11,9 +11,9 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from outbox.deliveries import Delivery
 from outbox.messages import queue
 from outbox.messages.failures import retry_after_s
+from outbox.models import Delivery
 from tests.accounts.delivery.support import CODE, NO_JSON, Twilio, jobs_of, run
 
 pytestmark = pytest.mark.django_db

@@ -8,9 +8,9 @@ from django.core import mail
 
 from accounts import notices
 from accounts.models import User
-from outbox.deliveries import Delivery
 from outbox.messages import queue, templates
 from outbox.messages.templates import NOTICES, TEMPLATES, Scalar, check, compose, single_line
+from outbox.models import Delivery
 from tests.accounts.delivery.support import run
 
 FOLDER = Path(__file__).resolve().parents[3] / "templates/mail"

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from accounts import notices
 from accounts.models import User
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests.accounts.delivery.support import Mailbox, smtp_server
 from tests.waiting import wait_until
 

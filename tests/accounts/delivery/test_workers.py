@@ -14,10 +14,10 @@ from procrastinate.contrib.django import app
 
 from accounts import notices
 from accounts.models import User
-from outbox.deliveries import Delivery
-from outbox.messages import jobs, maintenance, queue, sending
+from outbox.messages import maintenance, queue, sending
 from outbox.messages.failures import TemporaryFailure
 from outbox.messages.templates import Scalar
+from outbox.models import Delivery
 from outbox.tasks import deliver
 from tests.accounts.delivery.support import Mailbox, jobs_of, run
 
@@ -73,7 +73,7 @@ def test_a_code_does_not_wait_behind_other_mails(mailbox: Mailbox, alice: User) 
 def test_several_jobs_of_one_worker_send_a_message_once(mailbox: Mailbox, alice: User) -> None:
     delivery = notices.queue_notice(alice, "password_changed")
     for _ in range(3):
-        jobs.enqueue(delivery)
+        queue.enqueue(delivery)
     work(concurrency=4)
     assert {job["status"] for job in jobs_of(delivery)} == {"succeeded"}
     assert len(mailbox.mails) == 1

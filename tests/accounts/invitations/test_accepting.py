@@ -14,7 +14,7 @@ from accounts.models import Session, User
 from audit.models import AuditEvent
 from environments.models import Organization
 from organizations.models import Invitation
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests.accounts.delivery.support import Mailbox, run, smtp_options, smtp_server
 from tests.accounts.invitations.support import (
     DORA,

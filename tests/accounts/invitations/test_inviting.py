@@ -16,7 +16,7 @@ from audit.models import AuditEvent
 from environments.models import Organization
 from organizations.invitations import delete_old
 from organizations.models import Invitation
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests import inbox
 from tests.accounts.invitations.support import (
     DORA,

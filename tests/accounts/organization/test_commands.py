@@ -15,7 +15,7 @@ from audit.models import AuditEvent
 from common import locks
 from environments.models import Environment, Organization
 from organizations import deletion
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from sqlgateway.clusters import servers
 from sqlgateway.models import Database, RetiredDatabase
 from tests.cast import signed_in

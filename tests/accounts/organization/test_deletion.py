@@ -17,7 +17,7 @@ from billing.money import UCR_PER_CENT
 from environments.models import Environment, Organization
 from organizations import deletion
 from organizations.errors import DeletionBegan, DeletionBlocked
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from sqlgateway.models import Database
 from tests.accounts.delivery.support import run
 from tests.cast import PASSWORD, Caller, signed_in

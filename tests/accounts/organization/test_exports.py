@@ -26,8 +26,8 @@ from common.principals import Scope
 from edgecache.api import buckets, client
 from environments import environments
 from organizations import exports
-from organizations.models_exports import OrganizationExport
-from outbox.deliveries import Delivery
+from organizations.models import OrganizationExport
+from outbox.models import Delivery
 from tests.cast import Answer, signed_in
 from tests.edgecache.cluster import Cluster
 from tests.sqlgateway.provisioning.database_copy import common_schemas

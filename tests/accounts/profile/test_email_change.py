@@ -15,7 +15,7 @@ from accounts import passwords
 from accounts.models import MailboxProof, Session, User
 from audit.models import AuditEvent
 from environments.models import Organization
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests import inbox
 from tests.accounts.profile.support import (
     NEW,

@@ -13,7 +13,7 @@ from accounts.mailed_secrets import canonical_code
 from accounts.models import MailboxProof, User
 from accounts.profile import proofs
 from audit.models import AuditEvent
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from outbox.tasks import deliver
 from tests import inbox
 from tests.accounts.profile.support import (

@@ -11,7 +11,7 @@ from pytest_django import Settings
 from accounts.models import User
 from accounts.signin import credentials
 from environments.models import Organization
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests.cast import PASSWORD, Caller, member
 from tests.recovery.support import initiate, log_in, sent
 

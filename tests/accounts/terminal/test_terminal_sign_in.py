@@ -12,7 +12,7 @@ from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.terminal import terminal_sign_ins
 from audit.models import AuditEvent
 from environments.models import Organization
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in
 from tests.sign_in_methods.terminal import PATH, VERIFIER, allow, exchange, start
 from tests.twofactor.holder import ask, reply, with_totp

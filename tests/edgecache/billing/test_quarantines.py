@@ -25,7 +25,7 @@ from billing.money import UCR_PER_CENT
 from billing.payouts import methods, requests
 from billing.usage import settlement
 from edgecache.api import client
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests.cast import signed_in
 from tests.edgecache.api.brain import SECRET, ScriptedBrain
 from tests.edgecache.billing.support import NODE, NOW, line, operator, store

@@ -11,7 +11,7 @@ from django.db import connection, models
 from django.utils import timezone
 
 from accounts.models import User
-from audit import audit
+from audit import trail
 from billing.models.ledger import Journal
 from billing.models.payouts import Payout, PayoutMethod
 from billing.models.usage import Charge, UsageLine
@@ -64,7 +64,7 @@ def fill() -> Organization:
     for user, environment in ((alice, "live"), (alice, "sandbox-2"), (charlie, "live")):
         answer = cast.signed_in(user, environment).post("/v1/sql", {"query": TABLES})
         assert answer.status == 200, answer.body
-    audit.add(None, OrganizationTag.CLI_MEMBER_CREATE, organization_id=home.pk)
+    trail.add(None, OrganizationTag.CLI_MEMBER_CREATE, organization_id=home.pk)
     code: dict[str, str | int | bool | None] = {"code": "493817", "purpose": "to sign in"}
     queue.send_mail(
         alice.email, "email_code", code | {"minutes": 10}, organization_id=alice.organization_id

@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from django.db import connection
 
-from audit import audit
+from audit import trail
 from platform_site.backup.audit_tags import OperationTag
 from platform_site.backup.records import last_drill
 from tests.scrape import scrape
@@ -24,7 +24,7 @@ def record(
 ) -> None:
     """Add an event as the command does."""
     with time_machine.travel(at, tick=False):
-        audit.add(None, tag, data={"kind": kind, "failed": failed})
+        trail.add(None, tag, data={"kind": kind, "failed": failed})
 
 
 def test_never_is_zero() -> None:

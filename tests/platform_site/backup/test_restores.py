@@ -42,7 +42,7 @@ __all__ = ["second_url"]
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
 # What a restore adds or changes, and says so.
 CHANGED = {
-    "accounts_auditevent": "tag NOT LIKE 'cli:backup:%%' AND tag <> 'system:key:see'",
+    "audit_auditevent": "tag NOT LIKE 'cli:backup:%%' AND tag <> 'system:key:see'",
     "billing_progress": "name <> 'reconcile'",
 }
 COLUMNS = {"billing_payout": "- 'hold_reason' - 'attempts'"}

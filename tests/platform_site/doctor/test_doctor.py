@@ -25,9 +25,9 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import User
 from accounts.tokens import key_rotation
-from audit import audit
-from outbox.deliveries import Delivery
+from audit import trail
 from outbox.messages import queue
+from outbox.models import Delivery
 from platform_site.backup.audit_tags import OperationTag
 from tests.accounts.delivery.support import Mailbox, smtp_options, smtp_server
 from tests.commands import facts, run
@@ -94,17 +94,17 @@ def test_old_and_incomplete_backups_are_named(settings: Settings) -> None:
     assert findings("backups", is_healthy=False)[0][1] == "There has never been a backup."
     for kind, failed, level in (("platform", 0, "ok"), ("platform", 2, "warning")):
         data = {"kind": kind, "failed": failed}
-        audit.add(None, OperationTag.CLI_BACKUP_CREATE, data=data)
+        trail.add(None, OperationTag.CLI_BACKUP_CREATE, data=data)
         assert findings("backups", is_healthy=True)[0][0] == level
     with time_machine.travel(datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3)):
-        audit.add(None, OperationTag.CLI_BACKUP_CREATE, data={"kind": "environment", "failed": 0})
+        trail.add(None, OperationTag.CLI_BACKUP_CREATE, data={"kind": "environment", "failed": 0})
         [(level, message, _), _] = findings("backups", is_healthy=False)
     assert (level, message) == ("failed", "The last backup was made 72 hours ago.")
 
 
 def test_a_restore_must_be_tried_each_quarter(settings: Settings) -> None:
     settings.BACKUP = replace(settings.BACKUP, url="file:///backups")
-    audit.add(None, OperationTag.CLI_BACKUP_CREATE, data={"kind": "platform", "failed": 0})
+    trail.add(None, OperationTag.CLI_BACKUP_CREATE, data={"kind": "platform", "failed": 0})
     now = datetime.datetime.now(datetime.UTC)
 
     level, message, advice = findings("backups", is_healthy=True)[1]
@@ -115,7 +115,7 @@ def test_a_restore_must_be_tried_each_quarter(settings: Settings) -> None:
         (99, ("ok", "A restore was tried 99 days ago.")),
     ):
         with time_machine.travel(now - datetime.timedelta(days=days), tick=False):
-            audit.add(None, OperationTag.CLI_BACKUP_DRILL, data={"kind": "platform"})
+            trail.add(None, OperationTag.CLI_BACKUP_DRILL, data={"kind": "platform"})
         assert findings("backups", is_healthy=True)[1][:2] == wanted
 
 

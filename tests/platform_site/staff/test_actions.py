@@ -12,7 +12,7 @@ from accounts import notices
 from accounts.models import Session, User
 from audit.models import AuditEvent
 from organizations import staff_access
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests import inbox
 from tests.accounts.invitations.support import accept, invited
 from tests.cast import Caller, signed_in
@@ -200,7 +200,7 @@ def test_at_most_a_hundred_rows_are_acted_on(inside: Client, alice: User) -> Non
     assert User.unscoped.filter(is_active=False).count() == 0
 
 
-MAILS = "/admin/accounts/delivery/"
+MAILS = "/admin/outbox/delivery/"
 
 
 def failed_mail(user: User) -> Delivery:

@@ -14,7 +14,7 @@ from billing.models.ledger import Account
 from common.ids import uuid7
 from edgecache.models import CacheSample
 from environments.models import Environment, Organization
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from platform_site.models import ActiveOrganization, ActivitySample
 from platform_site.staff import activity
 from sqlgateway.models import SqlRecord

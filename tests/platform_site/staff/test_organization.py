@@ -82,7 +82,7 @@ def test_its_queries_do_not_grow_with_what_it_has(inside: Client, alice: User) -
 def test_the_lists_behind_it_are_read_by_an_index(inside: Client, alice: User) -> None:
     number = alice.organization_id
     paths = [link for _, _, link in cards(inside, number).values() if "/edgecache/" not in link]
-    paths += [f"/admin/accounts/auditevent/?q={number}", f"/admin/billing/usageline/?q={number}"]
+    paths += [f"/admin/audit/auditevent/?q={number}", f"/admin/billing/usageline/?q={number}"]
     for path in filter(None, paths):
         with CaptureQueriesContext(connection) as captured:
             assert inside.get(path.replace("&amp;", "&")).status_code == 200
@@ -94,7 +94,7 @@ def test_a_number_that_is_searched_for_finds_its_rows(inside: Client) -> None:
     AuditEvent.objects.create(tag="a:b:c", organization_id=7)
     AuditEvent.objects.create(tag="a:b:c", organization_id=77)
     for number, found in [("7", 1), (" 77 ", 1), ("8", 0), ("9" * 30, 0)]:
-        page = inside.get("/admin/accounts/auditevent/", {"q": number})
+        page = inside.get("/admin/audit/auditevent/", {"q": number})
         assert page.context["cl"].result_count == found
 
 

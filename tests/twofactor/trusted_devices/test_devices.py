@@ -14,8 +14,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import KnownDevice, User
+from common.models import Throttle
 from common.principals import PlatformRequest
-from common.throttles import Throttle
 from tests import inbox
 from tests.cast import Caller, signed_in
 from tests.parallel import at_once

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from accounts.models import User
 from audit.models import AuditEvent
 from environments.models import Organization
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests.cast import Caller, signed_in
 from tests.twofactor.holder import log_in, pending
 from tests.twofactor.webauthn.authenticator import ORIGIN, Authenticator, Lies, b64, unb64

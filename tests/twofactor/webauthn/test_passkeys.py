@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import User
 from audit.models import AuditEvent
 from environments.models import Organization
-from outbox.deliveries import Delivery
+from outbox.models import Delivery
 from tests.cast import Answer, Caller, signed_in
 from tests.twofactor.holder import ask, with_totp
 from tests.twofactor.webauthn.authenticator import Authenticator

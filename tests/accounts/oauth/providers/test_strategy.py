@@ -13,8 +13,7 @@ from pytest_django import Settings
 
 from accounts.models import User
 from oauth.providers import configured
-from oauth.providers.social_core import TransactionStrategy
-from oauth.providers.storage import OAuthStorage
+from oauth.providers.social_core import OAuthStorage, TransactionStrategy
 from tests.accounts.oauth.conftest import BASE
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import s256

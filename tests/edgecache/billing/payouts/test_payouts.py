@@ -266,7 +266,7 @@ def test_a_changed_method_rests_and_admins_get_a_mail(alice: User, settings: Set
     assert second.usable_from == RESTED + timedelta(hours=72)
     assert PayoutMethod.objects.filter(organization_id=place, removed_at=None).count() == 1
     with connection.cursor() as cursor:
-        cursor.execute("SELECT template FROM accounts_delivery WHERE user_id = %s", [alice.pk])
+        cursor.execute("SELECT template FROM outbox_delivery WHERE user_id = %s", [alice.pk])
         assert [row[0] for row in cursor.fetchall()] == ["payout_method_changed"] * 2
 
 

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from accounts.models import Session, User
 from environments.models import Organization
 from organizations import exports
-from organizations.models_exports import OrganizationExport
+from organizations.models import OrganizationExport
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import EMAIL, PASSWORD, sign_up
 from tests.platform_site.console.layout import ON_BOTH_SIZES, hold
