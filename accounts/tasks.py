@@ -8,9 +8,9 @@ from procrastinate.contrib.django import app
 
 from accounts.api_keys import api_keys
 from accounts.models import Session
-from accounts.profile import proofs
 from accounts.reclaim import address_release
-from accounts.signin import known_devices
+from accounts.sessions import known_devices
+from accounts.signin import mailbox_proofs
 from accounts.signup_links import links
 from accounts.terminal import terminal_sign_ins
 
@@ -30,7 +30,7 @@ def forget_expired(timestamp: int) -> None:
     terminal_sign_ins.delete_old(now=now)
     api_keys.delete_old(now=now)
     known_devices.delete_old(now=now)
-    proofs.delete_old(now=now)
+    mailbox_proofs.delete_old(now=now)
     _delete_sessions(now)
 
 

@@ -48,6 +48,6 @@ def _sign_in(name: str) -> dict[str, str]:
 
 
 def _token_of(session: Any) -> str:
-    from accounts.tokens.tokens import pair_for  # noqa: PLC0415 - needs django.setup()
+    from accounts.tokens.session_tokens import pair_for  # noqa: PLC0415 - needs django.setup()
 
     return pair_for(session, session.environment).access_token

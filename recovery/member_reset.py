@@ -13,7 +13,7 @@ from recovery import channels
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import OwnFactors
 from recovery.steps import access_end
-from twofactor.factors import factors, holdings
+from twofactor.factors import active_factors, holdings
 
 
 def reset_factors(
@@ -35,7 +35,7 @@ def reset_factors(
         user = members.select_for_update(of=("self",)).get(pk=key)
         by = principal.email or "a development token"
         channels.notify(user, held, "factors_reset", by=by, reason=reason)
-        number = factors.reset(user)
+        number = active_factors.reset(user)
         access_end.end_access(user, reason="factors_reset", now=timezone.now())
         trail.record_request(
             request,

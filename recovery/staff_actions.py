@@ -12,7 +12,7 @@ from recovery import channels
 from recovery.audit_tags import RecoveryTag
 from recovery.steps import access_end
 from twofactor.audit_tags import TwoFactorTag
-from twofactor.factors import factors, holdings
+from twofactor.factors import active_factors, holdings
 from twofactor.models import Factor
 
 
@@ -43,7 +43,7 @@ def reset_factors(confirmed: ConfirmedAction, user: User) -> bool:
         if not held.factors:
             return False
         channels.notify(user, held, "factors_reset", by=staff_access.BY, reason=confirmed.reason)
-        number = factors.reset(user)
+        number = active_factors.reset(user)
         access_end.end_access(user, reason="factors_reset", now=timezone.now())
         staff_access.note(confirmed, TwoFactorTag.ADMIN_MEMBER_RESET_FACTORS, user, factors=number)
     return True

@@ -16,7 +16,7 @@ from accounts import passwords
 from accounts.models import Session, User
 from accounts.sessions import sessions
 from accounts.signin import signup
-from accounts.tokens import tokens
+from accounts.tokens import session_tokens
 from environments import environments
 from environments.models import Environment, Organization
 
@@ -118,5 +118,5 @@ def session_of(user: User, environment: str = "live") -> Session:
 def signed_in(user: User, environment: str = "live") -> Caller:
     """Return a caller with a session of the user."""
     session = session_of(user, environment)
-    pair = tokens.pair_for(session, session.environment)
+    pair = session_tokens.pair_for(session, session.environment)
     return Caller(pair.access_token, pair.refresh_token)

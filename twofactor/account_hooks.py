@@ -5,7 +5,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from accounts.models import User
-from twofactor.factors import factors, holdings
+from twofactor.factors import active_factors, holdings
 from twofactor.models import Challenge, Enrolment, PendingSignIn
 from twofactor.trusted_devices import devices
 
@@ -29,4 +29,4 @@ def on_user_removed(user_id: UUID) -> None:
     holdings.holdings_of(user_id, lock=True)
     for model in (Challenge, Enrolment, PendingSignIn):
         model.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
-    factors.reset(User.unscoped.get(pk=user_id))  # unscoped: as above
+    active_factors.reset(User.unscoped.get(pk=user_id))  # unscoped: as above

@@ -9,9 +9,10 @@ from accounts import mailed_secrets, notices
 from accounts.audit_tags import AccountTag
 from accounts.errors import EmailChangeGone
 from accounts.models import MailboxProof, User
-from accounts.profile import mailbox, proofs
+from accounts.profile import mailbox
 from accounts.profile.mailbox import State
-from accounts.profile.proofs import AddressChange
+from accounts.signin import mailbox_proofs
+from accounts.signin.mailbox_proofs import AddressChange
 from audit import trail
 from common.emails import mask_email
 from common.errors import InvalidRequest
@@ -26,7 +27,7 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
     stored form (signup.canonical). Raises InvalidRequest (400) for the present address,
     MailedTooOften (429).
     """
-    proofs.check_rate_limit(user_id, email, is_own=False, now=now)
+    mailbox_proofs.check_rate_limit(user_id, email, is_own=False, now=now)
     token = mailed_secrets.new_token()
     with transaction.atomic():
         user = User.locked(user_id)
@@ -34,8 +35,8 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
             message = "This is your address already."
             raise InvalidRequest.for_field("email", message, code="unchanged")
         owner = mailbox.owner_of(email, other_than=user)
-        change = AddressChange(proofs.cancel_digest(token), owner)
-        proof = proofs.put(user, email, change=change, now=now)
+        change = AddressChange(mailbox_proofs.cancel_digest(token), owner)
+        proof = mailbox_proofs.put(user, email, change=change, now=now)
         notices.notify(
             user,
             "email_change_started",
@@ -53,7 +54,7 @@ def give_up(request: PlatformRequest, user_id: UUID, *, now: datetime) -> None:
     """
     with transaction.atomic():
         user = User.locked(user_id)
-        proof = proofs.current(user, now=now)
+        proof = mailbox_proofs.current(user, now=now)
         if proof is None or not proof.fingerprint:
             raise EmailChangeGone
         proof.delete()
@@ -65,14 +66,14 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
 
     Raises EmailChangeGone (410) if it is unknown, complete, cancelled or expired.
     """
-    digest = proofs.cancel_digest(token)
+    digest = mailbox_proofs.cancel_digest(token)
     with transaction.atomic():
         rows = MailboxProof.unscoped.filter(cancel=digest)  # unscoped: by a capability
         user_id = rows.values_list("pk", flat=True).first()
         if user_id is None:
             raise EmailChangeGone
         user = User.locked(user_id)
-        proof = proofs.current(user, now=now)
+        proof = mailbox_proofs.current(user, now=now)
         if proof is None or proof.cancel != digest:
             raise EmailChangeGone
         proof.delete()

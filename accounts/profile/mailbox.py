@@ -23,10 +23,9 @@ from accounts.errors import (
     MailedTooOften,
 )
 from accounts.models import MailboxProof, User
-from accounts.profile import proofs
-from accounts.profile.proofs import AddressChange
 from accounts.reclaim import address_release
-from accounts.signin import credentials
+from accounts.signin import credentials, mailbox_proofs
+from accounts.signin.mailbox_proofs import AddressChange
 from audit import trail
 from common.principals import PlatformRequest
 
@@ -64,7 +63,7 @@ class State:
 def state_of(user_id: UUID, *, now: datetime) -> State:
     """Return the state of a user's mailbox."""
     user = User.unscoped.get(pk=user_id)  # unscoped: the principal's own
-    return State(user, proofs.current(user, now=now))
+    return State(user, mailbox_proofs.current(user, now=now))
 
 
 def owner_of(email: str, *, other_than: User) -> User | None:
@@ -86,10 +85,10 @@ def resend(user_id: UUID, *, now: datetime) -> State:
         raise EmailChangeGone
     email = waiting.pending.email if waiting.pending else waiting.user.email
     is_own = email == waiting.user.email
-    proofs.check_rate_limit(user_id, email, is_own=is_own, now=now)
+    mailbox_proofs.check_rate_limit(user_id, email, is_own=is_own, now=now)
     with transaction.atomic():
         user = User.locked(user_id)
-        proof = proofs.current(user, now=now)
+        proof = mailbox_proofs.current(user, now=now)
         if proof is None and user.email_verified_at is not None:
             raise EmailVerified
         if proof is None and not user.email:
@@ -100,7 +99,9 @@ def resend(user_id: UUID, *, now: datetime) -> State:
         change = None
         if proof is not None and proof.fingerprint:
             change = AddressChange(proof.cancel, owner=owner_of(proof.email, other_than=user))
-        made = proofs.put(user, proof.email if proof else user.email, change=change, now=now)
+        made = mailbox_proofs.put(
+            user, proof.email if proof else user.email, change=change, now=now
+        )
     return State(user, made)
 
 
@@ -150,10 +151,10 @@ def note_proof(request: PlatformRequest, user_id: UUID, email: str, *, now: date
 
 
 def _apply_code(request: PlatformRequest, user: User, code: str, now: datetime) -> State | None:
-    proof = proofs.current(user, now=now)
+    proof = mailbox_proofs.current(user, now=now)
     if proof is None:
         raise EmailCodeGone
-    if not mailed_secrets.is_same(proof.code, proofs.code_digest(user, proof.email, code)):
+    if not mailed_secrets.is_same(proof.code, mailbox_proofs.code_digest(user, proof.email, code)):
         rows = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: of the user just locked
         rows.update(attempts_left=F("attempts_left") - 1)
         return None

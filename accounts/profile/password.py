@@ -9,9 +9,8 @@ from accounts import account_lifecycle, notices, passwords
 from accounts.audit_tags import AccountTag
 from accounts.errors import InvalidCredentials
 from accounts.models import User
-from accounts.profile import proofs
 from accounts.sessions import sessions
-from accounts.signin import credentials
+from accounts.signin import credentials, mailbox_proofs
 from accounts.signin.signin import request_source
 from audit import trail
 from common.errors import InvalidRequest
@@ -52,7 +51,7 @@ def change(
         locked = _lock_unchanged(user)
         locked.password = encoded
         locked.save(update_fields=["password"])
-        proofs.delete_change(locked)
+        mailbox_proofs.delete_change(locked)
         account_lifecycle.run_hooks("trust_ended", locked.pk)
         ended = _end_others(principal, now) if ends_others else 0
         source = request_source(request)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.errors import SessionRevoked
 from accounts.models import Session
-from accounts.tokens import tokens
+from accounts.tokens import session_tokens
 from common.database.prepared import PreparedQuery
 from common.errors import NotAuthenticated, TokenInvalid
 from common.principals import PlatformRequest, Principal
@@ -88,7 +88,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     Raises TokenInvalid, TokenExpired, SessionRevoked.
     """
     now = timezone.now()
-    pointer = tokens.read(token, "at+jwt", now=now)
+    pointer = session_tokens.read(token, "at+jwt", now=now)
     row = _find(pointer)
     if row is None or not _holds(row, pointer.generation, now.timestamp()):
         raise SessionRevoked
@@ -120,7 +120,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     )
 
 
-def _find(pointer: tokens.SessionPointer) -> dict[str, Any] | None:
+def _find(pointer: session_tokens.SessionPointer) -> dict[str, Any] | None:
     found = _QUERY.value(str(pointer.session_id).encode(), str(pointer.user_id).encode())
     return dict(zip(_COLUMNS, orjson.loads(found), strict=True)) if found is not None else None
 

@@ -13,11 +13,10 @@ from accounts import notices
 from accounts.audit_tags import AccountTag
 from accounts.errors import SessionRevoked, SwitchedTooOften
 from accounts.models import Session
-from accounts.sessions import refresh_rotation, sessions
+from accounts.sessions import known_devices, refresh_rotation, sessions
 from accounts.sessions.refresh_rotation import ReuseDetected
-from accounts.signin import known_devices
 from accounts.signin.signin import SessionTokens, request_source
-from accounts.tokens import tokens
+from accounts.tokens import session_tokens
 from audit import trail
 from common import rate_limits
 from common.principals import PlatformRequest
@@ -35,7 +34,7 @@ def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SessionTo
 
     Raises TokenInvalid, TokenExpired, SessionRevoked (401 all).
     """
-    pointer = tokens.read(token, "rt+jwt", now=now)
+    pointer = session_tokens.read(token, "rt+jwt", now=now)
     try:
         session = refresh_rotation.rotate(pointer, now=now)
     except ReuseDetected as exc:
@@ -53,7 +52,7 @@ def switch(
     SwitchedTooOften (429), and InvalidRequest (400) for ``keep_current`` and the session's own
     environment.
     """
-    pointer = tokens.read(token, "rt+jwt", now=now)
+    pointer = session_tokens.read(token, "rt+jwt", now=now)
     target = environments.find(_count_switch(pointer, now), environment)
     try:
         with transaction.atomic():
@@ -74,7 +73,7 @@ def switch(
     return SessionTokens(session, target)
 
 
-def _count_switch(pointer: tokens.SessionPointer, now: datetime) -> int:
+def _count_switch(pointer: session_tokens.SessionPointer, now: datetime) -> int:
     """Count a switch against its sign-in's limit; return the organization's id.
 
     Each switch adds rows that are kept for weeks, and costs its caller nothing.

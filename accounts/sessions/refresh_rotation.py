@@ -20,7 +20,7 @@ from accounts.errors import SessionRevoked
 from accounts.models import Session, User
 from accounts.sessions import sessions
 from accounts.sessions.sessions import RequestSource
-from accounts.tokens.tokens import SessionPointer
+from accounts.tokens.session_tokens import SessionPointer
 from common.errors import InvalidRequest
 from environments.models import Environment
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from accounts.errors import InvalidCredentials, SessionRevoked
 from accounts.models import Session, User
-from accounts.tokens.tokens import SessionPointer
+from accounts.tokens.session_tokens import SessionPointer
 from environments.models import Environment
 
 # Literal SQL, because every sign-in runs both. The first one waits for concurrent sign-ins of the

@@ -9,8 +9,8 @@ from django.conf import settings
 from accounts import passwords
 from accounts.errors import InvalidCredentials, TooManyAttempts
 from accounts.models import User
+from accounts.sessions import known_devices
 from accounts.sessions.sessions import RequestSource
-from accounts.signin import known_devices
 from common import rate_limits
 from common.emails import folded
 from common.web.addresses import subscriber_network

@@ -17,11 +17,11 @@ from django.utils.module_loading import import_string
 
 from accounts.audit_tags import AccountTag
 from accounts.models import Session, User
-from accounts.sessions import sessions
+from accounts.sessions import known_devices, sessions
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.sessions.sessions import Assurance, RequestSource
-from accounts.signin import credentials, known_devices, metrics
-from accounts.tokens import tokens
+from accounts.signin import credentials, metrics
+from accounts.tokens import session_tokens
 from audit import trail
 from common.principals import PlatformRequest
 from common.web.addresses import client_address
@@ -85,7 +85,7 @@ class SessionTokens:
     def pair(self) -> dict[str, Any]:
         """Return the token pair with ``environment``."""
         environment = {"id": self.environment.slug, "name": self.environment.name}
-        pair = tokens.pair_for(self.session, self.environment).as_json()
+        pair = session_tokens.pair_for(self.session, self.environment).as_json()
         return pair | {"environment": environment}
 
     @property

@@ -10,8 +10,7 @@ from accounts import passwords
 from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
-from accounts.profile import proofs
-from accounts.signin import signin
+from accounts.signin import mailbox_proofs, signin
 from accounts.signin.credentials import find
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from audit import trail
@@ -46,7 +45,7 @@ def sign_up(
     try:
         with transaction.atomic():
             user = create_account(request, email, encoded, name=name)
-            proofs.put(user, user.email, now=now)
+            mailbox_proofs.put(user, user.email, now=now)
             environment = environments.find(user.organization_id, "live")
             attempt = SignInAttempt(
                 user, environment, method=SignInMethod.SIGNUP, amr=["pwd"], now=now

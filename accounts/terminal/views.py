@@ -6,7 +6,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.signin.known_devices import program_of
+from accounts.sessions.known_devices import program_of
 from accounts.terminal import terminal_sign_ins
 from accounts.terminal.serializers import (
     TERMINAL_EXCHANGE_RESULT,

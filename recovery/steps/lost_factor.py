@@ -30,7 +30,7 @@ from recovery.tokens import channel_tokens, reset_tokens
 from recovery.tokens.reset_tokens import ResetPointer
 from twofactor import registry
 from twofactor.errors import CodeRejected
-from twofactor.factors import enrolments, factors
+from twofactor.factors import active_factors, enrolments
 from twofactor.sign_in import pending
 
 # The time to complete after the delay: long enough for a weekend.
@@ -171,7 +171,7 @@ def _remove_factors(holder: Holder, now: datetime) -> int:
     """Remove every factor; a new one is required from now on. Return their number."""
     user, purpose = holder.user, f"all second factors were removed, and {access_end.ENDED}"
     channels.notify(user, holder.held, "recovery_completed", purpose=purpose)
-    number = factors.reset(user)
+    number = active_factors.reset(user)
     enrolments.require(user, now=now)
     access_end.end_access(user, reason="recovery", now=now)
     return number

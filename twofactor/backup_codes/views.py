@@ -10,7 +10,7 @@ from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import USER
 from twofactor.backup_codes.serializers import BackupCodesSerializer
-from twofactor.factors import factors
+from twofactor.factors import active_factors
 
 
 class BackupCodeViewSet(PlatformViewSet):
@@ -23,5 +23,7 @@ class BackupCodeViewSet(PlatformViewSet):
     @extend_schema(summary="Generate backup codes", request=None)
     def create(self, request: Request) -> Response:
         """Return ten new codes, contained only in this response; earlier codes become invalid."""
-        codes = factors.new_backup_codes(self.platform_request, self.principal, now=timezone.now())
+        codes = active_factors.new_backup_codes(
+            self.platform_request, self.principal, now=timezone.now()
+        )
         return self.respond({"backup_codes": codes}, headers=NO_STORE)

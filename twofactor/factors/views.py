@@ -11,7 +11,7 @@ from common.errors import NotFound
 from common.permissions import PUBLIC, USER
 from environments.models import MFA_METHODS
 from twofactor import registry
-from twofactor.factors import factors
+from twofactor.factors import active_factors
 from twofactor.factors.serializers import (
     DefaultMethodSerializer,
     FactorsSerializer,
@@ -42,7 +42,7 @@ class FactorViewSet(PlatformViewSet):
     @action(detail=False)
     def status(self, request: Request) -> Response:
         """Return the caller's methods, the default one and the number of backup codes left."""
-        return self.respond(factors.status_of(self.principal), headers=NO_STORE)
+        return self.respond(active_factors.status_of(self.principal), headers=NO_STORE)
 
     @extend_schema(summary="Disable a method")
     @action(detail=False, methods=["delete"], url_path="method/<str:method>")
@@ -50,12 +50,12 @@ class FactorViewSet(PlatformViewSet):
         """Remove a method, and delete the trusted devices."""
         if method not in MFA_METHODS:
             raise NotFound
-        factors.disable(self.platform_request, self.principal, method)
+        active_factors.disable(self.platform_request, self.principal, method)
         return self.no_content()
 
     @extend_schema(summary="Set the default method")
     @action(detail=False, methods=["put"])
     def default(self, request: Request) -> Response:
         """Choose which of the enabled methods is offered first."""
-        factors.prefer(self.platform_request, self.principal, self.read()["method"])
-        return self.respond(factors.status_of(self.principal))
+        active_factors.prefer(self.platform_request, self.principal, self.read()["method"])
+        return self.respond(active_factors.status_of(self.principal))

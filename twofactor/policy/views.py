@@ -12,7 +12,7 @@ from common.api.viewsets import PlatformViewSet
 from common.permissions import MEMBER, USER, needs, require
 from environments.models import Organization
 from twofactor.audit_tags import TwoFactorTag
-from twofactor.policy import policy
+from twofactor.policy import organization_policy
 from twofactor.policy.serializers import (
     ComplianceQuerySerializer,
     ComplianceSerializer,
@@ -49,7 +49,7 @@ class PolicyViewSet(PlatformViewSet):
     def policy(self, request: Request) -> Response:
         """Return the policy; every member may read it."""
         organization = Organization.objects.get(pk=self.principal.organization_id)
-        return self.respond(policy.describe(organization))
+        return self.respond(organization_policy.describe(organization))
 
     @extend_schema(summary="Update the 2FA policy")
     @policy.mapping.put
@@ -57,18 +57,20 @@ class PolicyViewSet(PlatformViewSet):
         """Change the policy; it also applies to existing sessions."""
         body = self.read()
         with transaction.atomic():
-            organization = policy.update(
+            organization = organization_policy.update(
                 self.principal, body, now=timezone.now(), check=self.require_match
             )
             trail.record_request(self.platform_request, TwoFactorTag.POLICY_UPDATE, **body)
-        return self.respond(policy.describe(organization))
+        return self.respond(organization_policy.describe(organization))
 
     @extend_schema(summary="Preview a change of the 2FA policy")
     @action(detail=False, methods=["post"], url_path="policy/preview")
     def preview(self, request: Request) -> Response:
         """Return the members whom a change would restrict, and from when; nothing is saved."""
         body = self.read()
-        found = policy.preview(self.principal.organization_id, body, now=timezone.now())
+        found = organization_policy.preview(
+            self.principal.organization_id, body, now=timezone.now()
+        )
         return self.respond(found)
 
     @extend_schema(summary="Compliance")
@@ -78,6 +80,6 @@ class PolicyViewSet(PlatformViewSet):
         who = self.principal
         if self.read_query()["scope"] == "organization":
             require(needs("policy", "update"), who)
-            return self.respond(policy.compliance_of_organization(who.organization_id))
+            return self.respond(organization_policy.compliance_of_organization(who.organization_id))
         require(USER.always(), who)
-        return self.respond(policy.compliance_of(who.own_id, now=timezone.now()))
+        return self.respond(organization_policy.compliance_of(who.own_id, now=timezone.now()))

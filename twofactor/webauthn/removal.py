@@ -8,7 +8,7 @@ from common.principals import PlatformRequest, Principal
 from oauth import sign_in_methods
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import MalformedCredential, PasskeyNotFound
-from twofactor.factors import enrolments, factors, holdings
+from twofactor.factors import active_factors, enrolments, holdings
 from twofactor.trusted_devices import devices
 from twofactor.webauthn import passkeys
 from twofactor.webauthn.factor import FACTOR
@@ -38,7 +38,7 @@ def remove(request: PlatformRequest, principal: Principal, credential_id: str) -
             request, TwoFactorTag.PASSKEY_DELETE, passkey=str(passkey.pk), name=passkey.name
         )
         if mine.count() == 1:
-            factors.disable(request, principal, FACTOR.name)
+            active_factors.disable(request, principal, FACTOR.name)
             return
         with sign_in_methods.keep_one(user.pk):
             passkey.delete()

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.api_keys import api_keys
 from accounts.audit_tags import AccountTag
-from accounts.management import operators
+from accounts.management import arguments as operators
 from accounts.models import ApiKey
 from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand

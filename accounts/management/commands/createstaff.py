@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from accounts.audit_tags import AccountTag
-from accounts.management import operators
+from accounts.management import arguments
 from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
@@ -50,7 +50,7 @@ class Command(OpsCommand):
                 "verifies it, or signs up by a mailed link, which takes it from that account."
             )
             raise CommandRefused("email_unverified", message)
-        with operators.taking_address("" if user is not None else options["email"]):
+        with arguments.taking_address("" if user is not None else options["email"]):
             if user is None:
                 user = _create(options["email"])
             user.is_staff = True
@@ -94,8 +94,8 @@ def _facts(user: User) -> dict[str, Any]:
 
 
 def _create(email: str) -> User:
-    kept = operators.free_address(email)
-    encoded = operators.ask_password(kept)
+    kept = arguments.free_address(email)
+    encoded = arguments.ask_password(kept)
     return signup.add_user(
         environments.create_organization("Staff"), kept, encoded, roles=["admin"]
     )

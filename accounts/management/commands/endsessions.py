@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts import account_lifecycle
 from accounts.audit_tags import AccountTag
-from accounts.management import operators
+from accounts.management import arguments as operators
 from accounts.models import Session, User
 from accounts.sessions import sessions
 from audit import trail

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
-from accounts.management import operators
+from accounts.management import arguments as operators
 from accounts.models import User
 from accounts.signin import signup
 from audit import trail

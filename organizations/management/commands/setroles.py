@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.management import operators
+from accounts.management import arguments as operators
 from audit import trail
 from common.commands import CommandResult, OpsCommand
 from common.permissions import ROLES

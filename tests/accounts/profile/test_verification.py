@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from accounts.mailed_secrets import canonical_code
 from accounts.models import MailboxProof, User
-from accounts.profile import proofs
+from accounts.signin import mailbox_proofs
 from audit.models import AuditEvent
 from outbox.models import Delivery
 from outbox.tasks import deliver
@@ -225,8 +225,8 @@ def test_concurrent_wrong_codes_are_all_counted() -> None:
 
 def test_what_can_no_longer_be_answered_is_forgotten() -> None:
     signed_up()
-    assert proofs.delete_old(now=timezone.now()) == 0
-    assert proofs.delete_old(now=timezone.now() + timedelta(days=2)) == 1
+    assert mailbox_proofs.delete_old(now=timezone.now()) == 0
+    assert mailbox_proofs.delete_old(now=timezone.now() + timedelta(days=2)) == 1
 
 
 @pytest.mark.parametrize(

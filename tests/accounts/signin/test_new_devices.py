@@ -8,7 +8,7 @@ import time_machine
 from django.utils import timezone
 
 from accounts.models import KnownDevice, User
-from accounts.signin import known_devices
+from accounts.sessions import known_devices
 from audit.models import AuditEvent
 from tests import inbox
 from tests.accounts.profile.support import signed_up, user_of

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.tokens import tokens
+from accounts.tokens import session_tokens
 from tests.cast import Caller, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -110,7 +110,7 @@ def test_a_refresh_token_is_not_an_access_token_and_the_reverse(alice: User) -> 
     assert refused(as_access) == "token_invalid"
 
 
-@pytest.mark.parametrize("claim", tokens.REQUIRED)
+@pytest.mark.parametrize("claim", session_tokens.REQUIRED)
 def test_no_claim_can_be_left_out(alice: User, claim: str) -> None:
     assert refused(forge(signed_in(alice).access_token, without=claim)) == "token_invalid"
 
@@ -218,11 +218,11 @@ def test_a_verified_token_cannot_be_changed(alice: User) -> None:
 
 
 def test_a_refused_token_is_not_cached(alice: User) -> None:
-    tokens._read_access.cache_clear()
+    session_tokens._read_access.cache_clear()
     forged = forge(signed_in(alice).access_token, key="x" * 48)
     for _ in range(3):
         assert refused(forged) == "token_invalid"
-    assert tokens._read_access.cache_info().currsize == 0
+    assert session_tokens._read_access.cache_info().currsize == 0
 
 
 def test_a_stale_header_does_not_break_a_login_or_a_refresh(alice: User) -> None:

@@ -17,8 +17,8 @@ from accounts.serializers import (
     TokenPairSerializer,
 )
 from accounts.sessions import own_sessions, refresh, sessions
-from accounts.sessions.serializers import SessionsEndedSerializer, SessionSerializer
-from accounts.tokens import tokens
+from accounts.sessions_serializers import SessionsEndedSerializer, SessionSerializer
+from accounts.tokens import session_tokens
 from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, PlatformViewSet
@@ -67,7 +67,7 @@ class RefreshTokenViewSet(PlatformViewSet):
     def logout(self, request: Request) -> Response:
         """End the session of a refresh token; its access tokens stop working immediately."""
         token, now = self.read()["refresh_token"], timezone.now()
-        pointer = tokens.read(token, "rt+jwt", now=now, allow_expired=True)
+        pointer = session_tokens.read(token, "rt+jwt", now=now, allow_expired=True)
         with transaction.atomic():
             session = sessions.end(pointer, now=now)
             if session is not None:
