@@ -10,8 +10,8 @@ from django.utils import timezone
 from accounts.audit_tags import AccountTag
 from accounts.errors import InvalidCredentials
 from accounts.models import User
+from accounts.sessions.sessions import request_source
 from accounts.signin import credentials, metrics, signin
-from accounts.signin.signin import request_source
 from common.errors import PlatformError
 from common.principals import PlatformRequest
 

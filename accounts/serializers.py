@@ -1,10 +1,15 @@
-"""Accounts in JSON, with the published field names."""
+"""Accounts in JSON, with the published field names.
 
+The caller's own sessions in JSON; times in Unix seconds.
+"""
+
+from datetime import datetime
 from typing import Any, Final
 
 from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
+from accounts.models import Session
 from accounts.passwords import MAX_CHARS
 from common.api.views import StrictSerializer
 from common.emails import AddressField
@@ -190,3 +195,51 @@ class ChallengeField(serializers.RegexField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(rf"\A{CHALLENGE.pattern}\Z", trim_whitespace=False, **options)
+
+
+class UnixSecondsField(serializers.IntegerField):
+    """A time in Unix seconds."""
+
+    def to_representation(self, value: datetime) -> int:  # type: ignore[override]  # a moment's own
+        """Return Unix seconds."""
+        return int(value.timestamp())
+
+
+class SessionEnvironmentSerializer(serializers.Serializer[Any]):
+    """The environment of a session."""
+
+    id = serializers.CharField(source="slug")
+    name = serializers.CharField()
+
+
+class SessionSerializer(serializers.Serializer[Session]):
+    """An active session. last_used_at: when its tokens were last refreshed."""
+
+    id = serializers.UUIDField()
+    current = serializers.BooleanField(help_text="True for the session that asks.")
+    environment = SessionEnvironmentSerializer()
+    address = serializers.CharField()
+    agent = serializers.CharField()
+    aal = serializers.IntegerField()
+    amr = serializers.ListField(child=serializers.CharField())
+    created_at = serializers.SerializerMethodField()
+    last_used_at = serializers.SerializerMethodField()
+    ends_at = serializers.SerializerMethodField()
+
+    def get_created_at(self, session: Session) -> int:
+        """Return Unix seconds."""
+        return int(session.created_at.timestamp())
+
+    def get_last_used_at(self, session: Session) -> int:
+        """Return Unix seconds."""
+        return int(session.rotated_at.timestamp())
+
+    def get_ends_at(self, session: Session) -> int:
+        """Return Unix seconds."""
+        return int(session.ends_at.timestamp())
+
+
+class SessionsEndedSerializer(serializers.Serializer[Any]):
+    """How many sessions ended."""
+
+    ended = serializers.IntegerField()

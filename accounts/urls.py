@@ -2,11 +2,9 @@
 
 from accounts.api_keys.views import ApiKeyViewSet
 from accounts.profile.views import ProfileViewSet
-from accounts.sessions_views import RefreshTokenViewSet, SessionViewSet
-from accounts.signin_views import SignInViewSet
 from accounts.signup_links.views import SignupLinkViewSet
 from accounts.terminal.views import TerminalSignInViewSet
-from accounts.views import CallerViewSet
+from accounts.views import CallerViewSet, RefreshTokenViewSet, SessionViewSet, SignInViewSet
 from common.api.viewsets import Router
 
 router = Router()

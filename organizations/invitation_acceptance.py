@@ -10,8 +10,9 @@ from accounts import notices, passwords
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.reclaim import address_release
+from accounts.sessions.sessions import SessionTokens
 from accounts.signin import signin, signup
-from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse
 from audit import trail
 from common import rate_limits
 from common.principals import PlatformRequest

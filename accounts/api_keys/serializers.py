@@ -1,25 +1,16 @@
 """API keys in JSON; times are in Unix seconds, as for all credentials."""
 
-from datetime import datetime
-
 from django.utils import timezone
 from rest_framework import serializers
 
 from accounts.api_keys.api_keys import DEFAULT_DAYS, MAX_DAYS
 from accounts.models import ApiKey
+from accounts.serializers import UnixSecondsField
 from common.api.views import StrictSerializer
 from common.names import NameField
 from common.permissions import ROLES, SCOPES
 
 STATES = ["active", "expired", "revoked"]
-
-
-class UnixSecondsField(serializers.IntegerField):
-    """A time in Unix seconds."""
-
-    def to_representation(self, value: datetime) -> int:  # type: ignore[override]  # a moment's own
-        """Return Unix seconds."""
-        return int(value.timestamp())
 
 
 class ApiKeySerializer(serializers.Serializer[ApiKey]):

@@ -10,8 +10,8 @@ from accounts.audit_tags import AccountTag
 from accounts.errors import InvalidCredentials
 from accounts.models import User
 from accounts.sessions import sessions
+from accounts.sessions.sessions import request_source
 from accounts.signin import credentials, mailbox_proofs
-from accounts.signin.signin import request_source
 from audit import trail
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest, Principal

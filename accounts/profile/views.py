@@ -16,7 +16,7 @@ from accounts.profile.serializers import (
     PasswordChangeSerializer,
     PasswordStateSerializer,
 )
-from accounts.sessions_serializers import SessionsEndedSerializer
+from accounts.serializers import SessionsEndedSerializer
 from accounts.signin import signup
 from common.api.viewsets import PlatformViewSet
 from common.permissions import PUBLIC, USER

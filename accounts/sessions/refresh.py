@@ -15,7 +15,7 @@ from accounts.errors import SessionRevoked, SwitchedTooOften
 from accounts.models import Session
 from accounts.sessions import known_devices, refresh_rotation, sessions
 from accounts.sessions.refresh_rotation import ReuseDetected
-from accounts.signin.signin import SessionTokens, request_source
+from accounts.sessions.sessions import SessionTokens, request_source
 from accounts.tokens import session_tokens
 from audit import trail
 from common import rate_limits

@@ -1,19 +1,22 @@
 """Opening, locking and ending sessions. ``refresh_rotation.py`` has refresh and switch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
+from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.errors import InvalidCredentials, SessionRevoked
 from accounts.models import Session, User
+from accounts.tokens import session_tokens
 from accounts.tokens.session_tokens import SessionPointer
+from common.web.addresses import client_address
 from environments.models import Environment
 
 # Literal SQL, because every sign-in runs both. The first one waits for concurrent sign-ins of the
@@ -183,3 +186,31 @@ def end_all_of_user(
     row.update(sessions_ended=F("sessions_ended") + 1)
     live = Session.unscoped.filter(user_id=user_id, ended_at=None)  # unscoped: by its own key
     return live.exclude(pk=except_session).update(ended_at=now, end_reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTokens:
+    """A session that was opened or refreshed, with the data of its response."""
+
+    session: Session
+    environment: Environment
+    warnings: Sequence[dict[str, Any]] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def pair(self) -> dict[str, Any]:
+        """Return the token pair with ``environment``."""
+        environment = {"id": self.environment.slug, "name": self.environment.name}
+        pair = session_tokens.pair_for(self.session, self.environment).as_json()
+        return pair | {"environment": environment}
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """Return the response of a completed login."""
+        head = {"status": "authenticated"}
+        return head | self.pair() | self.extra | {"warnings": list(self.warnings)}
+
+
+def request_source(request: HttpRequest) -> RequestSource:
+    """Return the address and User-Agent of a request, as a session stores them."""
+    agent = request.headers.get("User-Agent", "").replace("\0", "")
+    return RequestSource(client_address(request), agent)

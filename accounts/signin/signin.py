@@ -5,26 +5,23 @@ sessions (checked by tests/rules). The stages are dotted paths in settings.LOGIN
 second factor is in a higher layer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 from accounts.audit_tags import AccountTag
 from accounts.models import Session, User
 from accounts.sessions import known_devices, sessions
 from accounts.sessions.authentication import TRUSTED_DEVICE
-from accounts.sessions.sessions import Assurance, RequestSource
+from accounts.sessions.sessions import Assurance, SessionTokens, request_source
 from accounts.signin import credentials, metrics
-from accounts.tokens import session_tokens
 from audit import trail
 from common.principals import PlatformRequest
-from common.web.addresses import client_address
 from environments import environments
 from environments.models import Environment
 
@@ -73,35 +70,7 @@ class StageResponse:
     answer: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionTokens:
-    """A session that was opened or refreshed, with the data of its response."""
-
-    session: Session
-    environment: Environment
-    warnings: Sequence[dict[str, Any]] = ()
-    extra: dict[str, Any] = field(default_factory=dict)
-
-    def pair(self) -> dict[str, Any]:
-        """Return the token pair with ``environment``."""
-        environment = {"id": self.environment.slug, "name": self.environment.name}
-        pair = session_tokens.pair_for(self.session, self.environment).as_json()
-        return pair | {"environment": environment}
-
-    @property
-    def answer(self) -> dict[str, Any]:
-        """Return the response of a completed login."""
-        head = {"status": "authenticated"}
-        return head | self.pair() | self.extra | {"warnings": list(self.warnings)}
-
-
 Stage = Callable[[PlatformRequest, SignInAttempt], StageResponse | None]
-
-
-def request_source(request: HttpRequest) -> RequestSource:
-    """Return the address and User-Agent of a request, as a session stores them."""
-    agent = request.headers.get("User-Agent", "").replace("\0", "")
-    return RequestSource(client_address(request), agent)
 
 
 def is_from_trusted_device(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:

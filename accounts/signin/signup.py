@@ -10,9 +10,10 @@ from accounts import passwords
 from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
+from accounts.sessions.sessions import SessionTokens
 from accounts.signin import mailbox_proofs, signin
 from accounts.signin.credentials import find
-from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse
 from audit import trail
 from common import rate_limits
 from common.principals import PlatformRequest

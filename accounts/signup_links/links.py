@@ -16,8 +16,9 @@ from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, MailedTooOften, SignupLinkGone, TooManyAttempts
 from accounts.models import SignupLink, User
 from accounts.reclaim import address_release
+from accounts.sessions.sessions import SessionTokens
 from accounts.signin import credentials, signin, signup
-from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse
 from audit import trail
 from common import rate_limits
 from common.principals import PlatformRequest

@@ -5,13 +5,13 @@ from typing import Any, Final
 from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
-from accounts.api_keys.serializers import UnixSecondsField
 from accounts.serializers import (
     SECRET_CHARS,
     ChallengeField,
     EnrolmentRequiredSerializer,
     LoginAnswerSerializer,
     SecondFactorRequiredSerializer,
+    UnixSecondsField,
 )
 from common.api.views import StrictSerializer
 

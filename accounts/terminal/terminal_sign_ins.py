@@ -22,9 +22,11 @@ from django.db import transaction
 from accounts.audit_tags import AccountTag
 from accounts.errors import TerminalSignInGone, TooManyAttempts
 from accounts.models import Session, TerminalSignIn, User
+from accounts.sessions import sessions
 from accounts.sessions.authentication import TRUSTED_DEVICE
+from accounts.sessions.sessions import SessionTokens
 from accounts.signin import metrics, signin
-from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse
 from audit import trail
 from common import ids, one_time_secrets, rate_limits
 from common.one_time_secrets import digest, new_secret
@@ -81,7 +83,7 @@ def start(
     now: datetime,
 ) -> TerminalSignInRequest:
     """Create a request of a program. Raises TooManyAttempts (429) for its network."""
-    source = signin.request_source(request)
+    source = sessions.request_source(request)
     rate_limits.enforce(
         "terminal sign-in",
         subscriber_network(source.address),

@@ -5,14 +5,17 @@ are checked; each type has its own audience and its required claims; a previous 
 it retires; times are compared with the caller's clock; a token has only the given claims and no
 random ``jti``, so that equal claims give equal bytes. Its settings, views, serializers and
 blacklist are not used.
+
+Rotation of token keys without signing anyone out: previous keys verify until a date.
 """
 
 import hashlib
 import hmac
 import json
+import secrets
 from base64 import urlsafe_b64decode
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, ClassVar, Final, Self
 
@@ -199,3 +202,29 @@ class SignedToken(Token):
             raise TokenError("Token is not valid yet")
         if now_s >= ends:
             raise ExpiredTokenError("Token is expired")
+
+
+ROTATED: Final = ("ZJWT_SECRET", "ZJWT_REFRESH_SECRET")
+SECRET_BYTES: Final = 48
+
+
+def rotate(values: Mapping[str, str], *, retires: date, today: date) -> dict[str, str]:
+    """Return the settings with a new current key in each ring.
+
+    values: at least the ROTATED settings, and their ``_PREVIOUS`` settings if set. The old key
+    becomes the first previous one, as ``key@2026-12-01``: from that day on (UTC) it no longer
+    verifies. Retired keys are removed.
+    """
+    made = {}
+    for name in ROTATED:
+        held = f"{name}_PREVIOUS"
+        earlier = [entry for entry in values.get(held, "").split(",") if entry.strip()]
+        kept = [entry for entry in earlier if not _is_over(entry, today)]
+        made[name] = secrets.token_urlsafe(SECRET_BYTES)
+        made[held] = ",".join([f"{values[name]}@{retires.isoformat()}", *kept])
+    return made
+
+
+def _is_over(entry: str, today: date) -> bool:
+    _, _, day = entry.rpartition("@")
+    return "@" in entry and date.fromisoformat(day.strip()) <= today

@@ -14,8 +14,9 @@ from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.reclaim import address_release
+from accounts.sessions.sessions import SessionTokens
 from accounts.signin import metrics, signin
-from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
+from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse
 from audit import trail
 from common import one_time_secrets
 from common.errors import PlatformError

@@ -6,7 +6,7 @@ from typing import Final
 
 from django.conf import settings
 
-from accounts.tokens import key_rotation
+from accounts.tokens import signing
 from common.key_fingerprints import SENTENCE
 from platform_site.doctor import key_ages
 from platform_site.doctor.findings import Finding, Level
@@ -34,7 +34,7 @@ def check_keys() -> Iterator[Finding]:
     yield from _ages(now)
     accounts = settings.ACCOUNTS
     for name, ring in zip(
-        key_rotation.ROTATED, (accounts.access_keys, accounts.refresh_keys), strict=True
+        signing.ROTATED, (accounts.access_keys, accounts.refresh_keys), strict=True
     ):
         dates = [accounts.key_retirements.get(key) for key in ring[1:]]
         if any(date is None for date in dates):

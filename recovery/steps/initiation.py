@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.errors import TooManyAttempts
-from accounts.signin.signin import request_source
+from accounts.sessions.sessions import request_source
 from common import rate_limits
 from common.emails import folded
 from common.ids import capability_id

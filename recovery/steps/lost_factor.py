@@ -13,8 +13,9 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.models import User
+from accounts.sessions.sessions import request_source
 from accounts.signin import credentials
-from accounts.signin.signin import environment_for, request_source
+from accounts.signin.signin import environment_for
 from audit import trail
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest

@@ -7,7 +7,8 @@ from django.db import transaction
 
 from accounts import notices
 from accounts.models import Session
-from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
+from accounts.sessions.sessions import SessionTokens
+from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse, finish
 from audit import trail
 from common.principals import PlatformRequest, Principal
 from twofactor import registry

@@ -6,8 +6,8 @@ from django.db import transaction
 
 from accounts.errors import InvalidCredentials
 from accounts.models import Session, User
+from accounts.sessions.sessions import request_source
 from accounts.signin import credentials
-from accounts.signin.signin import request_source
 from audit import trail
 from common.principals import PlatformRequest, Principal
 from twofactor.audit_tags import TwoFactorTag

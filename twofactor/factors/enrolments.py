@@ -9,7 +9,8 @@ from django.db.models import F
 from accounts import notices
 from accounts.models import Session, User
 from accounts.sessions import sessions
-from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
+from accounts.sessions.sessions import SessionTokens
+from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse, finish
 from audit import trail
 from common.crypto import encrypt
 from common.ids import capability_id

@@ -17,14 +17,9 @@ from webauthn.helpers.structs import UserVerificationRequirement
 from accounts.audit_tags import AccountTag
 from accounts.errors import TooManyAttempts
 from accounts.models import User
+from accounts.sessions.sessions import SessionTokens
 from accounts.signin import metrics, signin
-from accounts.signin.signin import (
-    SessionTokens,
-    SignInAttempt,
-    SignInMethod,
-    StageResponse,
-    environment_for,
-)
+from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse, environment_for
 from audit import trail
 from common import rate_limits
 from common.emails import folded

@@ -9,14 +9,14 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.audit_tags import AccountTag
-from accounts.tokens import key_rotation
+from accounts.tokens import signing
 from audit import trail
 from audit.tags import TrailTag
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.key_fingerprints import fingerprint
 from common.settings.runtime_env import is_given, load_runtime_env, save_runtime_env
 
-REPLACEABLE: Final = (*key_rotation.ROTATED, "ZMFA_SECRET")
+REPLACEABLE: Final = (*signing.ROTATED, "ZMFA_SECRET")
 
 
 class Command(OpsCommand):
@@ -67,23 +67,23 @@ class Command(OpsCommand):
                 "date_past", "That day is over: all users would be signed out immediately."
             )
         if options["shows"]:
-            made = key_rotation.rotate(_present(), retires=retires, today=now.date())
+            made = signing.rotate(_present(), retires=retires, today=now.date())
             text = "\n".join(f"{name}={value}" for name, value in made.items())
             return CommandResult({"settings": made, "retires": retires.isoformat()}, text)
-        given = [name for name in key_rotation.ROTATED if is_given(name, os.environ)]
+        given = [name for name in signing.ROTATED if is_given(name, os.environ)]
         if given:
             message = f"{' and '.join(given)} come from the environment: use --print and set them."
             raise CommandRefused("keys_given", message)
         values = load_runtime_env(settings.DATA_DIR)
-        if not all(name in values for name in key_rotation.ROTATED):
+        if not all(name in values for name in signing.ROTATED):
             raise CommandRefused("keys_missing", f"There is no runtime.env in {settings.DATA_DIR}.")
         with transaction.atomic():
             trail.add(None, AccountTag.CLI_KEY_ROTATE, data={"retires": retires.isoformat()})
-            made = key_rotation.rotate(values, retires=retires, today=now.date())
+            made = signing.rotate(values, retires=retires, today=now.date())
             save_runtime_env(settings.DATA_DIR, values | made)
         text = f"New keys from the next start on; the previous ones verify before {retires}."
         return CommandResult(
-            {"retires": retires.isoformat(), "rotated": list(key_rotation.ROTATED)}, text
+            {"retires": retires.isoformat(), "rotated": list(signing.ROTATED)}, text
         )
 
 
@@ -115,7 +115,7 @@ def _present() -> dict[str, str]:
     """Return the current keys, and the previous ones with their dates."""
     rings = (settings.ACCOUNTS.access_keys, settings.ACCOUNTS.refresh_keys)
     present: dict[str, str] = {}
-    for name, ring in zip(key_rotation.ROTATED, rings, strict=True):
+    for name, ring in zip(signing.ROTATED, rings, strict=True):
         dated = [
             f"{key}@{settings.ACCOUNTS.key_retirements[key].isoformat()}"
             if key in settings.ACCOUNTS.key_retirements

@@ -24,7 +24,7 @@ from django.db import connection
 from pytest_django.fixtures import Settings
 
 from accounts.models import User
-from accounts.tokens import key_rotation
+from accounts.tokens import signing
 from audit import trail
 from outbox.messages import queue
 from outbox.models import Delivery
@@ -172,7 +172,7 @@ def test_retired_keys_should_be_removed(settings: Settings) -> None:
     dates = {"a-key-of-last-year": datetime.date(2025, 1, 1)}
     settings.ACCOUNTS = replace(settings.ACCOUNTS, access_keys=ring, key_retirements=dates)
     found = findings("keys", is_healthy=True)
-    former = f"{key_rotation.ROTATED[0]}_PREVIOUS"
+    former = f"{signing.ROTATED[0]}_PREVIOUS"
     assert ("warning", f"A key of {former} has retired.", "Remove it from the setting.") in found
     assert "a-key-of-last-year" not in run("doctor")
 
