@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXEC := $(BIN)/python -m platform_site.embedded exec --
+EXEC := $(BIN)/python -m operations.embedded exec --
 TESTS ?= tests
 # CI runs all tests, and measures coverage as well. Here a sixth of them, which start and kill servers of
 # their own or send random data, would take two thirds of the time: `make test-slow`.
@@ -26,12 +26,12 @@ help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 run: free-ports $(VENV)/.base  ## run the whole platform here; Ctrl-C stops it
-	@exec $(BIN)/python -m platform_site.embedded up
+	@exec $(BIN)/python -m operations.embedded up
 
 # Before the first installation, which takes a minute. Later `up` looks itself: what a start that was
 # killed has left running holds ports, and `up` ends it first.
 free-ports:
-	@test -e $(VENV)/.base || $(PYTHON) -m platform_site.embedded.check_ports
+	@test -e $(VENV)/.base || $(PYTHON) -m operations.embedded.check_ports
 
 test: $(VENV)/.dev  ## run the tests against throw-away databases, but for the slow and those in a browser
 	$(EXEC) $(BIN)/python -m pytest -n 3 --dist worksteal $(CHOSEN) $(TESTS)
@@ -127,7 +127,7 @@ lock: $(VENV)/.dev  ## compile requirements/*.txt from pyproject.toml
 	  --no-annotate -c requirements/base.txt - -o requirements/worker.txt
 
 # Its result is committed: neither the platform nor a user of it needs Node.js.
-VENDOR := platform_site/console/vendor
+VENDOR := console/vendor
 
 vendor:  ## build what the console uses of npm packages (Node.js 20+) into its static files
 	npm ci --prefix $(VENDOR) --ignore-scripts
@@ -139,7 +139,7 @@ clients: $(VENV)/.dev  ## write what the clients take from docs/openapi.yaml
 	$(BIN)/python clients/typescript/tools/build.py
 
 bench: $(VENV)/.dev  ## measure against the baselines; prints ratios
-	$(BIN)/python -m platform_site.embedded exec --durable -- $(BIN)/python -m benchmarks
+	$(BIN)/python -m operations.embedded exec --durable -- $(BIN)/python -m benchmarks
 
 # Each stamp is newer than the requirements it installed. `--no-deps`: a lock names everything, and older
 # pips take the newest release of what a dependency asks for with an extra, then refuse it for its hash.

@@ -62,7 +62,7 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
 
 def when_ready(server: Any) -> None:
     """Prepare the API's page, which workers share; print the development token unless `up` does."""
-    from platform_site.api_reference.views import prepare  # noqa: PLC0415 - Django is loaded by now
+    from console.api_reference.views import prepare  # noqa: PLC0415 - Django is loaded by now
 
     prepare()
     if os.environ.get("ZONAL_SUPERVISED"):

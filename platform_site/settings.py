@@ -19,9 +19,9 @@ from edgecache import conf as cache_conf
 from edgecache.brain.conf import brain as brain_conf
 from environments.conf import EnvironmentSettings
 from oauth import conf as oauth_conf
+from operations.backup import conf as backup_conf
 from organizations import conf as organization_conf
 from outbox import conf as delivery_conf
-from platform_site.backup import conf as backup_conf
 from recovery.conf import RecoverySettings
 from sqlgateway.conf import SqlSettings
 from twofactor import conf as twofactor_conf
@@ -117,6 +117,8 @@ INSTALLED_APPS: Final = [
     "drf_spectacular",
     "procrastinate.contrib.django",
     "platform_site.apps.PlatformConfig",
+    "operations.apps.OperationsConfig",
+    "console.apps.ConsoleConfig",
     "common.apps.CommonConfig",
     "audit.apps.AuditConfig",
     "environments.apps.EnvironmentsConfig",
@@ -138,7 +140,7 @@ MIDDLEWARE: Final = [
     "common.middleware.PagesUsers",
     "common.middleware.PagesMessages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "platform_site.console.middleware.ConsoleMiddleware",
+    "console.middleware.ConsoleMiddleware",
     "accounts.middleware.PrincipalMiddleware",
     "environments.middleware.ScopeMiddleware",
 ]
@@ -257,16 +259,13 @@ TEMPLATES: Final = [
 ]
 STATIC_URL: Final = "/static/"
 STATIC_ROOT: Final = SERVER.static_root or None
-STATICFILES_DIRS: Final = [
-    BASE_DIR / "platform_site" / "console" / "static",
-    BASE_DIR / "platform_site" / "staff" / "static",
-]
+STATICFILES_DIRS: Final = [BASE_DIR / "platform_site" / "staff" / "static"]
 WHITENOISE_USE_FINDERS: Final = STATIC_ROOT is None
 WHITENOISE_KEEP_ONLY_HASHED_FILES: Final = True
 STORAGES: Final = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "platform_site.static_files.HashedFiles"
+        "BACKEND": "console.static_files.HashedFiles"
         if STATIC_ROOT
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
@@ -331,5 +330,8 @@ UNFOLD: Final = {
     "DASHBOARD_CALLBACK": "platform_site.staff.dashboard.fill",
     "STYLES": ["platform_site.staff.assets.style"],
     "SCRIPTS": ["platform_site.staff.assets.landmarks", "platform_site.staff.assets.restored"],
-    "SIDEBAR": {"navigation": "platform_site.staff.sidebar.navigation", "show_search": True},
+    "SIDEBAR": {
+        "navigation": "platform_site.staff.unfold_settings.navigation",
+        "show_search": True,
+    },
 }

@@ -15,7 +15,7 @@ from django.db.backends.signals import connection_created
 
 from accounts.tokens import development
 from common.key_fingerprints import SENTENCE
-from platform_site.doctor import key_ages
+from operations.doctor import key_ages
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from common import jobs
-from platform_site.doctor import key_ages
+from operations.doctor import key_ages
 from platform_site.staff import activity
 
 

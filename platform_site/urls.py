@@ -11,9 +11,9 @@ import organizations.urls
 import outbox.urls
 import sqlgateway.urls
 from common import problems
-from platform_site import health
-from platform_site.api_reference import views as api_reference
-from platform_site.public_pages import inbox, landing, not_found
+from console.api_reference import views as api_reference
+from console.public_pages import inbox, landing, not_found
+from operations import health
 
 urlpatterns = [
     # Tried in this order, so the most frequent paths come first. Without include(), whose extra
@@ -41,7 +41,7 @@ urlpatterns = [
         if settings.HAS_CACHE
         else []
     ),
-    path("", include("platform_site.console.urls")),
+    path("", include("console.urls")),
     path("", landing, name="landing"),
     path("inbox", inbox, name="inbox"),
     path("admin/", admin.site.urls),

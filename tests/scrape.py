@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from billing.metrics import LEDGER
 from common.metrics.connections import DATABASE
 from common.metrics.tasks import TASKS
+from operations.backup.records import BACKUPS
 from outbox.metrics import WEBHOOKS
-from platform_site.backup.records import BACKUPS
 from tests.cast import Caller
 
 Labels = frozenset[tuple[str, str]]

@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from platform_site.embedded import throwaway
+from operations.embedded import throwaway
 
 
 def is_throwaway() -> bool:

@@ -1,6 +1,6 @@
 """The brain's core without HTTP: fetches compared with their origin, a stampede, a large purge.
 
-``python -m platform_site.embedded exec -- python -m benchmarks.cache.cache_core [OBJECTS]`` creates
+``python -m operations.embedded exec -- python -m benchmarks.cache.cache_core [OBJECTS]`` creates
 another database on the server of DATABASE_URL, and fills it.
 """
 

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from platform_site.embedded.throwaway import throwaway_environment
+from operations.embedded.throwaway import throwaway_environment
 
 CONTROL_BYTES: Final = 10**9
 ORGANIZATIONS: Final = 50

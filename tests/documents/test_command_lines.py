@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from django.core.management import CommandError, get_commands, load_command_class
 
-from platform_site import argument_pages
+from operations import argument_pages
 from tests.commands import facts
 from tests.documents.blocks import ROOT, pages, shell_blocks
 from zonal.cli.arguments import parser as zonal_parser

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from drf_spectacular.views import SpectacularAPIView
 
-from platform_site.api_reference import prose
+from console.api_reference import prose
 from tests.cast import HANDLER
 from tests.conformance import document
 

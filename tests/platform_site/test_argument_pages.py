@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser
 
-from platform_site import argument_pages
+from operations import argument_pages
 
 
 def made() -> ArgumentParser:

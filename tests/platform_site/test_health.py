@@ -7,7 +7,7 @@ from django.db import OperationalError
 from pytest_django import Settings
 
 from accounts import middleware
-from platform_site import health
+from operations import health
 from tests.cast import Caller
 
 

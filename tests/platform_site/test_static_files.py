@@ -9,8 +9,8 @@ from django.conf import settings
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.test import Client, override_settings
 
-from platform_site import static_files
-from platform_site.templatetags import modules
+from console import static_files
+from console.templatetags import modules
 
 PAGE = "console/overview/overview.js"
 
@@ -21,7 +21,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     root = tmp_path_factory.mktemp("static")
     storages = {
         **settings.STORAGES,
-        "staticfiles": {"BACKEND": "platform_site.static_files.HashedFiles"},
+        "staticfiles": {"BACKEND": "console.static_files.HashedFiles"},
     }
     finder = "django.contrib.staticfiles.finders.FileSystemFinder"
     changed = {

@@ -6,7 +6,7 @@ from urllib.parse import unquote_to_bytes, urljoin, urlsplit
 import pytest
 from django.test import Client
 
-from platform_site.console.pages import existing
+from console.pages import existing
 from tests.cast import HANDLER, Caller
 from tests.rules.routes import api_routes
 from tests.staff import staff_inside

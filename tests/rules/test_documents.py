@@ -9,7 +9,7 @@ from django.urls import get_resolver
 from audit.tags import AuditTag
 from common import errors
 from common.settings.table import Integer
-from platform_site import documents
+from operations import documents
 from tests.packages import ROOT, sources
 from tests.rules.routes import api_routes
 

@@ -14,7 +14,6 @@ from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 from procrastinate.contrib.django import app
 
-from accounts.management.commands import exportaudit
 from accounts.models import User
 from audit import trail
 from audit.conf import AuditSettings
@@ -22,6 +21,7 @@ from audit.models import AuditEvent
 from audit.serializers import AuditFilterSerializer
 from common.settings.env import Env, SettingError
 from common.settings.table import load
+from operations.management.commands import exportaudit
 from tests.accounts.audit.test_trail import happened
 from tests.commands import facts, help_of, misused, refused, run
 

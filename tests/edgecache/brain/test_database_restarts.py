@@ -11,8 +11,8 @@ import pytest
 from common.machine.folders import make_folders, make_runtime_dir
 from common.machine.postgres_programs import find_binaries
 from edgecache.brain.core.errors import DatabaseUnavailable
-from platform_site.embedded.postgres.cluster import CONTROL, LocalCluster
-from platform_site.embedded.supervisor.identity import processes_in
+from operations.embedded.postgres.cluster import CONTROL, LocalCluster
+from operations.embedded.supervisor.known_processes import processes_in
 from tests.database_client import DatabaseClient
 from tests.edgecache.brain.brains import ALICE, Brain, running, until
 from tests.edgecache.databases import migrate

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from common.crypto import keyed_digest
 from environments.models import Organization
-from platform_site.backup import manifest
+from operations.backup import manifest
 from tests.commands import facts, refused
 from tests.edgecache.databases import new_database
 from tests.platform_site.backup.keys import Keys

@@ -15,7 +15,7 @@ from pytest_django.fixtures import Settings
 
 from audit.models import AuditEvent
 from environments.models import Organization
-from platform_site.backup import tables
+from operations.backup import tables
 from tests.commands import facts, refused
 from tests.platform_site.backup.fill import OBJECTS
 

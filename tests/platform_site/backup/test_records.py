@@ -8,8 +8,8 @@ import time_machine
 from django.db import connection
 
 from audit import trail
-from platform_site.backup.audit_tags import OperationTag
-from platform_site.backup.records import last_drill
+from operations.audit_tags import OperationTag
+from operations.backup.records import last_drill
 from tests.scrape import scrape
 
 pytestmark = pytest.mark.django_db

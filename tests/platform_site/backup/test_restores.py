@@ -22,7 +22,7 @@ from accounts.models import User
 from edgecache.brain.models.objects import StoredObject
 from edgecache.brain.stores.archived_bytes import path_of
 from environments.models import Organization
-from platform_site.backup import manifest, tables
+from operations.backup import manifest, tables
 from tests import cast
 from tests.cast import Caller
 from tests.commands import facts, refused

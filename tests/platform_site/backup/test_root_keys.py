@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import connection
 
 from environments.models import Organization
-from platform_site.backup import sealing
-from platform_site.documents import settings_rows
+from operations.backup import sealing
+from operations.documents import settings_rows
 from sqlgateway.databases.copies import programs
 from tests.commands import facts
 from tests.platform_site.backup.keys import Keys

@@ -8,8 +8,8 @@ from django.http import JsonResponse
 from django.test import RequestFactory
 
 from accounts.models import Session, User
+from console.middleware import ConsoleMiddleware
 from environments.models import Organization
-from platform_site.console.middleware import ConsoleMiddleware
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member
 from tests.platform_site.console.support import TOKENS, Jar, cookie, set_by, signed_up

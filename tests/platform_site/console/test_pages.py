@@ -9,12 +9,12 @@ from django.conf import settings
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from platform_site.console.pages import existing
+from console.pages import existing
 from tests.cast import HANDLER
 from tests.platform_site.console import browser
 
 PAGES = [f"/console/{page.address}" for page in existing()]
-STATIC = Path(__file__).resolve().parents[3] / "platform_site/console/static"
+STATIC = Path(__file__).resolve().parents[3] / "console/static"
 
 
 @pytest.fixture

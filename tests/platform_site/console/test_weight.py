@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from platform_site.console.pages import existing
+from console.pages import existing
 from tests.cast import HANDLER
 
-STATIC = Path(__file__).resolve().parents[3] / "platform_site/console/static"
+STATIC = Path(__file__).resolve().parents[3] / "console/static"
 # Kilobytes as they are sent, compressed.
 MAX_BYTES, MAX_BYTES_WITH_EDITOR = 150_000, 350_000
 DYNAMIC = re.compile(r'import\("(\.[^"]+)"\)')

@@ -26,9 +26,9 @@ from pytest_django.fixtures import Settings
 from accounts.models import User
 from accounts.tokens import signing
 from audit import trail
+from operations.audit_tags import OperationTag
 from outbox.messages import queue
 from outbox.models import Delivery
-from platform_site.backup.audit_tags import OperationTag
 from tests.accounts.delivery.support import Mailbox, smtp_options, smtp_server
 from tests.commands import facts, run
 from tests.edgecache.api.brain import ScriptedBrain
@@ -133,7 +133,7 @@ def test_the_duration_of_a_query_does_not_count_as_a_difference_of_clocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nor is the age of the transaction, which now() would count."""
-    monkeypatch.setattr("platform_site.doctor.database.MAX_SKEW_S", 0.0)
+    monkeypatch.setattr("operations.doctor.databases.MAX_SKEW_S", 0.0)
     [(level, message, _)] = findings("clock", is_healthy=True)
     assert (level, message) == ("ok", "0.0 s from the database's.")
 

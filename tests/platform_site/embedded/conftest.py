@@ -9,7 +9,7 @@ import pytest
 
 from common.machine.folders import Folders, make_folders, make_runtime_dir
 from common.machine.postgres_programs import Binaries, find_binaries
-from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, ClusterSpec, LocalCluster
+from operations.embedded.postgres.cluster import CONTROL, TENANTS, ClusterSpec, LocalCluster
 from tests.platform_site.embedded.support import MakeCluster, start
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import psycopg
 
 from common.machine.errors import StartError
-from platform_site.embedded import up
-from platform_site.embedded.recipe import Recipe
-from platform_site.embedded.supervisor.process import RestartPolicy
-from platform_site.embedded.supervisor.server import ServerProcess
+from operations.embedded import up
+from operations.embedded.embedded_recipe import Recipe
+from operations.embedded.supervisor.process import RestartPolicy
+from operations.embedded.supervisor.server import ServerProcess
 
 
 def remember_pid(name: str) -> None:

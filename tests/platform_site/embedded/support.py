@@ -10,7 +10,7 @@ from common.machine.folders import make_folders
 from common.machine.ports import PortReservations
 from edgecache import local_nodes
 from edgecache.local_nodes import LocalNode
-from platform_site.embedded.postgres.cluster import ClusterSpec, LocalCluster
+from operations.embedded.postgres.cluster import ClusterSpec, LocalCluster
 from tests.waiting import wait_until
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.banner import CacheAddress, PlatformAddress, object_lines, show_banner
+from operations.embedded.banner import CacheAddress, PlatformAddress, object_lines, show_banner
 
 CACHE = CacheAddress(
     s3_url="http://127.0.0.1:9000",

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from common.machine.errors import PortTakenError
-from platform_site.embedded.check_ports import check
+from operations.embedded.check_ports import check
 from tests.platform_site.embedded.support import PROJECT, environment
 
 
@@ -31,7 +31,7 @@ def test_the_check_needs_no_installed_package() -> None:
         port = str(other.getsockname()[1])
         # -S: without site-packages, as on a machine where nothing is installed yet.
         result = subprocess.run(
-            [sys.executable, "-S", "-m", "platform_site.embedded.check_ports"],
+            [sys.executable, "-S", "-m", "operations.embedded.check_ports"],
             check=False,
             capture_output=True,
             text=True,

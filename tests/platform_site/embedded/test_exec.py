@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded import throwaway
-from platform_site.embedded.supervisor.identity import began_at
+from operations.embedded import throwaway
+from operations.embedded.supervisor.known_processes import began_at
 from tests.platform_site.embedded.support import PROJECT, environment
 from tests.waiting import wait_until
 
@@ -32,7 +32,7 @@ sys.exit(7)
 
 
 def exec_command(*command: str, options: Sequence[str] = ()) -> list[str]:
-    return [sys.executable, "-m", "platform_site.embedded", "exec", *options, "--", *command]
+    return [sys.executable, "-m", "operations.embedded", "exec", *options, "--", *command]
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_the_next_run_removes_the_leftovers_of_a_killed_run_and_passes_signals_o
 @pytest.mark.parametrize("arguments", [["--help"], ["up", "--help"], ["exec", "--help"]])
 def test_help_starts_nothing(arguments: list[str], environ: dict[str, str]) -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "platform_site.embedded", *arguments],
+        [sys.executable, "-m", "operations.embedded", *arguments],
         env=environ,
         cwd=PROJECT,
         capture_output=True,
@@ -116,7 +116,7 @@ def test_a_command_that_does_not_exist_is_reported(capfd: pytest.CaptureFixture[
 
 def test_exec_without_a_command_is_refused(environ: dict[str, str]) -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "platform_site.embedded", "exec"],
+        [sys.executable, "-m", "operations.embedded", "exec"],
         env=environ,
         cwd=PROJECT,
         check=False,

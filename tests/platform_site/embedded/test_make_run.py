@@ -79,7 +79,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
     log = tmp_path / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "platform_site.embedded", "up"],
+            [sys.executable, "-m", "operations.embedded", "up"],
             cwd=PROJECT,
             env={name: value for name, value in variables.items() if name not in unset},
             stdout=output,
@@ -207,7 +207,7 @@ def test_a_port_in_use_of_the_brain_is_reported_with_its_setting(
         port = stranger.getsockname()[1]
         ports = {name: str(free_port()) for name in PORTS} | {setting: str(port)}
         ended = subprocess.run(
-            [sys.executable, "-m", "platform_site.embedded", "up"],
+            [sys.executable, "-m", "operations.embedded", "up"],
             cwd=PROJECT,
             env=environment(ZDATA_DIR=str(tmp_path / "var"), **ports),
             capture_output=True,

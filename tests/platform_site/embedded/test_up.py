@@ -20,7 +20,7 @@ from common.machine.errors import StartError
 from common.machine.folders import make_folders
 from common.machine.ports import port_from
 from common.settings.runtime_env import load_runtime_env
-from platform_site.embedded.supervisor.identity import began_at, processes_in
+from operations.embedded.supervisor.known_processes import began_at, processes_in
 from tests.platform_site.embedded.support import Platform
 from tests.ports import free_port
 from tests.waiting import wait_until

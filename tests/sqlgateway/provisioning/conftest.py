@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.throwaway import throwaway_cluster
+from operations.embedded.throwaway import throwaway_cluster
 from sqlgateway.models import Cluster
 from tests import commands
 

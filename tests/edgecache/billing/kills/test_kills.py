@@ -22,9 +22,9 @@ from cryptography.fernet import Fernet
 from billing import ledger
 from common.machine.folders import make_folders, make_runtime_dir
 from common.machine.postgres_programs import find_binaries
-from platform_site.embedded.postgres.cluster import CONTROL
-from platform_site.embedded.postgres.cluster import LocalCluster as Postgres
-from platform_site.embedded.supervisor.identity import processes_in
+from operations.embedded.postgres.cluster import CONTROL
+from operations.embedded.postgres.cluster import LocalCluster as Postgres
+from operations.embedded.supervisor.known_processes import processes_in
 from tests.database_client import DatabaseClient
 from tests.edgecache.billing.kills.bank import EARNED_UCR, FOLDER, OPERATOR
 from tests.edgecache.brain.s3.raw import Signer

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from pytest_django.fixtures import Settings
 
 from billing.errors import TopUpsUnavailable
-from platform_site.console.pages import ENTRANCE, NAVIGATION
+from console.pages import ENTRANCE, NAVIGATION
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import sign_up, write_sql
 from tests.platform_site.console.presses import Presses

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from platform_site.console.pages import BY_LINK, ENTRANCE, NAVIGATION
+from console.pages import BY_LINK, ENTRANCE, NAVIGATION
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import (
     EMAIL,

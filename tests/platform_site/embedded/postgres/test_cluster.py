@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from common.machine.errors import AlreadyRunningError, ClusterError
-from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
-from platform_site.embedded.supervisor.identity import processes_in
+from operations.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
+from operations.embedded.supervisor.known_processes import processes_in
 from tests.platform_site.embedded.support import MakeCluster, postmaster_pid, start
 from tests.waiting import wait_until
 

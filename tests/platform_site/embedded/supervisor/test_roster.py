@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.supervisor.identity import ProcessIdentity, began_at, identify
-from platform_site.embedded.supervisor.roster import FILE_NAME, Roster
+from operations.embedded.supervisor.known_processes import ProcessIdentity, began_at, identify
+from operations.embedded.supervisor.roster import FILE_NAME, Roster
 from tests.waiting import wait_until
 
 SLEEP = ("/bin/sleep", "60")

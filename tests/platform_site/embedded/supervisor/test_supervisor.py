@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.supervisor.identity import began_at
-from platform_site.embedded.supervisor.launch import Launch
-from platform_site.embedded.supervisor.probes import call_probe, http_probe
-from platform_site.embedded.supervisor.process import Process, RestartPolicy
-from platform_site.embedded.supervisor.supervisor import Supervisor
+from operations.embedded.supervisor.known_processes import began_at
+from operations.embedded.supervisor.launch import Launch
+from operations.embedded.supervisor.probes import call_probe, http_probe
+from operations.embedded.supervisor.process import Process, RestartPolicy
+from operations.embedded.supervisor.supervisor import Supervisor
 from tests.ports import free_port
 from tests.waiting import wait_until
 

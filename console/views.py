@@ -1,0 +1,76 @@
+"""The console's pages: the same for every visitor; their scripts load data from the API."""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_safe
+
+from console.pages import navigation
+
+CONTENT_SECURITY_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        # The QR code is a data: URL in the API's response.
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        # Scripts send forms. A form submitted by the browser would put its fields into the URL.
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        # No script converts text to markup, so displayed text cannot become a script.
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), "
+    "publickey-credentials-create=(self), publickey-credentials-get=(self)",
+    "Cache-Control": "no-cache",
+}
+
+
+@require_safe
+# The page has no data of its visitor, so its compressed length reveals nothing.
+@gzip_page
+def page(request: HttpRequest, name: str, template: str) -> HttpResponse:
+    """Show a page of the console."""
+    response = render_page(f"console/{template}", here=name)
+    if name == "objects":
+        # Uploads and previews go to the object API, by URLs that the platform signs.
+        allowed = f"connect-src 'self' {settings.CACHE.s3_url}"
+        policy = CONTENT_SECURITY_POLICY.replace("connect-src 'self'", allowed)
+        response["Content-Security-Policy"] = policy
+    return response
+
+
+def missing() -> HttpResponse:
+    """Return the 404 page."""
+    return render_page("console/missing.html", HTTPStatus.NOT_FOUND)
+
+
+def render_page(
+    template: str, status: int = HTTPStatus.OK, *, here: str = "", **more: Any
+) -> HttpResponse:
+    """Return a page with the console's headers. It is the same for every visitor.
+
+    more: further values for the template.
+    """
+    context = {
+        **more,
+        "service": settings.SERVICE_NAME.capitalize(),
+        "has_cache": settings.HAS_CACHE,
+        "has_top_ups": bool(settings.TOP_UP_PROVIDER),
+        "navigation": navigation(),
+        "here": here,
+    }
+    html = render_to_string(template, context)
+    return HttpResponse(html, status=status, headers=HEADERS)

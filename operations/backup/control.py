@@ -1,0 +1,117 @@
+"""The control databases: one snapshot, pg_dump, and pg_restore in one transaction."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from django.conf import settings
+from django.db import connections
+from psycopg.conninfo import make_conninfo
+
+from common.commands import CommandRefused
+from operations.backup import tables
+from sqlgateway.databases.copies import CopyFailed, programs
+
+DUMP: Final = ("--format=custom", "--compress=1", "--no-password", "--lock-wait-timeout=20s")
+RESTORE: Final = (
+    "--no-password",
+    "--no-owner",
+    "--no-privileges",
+    "--exit-on-error",
+    # One transaction, so that a restore is complete or changes nothing.
+    "--single-transaction",
+    "--clean",
+    "--if-exists",
+)
+# Tells our connections from those of running processes.
+NAME: Final = "zonal-backup"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot of a control database, held open by a connection."""
+
+    alias: str
+    id: str
+    connection: psycopg.Connection
+
+
+def connect(alias: str) -> psycopg.Connection:
+    """Open a separate connection, in autocommit. Raises psycopg.OperationalError."""
+    parameters = connections[alias].get_connection_params()
+    parameters.pop("cursor_factory", None)
+    parameters.pop("context", None)
+    return psycopg.connect(**{**parameters, "application_name": NAME}, autocommit=True)
+
+
+@contextmanager
+def snapshots() -> Iterator[dict[str, Snapshot]]:
+    """Yield a snapshot of each control database, by its alias, while the block runs."""
+    with ExitStack() as stack:
+        found = {}
+        for alias in settings.DATABASES:
+            held = stack.enter_context(connect(alias))
+            stack.enter_context(held.transaction())
+            held.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            held.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            row = held.execute("SELECT pg_export_snapshot()").fetchone()
+            found[alias] = Snapshot(alias, str(row[0]) if row else "", held)
+        yield found
+
+
+def dump(snapshot: Snapshot, file: Path) -> None:
+    """Write a control database to a file, without the rows of ``tables.VOID``.
+
+    Raises CommandRefused.
+    """
+    present = set(connections[snapshot.alias].introspection.table_names())
+    left_out = [
+        f"--exclude-table-data={name}" for name in tables.omitted_tables() if name in present
+    ]
+    options = (*DUMP, *left_out, f"--snapshot={snapshot.id}", f"--file={file}")
+    _run("pg_dump", options, snapshot.alias, major_of(snapshot.connection))
+
+
+def restore_control_database(alias: str, file: Path, *, major: int) -> None:
+    """Replace all tables by those of a dump, in one transaction.
+
+    major: of the server. If it raises CommandRefused, nothing was changed.
+    """
+    _run("pg_restore", (*RESTORE, str(file)), alias, major)
+
+
+def major_of(connection: psycopg.Connection) -> int:
+    """Return the server's major version."""
+    return connection.info.server_version // 10_000
+
+
+def _run(program: str, options: Sequence[str], alias: str, major: int) -> None:
+    parameters: dict[str, Any] = connections[alias].get_connection_params()
+    password = str(parameters.get("password") or "")
+    named = {
+        key: parameters[key] for key in ("host", "port", "user", "dbname") if key in parameters
+    }
+    tls = {key: value for key, value in parameters.items() if key.startswith("ssl")}
+    try:
+        path = str(programs.folder(major) / program)
+    except CopyFailed as exc:
+        raise CommandRefused("program_missing", str(exc)) from exc
+    where = f"--dbname={make_conninfo('', **named, **tls)}"
+    environment = {"LC_ALL": "C", "PGPASSWORD": password, "PGAPPNAME": NAME}
+    with tempfile.TemporaryFile() as words:
+        ended = subprocess.run(  # noqa: S603 - our own programs, the platform's own database
+            [path, where, *options],
+            env=environment,
+            cwd="/",
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=words,
+        )
+        if ended.returncode:
+            raise CommandRefused("copy_failed", f"{program} failed: {programs.first_error(words)}")

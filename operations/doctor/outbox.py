@@ -1,0 +1,62 @@
+"""Checks of mail and text messages: the mail relay, the SMS provider, failed messages."""
+
+import smtplib
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from django.conf import settings
+from django.core import mail
+from django.utils import timezone
+
+from operations.doctor.findings import Finding, Level
+from outbox.models import Delivery
+
+# Shorter than a delivery's timeout, because someone waits for the report.
+TIMEOUT_S: Final = 5
+
+
+def check_mail() -> Iterator[Finding]:
+    """Check that the mail relay accepts a connection and the credentials; nothing is sent."""
+    options = settings.MAIL_OPTIONS
+    level = Level.FAILED if settings.IS_PRODUCTION else Level.SKIPPED
+    if "host" not in options:
+        kind = settings.EMAIL_BACKEND.rsplit(".", 2)[1]
+        if kind in {"console", "filebased"}:
+            message = "Mail is not sent, it is shown on this machine."
+            yield Finding("mail", level, message, "Set ZMAIL_URL.")
+        else:
+            yield Finding("mail", Level.OK, f"The service {kind} is set; it was not called.")
+        return
+    where = f"{options['host']}:{options['port']}"
+    try:
+        with mail.get_connection(**options | {"timeout": TIMEOUT_S}):
+            yield Finding("mail", Level.OK, f"{where} accepts a connection.")
+    except (OSError, smtplib.SMTPException) as exc:
+        message = f"{where} refuses or does not answer: {type(exc).__name__}."
+        yield Finding("mail", Level.FAILED, message, "Check ZMAIL_URL and the relay.")
+
+
+def check_sms() -> Iterator[Finding]:
+    """Check that an SMS provider is configured, if SMS is offered."""
+    if not settings.SMS_BACKEND:
+        yield Finding("sms", Level.SKIPPED, "Text messages are not offered (ZSMS_BACKEND).")
+    elif settings.SMS_BACKEND.rpartition(".")[0].endswith((".console", ".file")):
+        level = Level.FAILED if settings.IS_PRODUCTION else Level.SKIPPED
+        message = "Text messages are not sent, they are shown on this machine."
+        yield Finding("sms", level, message, "Set ZSMS_BACKEND=twilio.")
+    else:
+        yield Finding("sms", Level.OK, "A service is set; it was not called.")
+
+
+def check_deliveries() -> Iterator[Finding]:
+    """Check that no message failed in the last day."""
+    since = timezone.now() - timedelta(days=1)
+    everywhere = Delivery.unscoped.all()  # unscoped: the platform's report, of all organizations
+    failed = everywhere.filter(state=Delivery.State.FAILED, created_at__gt=since).count()
+    if failed:
+        message = f"{failed} messages of the last day could not be sent."
+        advice = "See `manage.py deliveries --state failed`; send again with `--retry-failed`."
+        yield Finding("deliveries", Level.WARNING, message, advice)
+    else:
+        yield Finding("deliveries", Level.OK, "No message of the last day failed.")

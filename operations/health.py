@@ -1,0 +1,125 @@
+"""``/healthz``, ``/readyz``, ``/metrics``: for load balancers and Prometheus."""
+
+import hmac
+
+import structlog
+from django.conf import settings
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    connections,
+)
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from common import problems
+from common.errors import NotFound, PlatformError
+from common.metrics import publishing
+from common.metrics.connections import DATABASE
+from common.metrics.exposition import exposition as all_metrics
+from common.metrics.figures import Figures, GaugeGroup
+from common.metrics.tasks import TASKS
+from common.web.addresses import is_from_this_machine
+from operations.backup.manifest import pending_migrations
+from operations.backup.records import BACKUPS
+from outbox.metrics import WEBHOOKS, Deliveries
+
+log = structlog.get_logger(__name__)
+
+# Migrations are not reverted while the process runs, so after success they are not checked again.
+_migrated = False
+
+
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Return 200 without any checks: the process is alive."""
+    return JsonResponse({"status": "ok"})
+
+
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Return 200 if requests can be served, else 503 naming what is missing."""
+    checks = {"database": "ok", "migrations": "ok", "queue": "ok"}
+    try:
+        checks |= _ask_anew()
+    except DatabaseError as exc:
+        log.warning("not_ready", error=type(exc).__name__)
+        connections[DEFAULT_DB_ALIAS].close()
+        checks = dict.fromkeys(checks, "unavailable")
+    is_ready = all(state == "ok" for state in checks.values())
+    if settings.HAS_CACHE:
+        # The platform serves requests without the cache too, so it stays ready.
+        checks["cache"] = _ask_cache()
+    body = {"status": "ok" if is_ready else "unavailable", "checks": checks}
+    response = JsonResponse(body, status=200 if is_ready else 503)
+    if not is_ready:
+        response["Retry-After"] = "2"
+    return response
+
+
+def _ask_anew() -> dict[str, str]:
+    """Ask the database, on a new connection if this thread's one was lost meanwhile."""
+    is_old = connections[DEFAULT_DB_ALIAS].connection is not None
+    try:
+        return _ask_database()
+    except (OperationalError, InterfaceError):
+        connections[DEFAULT_DB_ALIAS].close()
+        if not is_old:
+            raise
+    return _ask_database()
+
+
+def _ask_database() -> dict[str, str]:
+    global _migrated  # noqa: PLW0603 - one fact a process learns once
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('procrastinate_jobs') IS NOT NULL")
+        row = cursor.fetchone()
+    if not _migrated:
+        _migrated = not pending_migrations(DEFAULT_DB_ALIAS)
+    return {
+        "queue": "ok" if row and row[0] else "missing",
+        "migrations": "ok" if _migrated else "pending",
+    }
+
+
+def _ask_cache() -> str:
+    if not settings.CACHE.is_enabled:
+        return "disabled"
+    from edgecache.api import client  # noqa: PLC0415 - only where the feature is installed
+
+    try:
+        client.call("GET", "/health")
+    except PlatformError:
+        return "unavailable"
+    return "ok"
+
+
+@require_safe
+def exposition(request: HttpRequest) -> HttpResponse:
+    """Return the metrics to loopback, or to the bearer of ZMETRICS_TOKEN; else 404."""
+    if not _may_scrape(request):
+        return problems.respond(request, NotFound())
+    publishing.publish()
+    figures = Figures(*_gauge_groups())
+    return HttpResponse(all_metrics(Deliveries(), figures), content_type=CONTENT_TYPE_LATEST)
+
+
+def _gauge_groups() -> list[GaugeGroup]:
+    groups = [TASKS, DATABASE, BACKUPS, WEBHOOKS]
+    if settings.HAS_CACHE:
+        from billing.metrics import LEDGER  # noqa: PLC0415 - only with the feature
+
+        groups.append(LEDGER)
+    return groups
+
+
+def _may_scrape(request: HttpRequest) -> bool:
+    sent = request.headers.get("Authorization", "")
+    if settings.METRICS_TOKEN:
+        wanted = f"Bearer {settings.METRICS_TOKEN}"
+        return hmac.compare_digest(sent.encode(), wanted.encode())
+    return is_from_this_machine(request)

@@ -1,1 +1,0 @@
-"""The edge cache's part of `up`."""
