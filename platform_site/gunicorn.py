@@ -88,7 +88,7 @@ def post_worker_init(worker: Any) -> None:
     """Start the worker's threads, which no fork copies; the last worker ends the old server."""
     from common import tracing  # noqa: PLC0415 - after the fork
     from common.metrics import publishing  # noqa: PLC0415 - needs Django
-    from platform_site.staff.http_activity import keep_writing  # noqa: PLC0415 - as above
+    from platform_site.staff.activity import keep_writing  # noqa: PLC0415 - as above
 
     publishing.keep_publishing()
     keep_writing()

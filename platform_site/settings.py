@@ -328,8 +328,11 @@ UNFOLD: Final = {
     "SITE_HEADER": "Zonal",
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "platform_site.staff.dashboard.fill",
-    "STYLES": ["platform_site.staff.assets.style"],
-    "SCRIPTS": ["platform_site.staff.assets.landmarks", "platform_site.staff.assets.restored"],
+    "STYLES": ["platform_site.staff.unfold_settings.style"],
+    "SCRIPTS": [
+        "platform_site.staff.unfold_settings.landmarks",
+        "platform_site.staff.unfold_settings.restored",
+    ],
     "SIDEBAR": {
         "navigation": "platform_site.staff.unfold_settings.navigation",
         "show_search": True,

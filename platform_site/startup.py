@@ -15,7 +15,7 @@ from django.db.backends.signals import connection_created
 
 from accounts.tokens import development
 from common.key_fingerprints import SENTENCE
-from operations.doctor import key_ages
+from operations.doctor import keys
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +64,7 @@ def refuse_unsafe(*, with_other_keys: bool = False, waits: bool = False) -> None
     if with_other_keys:
         return
     try:
-        lacking = _claim_when_reachable() if waits else key_ages.claim()
+        lacking = _claim_when_reachable() if waits else keys.claim()
     except DatabaseError as exc:
         log.warning("keys_not_compared", error=type(exc).__name__)
         connection_created.connect(_compare_keys)
@@ -81,7 +81,7 @@ def _claim_when_reachable() -> list[str]:
     is_logged = False
     while True:
         try:
-            return key_ages.claim()
+            return keys.claim()
         except DatabaseError as exc:
             connection.close()
             if not is_logged:
@@ -96,7 +96,7 @@ def _compare_keys(connection: Any, **_more: Any) -> None:
         return
     lacking, is_compared = [], False
     try:
-        lacking = key_ages.missing_keys()
+        lacking = keys.missing_keys()
         is_compared = not lacking
     finally:
         if not is_compared:

@@ -3,8 +3,6 @@
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from common import jobs
-from operations.doctor import key_ages
 from platform_site.staff import activity
 
 
@@ -14,17 +12,3 @@ from platform_site.staff import activity
 def roll_up_activity(timestamp: int) -> None:
     """Add the dashboard's samples."""
     activity.roll_up(now=timezone.now())
-
-
-@app.periodic(cron="* * * * *")
-@app.task(queueing_lock="platform_release_lost_jobs")
-def release_lost_jobs(timestamp: int) -> None:
-    """Release the jobs of killed workers, which others with the same lock wait for."""
-    jobs.release_lost()
-
-
-@app.periodic(cron="13 * * * *")
-@app.task(queueing_lock="platform_record_keys")
-def record_keys(timestamp: int) -> None:
-    """Record new keys, so that their age is known."""
-    key_ages.record()

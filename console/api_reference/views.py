@@ -1,12 +1,20 @@
-"""``/v1/schema`` and ``/v1/docs``."""
+"""``/v1/schema`` and ``/v1/docs``.
+
+Documents that are the same for every visitor: prepared once, compressed, with an ETag.
+"""
 
 import functools
+import gzip
+import hashlib
 import threading
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.utils.http import quote_etag
 from django.views.decorators.http import require_safe
 from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
 from drf_spectacular.utils import extend_schema
@@ -14,8 +22,41 @@ from drf_spectacular.views import SpectacularAPIView
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from console.api_reference import outline, prose
-from console.api_reference.published import PublishedDocument
+from console.api_reference import outline
+
+# Browsers revalidate each time, and mostly receive a 304 without a body.
+CACHE_CONTROL: Final = "public, no-cache"
+
+
+@dataclass(frozen=True)
+class PublishedDocument:
+    """A document. etag: of the whole; content_type: with its charset."""
+
+    content_type: str
+    plain: bytes
+    packed: bytes
+    etag: str
+
+    @classmethod
+    def of(cls, body: bytes, content_type: str) -> "PublishedDocument":
+        """Return a document of these bytes."""
+        digest = hashlib.sha256(content_type.encode() + b"\0" + body).hexdigest()
+        return cls(content_type, body, gzip.compress(body, mtime=0), quote_etag(digest[:32]))
+
+    def respond(self, request: HttpRequest, **headers: str) -> HttpResponse:
+        """Return the document, compressed if the client takes it, or 304 if it has it."""
+        is_packed = "gzip" in request.headers.get("Accept-Encoding", "")
+        body = self.packed if is_packed else self.plain
+        # Weak: the same document has two encodings.
+        response = HttpResponse(body, content_type=self.content_type, headers=headers)
+        response["ETag"] = f"W/{self.etag}"
+        response["Cache-Control"] = CACHE_CONTROL
+        patch_vary_headers(response, ["Accept-Encoding"])
+        if is_packed:
+            response["Content-Encoding"] = "gzip"
+        found = get_conditional_response(request, etag=response["ETag"], response=response)
+        return found if isinstance(found, HttpResponse) else response
+
 
 POLICY: Final = "; ".join(
     (
@@ -86,7 +127,7 @@ def _rendered(kind: type[BaseRenderer]) -> PublishedDocument:
 def _page() -> PublishedDocument:
     context = {
         "service": settings.SERVICE_NAME.capitalize(),
-        "about": prose.paragraphs(_schema()["info"]["description"]),
+        "about": outline.paragraphs(_schema()["info"]["description"]),
         "chapters": outline.chapters(_schema(), settings.PUBLIC_URL),
     }
     html = render_to_string("docs/api.html", context)

@@ -11,7 +11,7 @@ from django.conf import settings
 from common.commands import CommandRefused
 from common.key_fingerprints import fingerprint
 from edgecache.brain.core.errors import StoreMissing
-from operations.backup import catalogue, control, manifest, sealing, tables
+from operations.backup import catalogue, control, manifest, sealing
 from operations.backup.archive import BackupArchive
 from operations.backup.manifest import BackupManifest
 from operations.backup.sealing import DecryptionFailed, Identity
@@ -151,7 +151,7 @@ def _check_empty(found: BackupManifest) -> bool:
 
 
 def _check_database(server: psycopg.Connection) -> None:
-    for table in tables.names_of(SOMEBODY):
+    for table in control.names_of(SOMEBODY):
         row = server.execute("SELECT to_regclass(%s)", [table]).fetchone()
         if row is None or row[0] is None:
             continue

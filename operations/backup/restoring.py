@@ -3,6 +3,8 @@
 Order: the control plane in one transaction, then disabling it, then the environments, then the
 object bytes. The applied migrations are written last, so that until then ``/readyz``, ``doctor``
 and ``migrate`` treat the platform as not set up.
+
+After a point-in-time recovery of PostgreSQL: delete the rows that a restore would omit.
 """
 
 import time
@@ -14,13 +16,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from audit import trail
 from common.commands import CommandRefused
 from operations.audit_tags import OperationTag
-from operations.backup import control, manifest, object_download, point_in_time, restore_checks
+from operations.backup import control, manifest, object_download, restore_checks
 from operations.backup.archive import BackupArchive
 from operations.backup.manifest import BackupManifest
 from operations.backup.restore_checks import SCHEMA, RestorePlan
@@ -31,6 +33,35 @@ from sqlgateway.clusters import servers
 from sqlgateway.databases import tenant_databases
 from sqlgateway.databases.copies import reason_for_tenant, restores
 from sqlgateway.models import Database
+
+
+def void() -> int:
+    """Delete credentials and queued messages, and hold payouts; return the number of payouts.
+
+    Raises CommandRefused while processes run.
+    """
+    for alias in settings.DATABASES:
+        with control.connect(alias) as server:
+            restore_checks.refuse_running(server)
+    for alias in settings.DATABASES:
+        database = connections[alias]
+        present = set(database.introspection.table_names())
+        table_names = [name for name in control.names_of(control.OPENING) if name in present]
+        with transaction.atomic(using=alias), database.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {', '.join(table_names)}")
+    with transaction.atomic():
+        trail.add(None, OperationTag.CLI_BACKUP_RESTORE, data={"kind": "recovery"})
+        return hold_payouts()
+
+
+def hold_payouts() -> int:
+    """Hold all payouts until they are reconciled; return how many are being sent."""
+    if not settings.HAS_CACHE:
+        return 0
+    from billing.payouts import reconciliation  # noqa: PLC0415 - only with the feature
+
+    return reconciliation.begin()
+
 
 CONTROL: Final = "control"
 INERT: Final = "inert"
@@ -72,7 +103,7 @@ def restore(
     with progress.step(INERT) as is_due:
         if is_due:
             result.lost_objects = object_download.forget_absent(listed)
-            result.payouts_waiting = point_in_time.hold_payouts()
+            result.payouts_waiting = hold_payouts()
     _environments(archive, checked, identities, folder, progress, result, say)
     result.objects = object_download.download(archive, found, listed, identities, folder, say)
     progress.end(found)

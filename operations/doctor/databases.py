@@ -1,4 +1,7 @@
-"""Checks of the control plane's database: reachability, migrations, task queue."""
+"""Checks of the control plane's database: reachability, migrations, task queue.
+
+Checks of the tenants' database servers: reachability, hardening, capacity.
+"""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -9,7 +12,10 @@ from django.db import DatabaseError, connection
 
 from operations.backup import manifest
 from operations.doctor.findings import Finding, Level
-from sqlgateway.hardening.cluster import version_complaint
+from sqlgateway.clusters import servers
+from sqlgateway.errors import EngineUnavailable
+from sqlgateway.hardening.cluster import complaints, version_complaint
+from sqlgateway.models import Cluster
 
 # One-time codes of apps are valid for 30 s.
 MAX_SKEW_S: Final = 5.0
@@ -96,3 +102,47 @@ def _row(statement: str) -> Any:
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchone()
+
+
+SUBJECT: Final = "clusters"
+# Share of the capacity; add a cluster before the last one is full.
+NEARLY_FULL: Final = 0.9
+
+
+def check_clusters() -> Iterator[Finding]:
+    """Check each server."""
+    try:
+        rows = list(servers.with_counts().exclude(state=Cluster.State.CLOSED).order_by("id"))
+    except EngineUnavailable:
+        advice = "Set ZSQL_CLUSTER_URL, or run `manage.py addcluster`."
+        yield Finding(SUBJECT, Level.FAILED, "No server for tenants' databases is set.", advice)
+        return
+    for row in rows:
+        yield from _check(row)
+    is_open = [row for row in rows if row.state == Cluster.State.OPEN]
+    if all(row.placed >= NEARLY_FULL * row.capacity for row in is_open):
+        message = "Every open server has used nine tenths of its capacity or more."
+        yield Finding(SUBJECT, Level.WARNING, message, "Run `manage.py addcluster`.")
+
+
+def _check(cluster: Any) -> Iterator[Finding]:
+    try:
+        with servers.administer(servers.address_of(cluster)) as server:
+            found = list(complaints(server))
+    except EngineUnavailable as exc:
+        message = f"{cluster.name} does not answer: the requests of its tenants get 503."
+        if exc.reason:
+            message = f"{cluster.name}: {exc.reason} The requests of its tenants get 503."
+        advice = "Start it, or check its address, role and password (ZSQL_CLUSTER_URL)."
+        yield Finding(SUBJECT, Level.FAILED, message, advice)
+        return
+    for sentence in found:
+        advice = "See docs/production.md, and confirm with `manage.py checkisolation`."
+        yield Finding(SUBJECT, Level.WARNING, f"{cluster.name}: {sentence}", advice)
+    if not found:
+        major, minor = divmod(cluster.server_version, 10_000)
+        message = (
+            f"{cluster.name}: PostgreSQL {major}.{minor} answers and is hardened, "
+            f"{cluster.placed} of {cluster.capacity} databases."
+        )
+        yield Finding(SUBJECT, Level.OK, message)

@@ -1,8 +1,15 @@
-"""Checks of this machine and its settings."""
+"""Checks of this machine and its settings.
+
+Checks of the addresses under which browsers reach the platform: passkey origins and TLS.
+"""
 
 import shutil
+import socket
+import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
@@ -38,3 +45,57 @@ def check_settings() -> Iterator[Finding]:
     if not found:
         kind = "production" if settings.IS_PRODUCTION else "development"
         yield Finding("settings", Level.OK, f"They fit together, for {kind}.")
+
+
+TIMEOUT_S: Final = 5
+# Certificates of Let's Encrypt are renewed 30 days before they expire.
+SOON_DAYS: Final = 14
+
+
+def check_passkeys() -> Iterator[Finding]:
+    """Check that passkeys work at the console's address."""
+    origins = settings.TWOFACTOR.webauthn_origins
+    parts = urlsplit(settings.PUBLIC_URL)
+    here = f"{parts.scheme}://{parts.netloc}"
+    if not origins:
+        message = "Passkeys are not offered: no origin is set."
+        yield Finding("passkeys", Level.WARNING, message, f"Set ZWEBAUTHN_ORIGINS={here}.")
+    elif here not in origins:
+        message = f"{here} (ZPUBLIC_URL) is not among the passkeys' origins."
+        advice = f"Add it to ZWEBAUTHN_ORIGINS: passkeys fail at {here}/console/."
+        yield Finding("passkeys", Level.FAILED, message, advice)
+    else:
+        yield Finding("passkeys", Level.OK, f"They work at {here}.")
+
+
+def check_certificate() -> Iterator[Finding]:
+    """Check the TLS certificate of ZPUBLIC_URL."""
+    parts = urlsplit(settings.PUBLIC_URL)
+    if parts.scheme != "https":
+        level = Level.FAILED if settings.IS_PRODUCTION else Level.SKIPPED
+        yield Finding("tls", level, f"{settings.PUBLIC_URL} is not https.", "Set ZPUBLIC_URL.")
+        return
+    host, port = parts.hostname or "", parts.port or 443
+    try:
+        expires = _expiry(host, port)
+    except ssl.SSLCertVerificationError as exc:
+        message = f"The certificate of {host} is refused: {exc.verify_message}."
+        yield Finding("tls", Level.FAILED, message, "Renew it, or send the whole chain.")
+    except OSError as exc:
+        message = f"{host}:{port} does not answer from here: {type(exc).__name__}."
+        yield Finding("tls", Level.WARNING, message, "Try from outside: curl the ZPUBLIC_URL.")
+    else:
+        days = (expires - datetime.now(UTC)).days
+        level = Level.OK if days >= SOON_DAYS else Level.WARNING
+        advice = "" if level == Level.OK else "Find out why it was not renewed."
+        yield Finding("tls", level, f"The certificate of {host} lasts {days} days.", advice)
+
+
+def _expiry(host: str, port: int) -> datetime:
+    context = ssl.create_default_context()
+    with (
+        socket.create_connection((host, port), timeout=TIMEOUT_S) as plain,
+        context.wrap_socket(plain, server_hostname=host) as secured,
+    ):
+        certificate = secured.getpeercert() or {}
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(certificate["notAfter"])), UTC)

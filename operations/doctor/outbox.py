@@ -1,4 +1,7 @@
-"""Checks of mail and text messages: the mail relay, the SMS provider, failed messages."""
+"""Checks of mail and text messages: the mail relay, the SMS provider, failed messages.
+
+Checks of webhooks: late deliveries and failing servers.
+"""
 
 import smtplib
 from collections.abc import Iterator
@@ -10,6 +13,7 @@ from django.core import mail
 from django.utils import timezone
 
 from operations.doctor.findings import Finding, Level
+from outbox import metrics
 from outbox.models import Delivery
 
 # Shorter than a delivery's timeout, because someone waits for the report.
@@ -60,3 +64,30 @@ def check_deliveries() -> Iterator[Finding]:
         yield Finding("deliveries", Level.WARNING, message, advice)
     else:
         yield Finding("deliveries", Level.OK, "No message of the last day failed.")
+
+
+LATE_S: Final = 300
+# A single failing server is its owner's problem. If half of this many fail at the same time, the
+# cause is the platform.
+FEW: Final = 5
+MANY: Final = 0.5
+
+
+def check_webhooks() -> Iterator[Finding]:
+    """Check that no delivery is late, and that not half of the servers fail at the same time."""
+    found = metrics.read()
+    if found.oldest_due_s > LATE_S:
+        message = f"A delivery could have been sent {found.oldest_due_s:.0f} s ago."
+        advice = "See that a task worker runs (`manage.py procrastinate worker`), and its log."
+        yield Finding("webhooks", Level.WARNING, message, advice)
+    total = found.answering + found.failing
+    if found.failing >= FEW and found.failing > MANY * total:
+        message = f"{found.failing} of {total} webhooks fail."
+        advice = "See that this machine's task worker reaches https servers outside: DNS, firewall."
+        yield Finding("webhooks", Level.WARNING, message, advice)
+    elif found.oldest_due_s <= LATE_S:
+        failed = found.deliveries["failed"]
+        message = (
+            f"{total} are sent in time; {failed} deliveries of the last day failed permanently."
+        )
+        yield Finding("webhooks", Level.OK, message)

@@ -22,8 +22,8 @@ from common.machine.ports import free_port
 from common.machine.postgres_programs import find_binaries
 from common.settings.runtime_env import first_secrets
 from operations.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
+from operations.embedded.supervisor.known_processes import end_servers
 from operations.embedded.supervisor.launch import Launch, spawn_in_foreground
-from operations.embedded.supervisor.orphans import end_servers
 
 PREFIX: Final = "zonal-exec-"
 FORWARDED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)

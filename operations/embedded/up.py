@@ -29,14 +29,18 @@ from common.settings.runtime_env import (
     save_runtime_env,
 )
 from operations.embedded.banner import CacheAddress, PlatformAddress, show_banner
-from operations.embedded.embedded_recipe import PROJECT, Recipe, platform_recipe
 from operations.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
-from operations.embedded.recipe import cache_recipe
+from operations.embedded.recipe import PROJECT, Recipe, cache_recipe, platform_recipe
+from operations.embedded.supervisor.known_processes import STOP_STEPS
 from operations.embedded.supervisor.launch import Launch
-from operations.embedded.supervisor.orphans import STOP_STEPS
-from operations.embedded.supervisor.probes import call_probe, http_probe
-from operations.embedded.supervisor.process import DEFAULT_STOP, Process, RestartPolicy
-from operations.embedded.supervisor.server import ServerProcess
+from operations.embedded.supervisor.process import (
+    DEFAULT_STOP,
+    Process,
+    RestartPolicy,
+    ServerProcess,
+    call_probe,
+    http_probe,
+)
 from operations.embedded.supervisor.supervisor import DEFAULT_RESTART_POLICY, Supervisor
 
 HELP: Final = """\

@@ -1,13 +1,76 @@
-"""The parts of the dashboard, to which each feature adds."""
+"""The parts of the dashboard, to which each feature adds.
 
+Data for unfold's chart components.
+"""
+
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, Literal
 
 from django.urls import reverse
 
-from platform_site.staff.charts import Chart
+Colour = Literal["primary", "quiet", "bad", "good"]
+COLOURS: Final[dict[Colour, str]] = {
+    "primary": "var(--color-primary-600)",
+    "quiet": "var(--color-base-400)",
+    "bad": "#dc2626",
+    "good": "#059669",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line or row of bars. None is a gap."""
+
+    label: str
+    colour: Colour
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart. summary: the same in words, for screen readers."""
+
+    title: str
+    summary: str
+    kind: Literal["line", "bar"]
+    labels: Sequence[str]
+    series: Sequence[Series]
+    suffix: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is no data."""
+        return not any(value for each in self.series for value in each.values)
+
+    @property
+    def template(self) -> str:
+        """Return the template of unfold's component."""
+        return f"unfold/components/chart/{self.kind}.html"
+
+    @property
+    def legend(self) -> list[dict[str, str]]:
+        """Return the names of the series with their colours."""
+        return [{"label": each.label, "colour": each.colour} for each in self.series]
+
+    @property
+    def data(self) -> str:
+        """Return the data for unfold's component."""
+        datasets = [self._dataset(each) for each in self.series]
+        return json.dumps({"labels": list(self.labels), "datasets": datasets})
+
+    def _dataset(self, each: Series) -> dict[str, Any]:
+        return {
+            "label": each.label,
+            "data": list(each.values),
+            "borderColor": COLOURS[each.colour],
+            "backgroundColor": COLOURS[each.colour],
+            "displayYAxis": True,
+            "suffixYAxis": self.suffix,
+            "maxTicksXLimit": 8,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,135 @@
-"""The edge cache and billing on the dashboard."""
+"""The edge cache and billing on the dashboard.
 
+The dashboard's figures of the edge cache and its billing.
+"""
+
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Final
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, Final, LiteralString, NamedTuple
 
 from django.conf import settings
+from django.db import connection
 from django.template.defaultfilters import filesizeformat
 
 from billing.money import credits_text
-from platform_site.staff import cache_figures
-from platform_site.staff.board import Alert, Board, Card, clock, link
-from platform_site.staff.cache_figures import LedgerFigures, NodeFigures, TrafficFigures
-from platform_site.staff.charts import Chart, Series
+from common.errors import PlatformError
+from edgecache.api import staff_overview
+from platform_site.staff.board import Alert, Board, Card, Chart, Series, clock, link
+from platform_site.staff.figures import MAX_COUNTED
+
+DAY: Final = timedelta(days=1)
+# The last sample of each full ten minutes; counters only increase.
+SAMPLES: Final[LiteralString] = """
+SELECT DISTINCT ON (slot) date_bin('10 minutes', moment, 'epoch') AS slot,
+    total_hits, total_misses, bytes_served, p95_latency_ms
+FROM edgecache_cachesample WHERE NOT is_hourly AND moment > %(since)s
+    AND moment < date_bin('10 minutes', %(now)s, 'epoch') ORDER BY slot, moment DESC
+"""
+LEDGER: Final[LiteralString] = """
+SELECT
+    (SELECT coalesce(sum(balance_ucr), 0)::numeric FROM billing_account),
+    (SELECT count(*) FROM (SELECT FROM billing_usageline WHERE id > coalesce(
+        (SELECT position FROM billing_progress WHERE name = 'settle'), 0) LIMIT %(counted)s) AS l),
+    (SELECT count(*) FROM billing_payout WHERE state = 'debited' AND hold_reason = ''),
+    (SELECT count(*) FROM billing_payout WHERE state = 'debited' AND hold_reason <> ''),
+    (SELECT count(*) FROM billing_payout WHERE state = 'sent'),
+    (SELECT coalesce(sum(amount_cents), 0) FROM billing_payout WHERE state IN ('debited', 'sent'))
+"""
+
+
+class TrafficFigures(NamedTuple):
+    """The cache's traffic in ten minutes."""
+
+    begins_at: datetime
+    hits: int
+    misses: int
+    bytes_served: int
+    p95_ms: float
+
+
+def read_traffic(*, now: datetime) -> list[TrafficFigures]:
+    """Return the last day's traffic, oldest first; a restarted counter adds nothing."""
+    with connection.cursor() as cursor:
+        cursor.execute(SAMPLES, {"since": now - DAY, "now": now})
+        rows = cursor.fetchall()
+    return [_between(before, after) for before, after in pairwise(rows)]
+
+
+def _between(before: tuple[Any, ...], after: tuple[Any, ...]) -> TrafficFigures:
+    hits, misses, served = (max(0, after[n] - before[n]) for n in (1, 2, 3))
+    return TrafficFigures(after[0], hits, misses, served, after[4])
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFigures:
+    """The ledger's balances. balance_ucr: of all accounts; anything but zero is an error."""
+
+    balance_ucr: int
+    unsettled: int
+    payouts_waiting: int
+    payouts_held: int
+    payouts_sent: int
+    payouts_cents: int
+
+
+def read_ledger() -> LedgerFigures:
+    """Return the state of the ledger and the payouts."""
+    with connection.cursor() as cursor:
+        cursor.execute(LEDGER, {"counted": MAX_COUNTED})
+        return LedgerFigures(*(int(value) for value in cursor.fetchone()))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFigures:
+    """The nodes by state and by region. is_known: False while the brain does not respond."""
+
+    is_known: bool
+    states: dict[str, int]
+    regions: list[dict[str, Any]]
+    online: int = 0
+
+
+def read_nodes() -> NodeFigures:
+    """Return the nodes from the brain."""
+    try:
+        rows = staff_overview.all_nodes()
+    except PlatformError:
+        return NodeFigures(is_known=False, states={}, regions=[])
+    regions = [
+        _region(name, [row for row in rows if row["region"] == name])
+        for name in sorted({row["region"] for row in rows})
+    ]
+    states = Counter(row["status"] for row in rows)
+    online = sum(row["health"] == "online" for row in rows)
+    return NodeFigures(is_known=True, states=dict(states), regions=regions, online=online)
+
+
+def _region(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    capacity = sum(row["capacity_bytes"] for row in rows)
+    used = sum(row["used_bytes"] for row in rows)
+    return {
+        "name": name,
+        "nodes": len(rows),
+        "online": sum(row["health"] == "online" for row in rows),
+        "states": ", ".join(
+            f"{number} {state}" for state, number in Counter(r["status"] for r in rows).items()
+        ),
+        "used_bytes": used,
+        "capacity_bytes": capacity,
+        "used_percent": round(100 * used / capacity) if capacity else 0,
+    }
+
 
 MIB: Final = 2**20
 
 
 def add(board: Board, *, now: datetime) -> None:
     """Add the cards, alerts and charts of cache and billing."""
-    traffic = cache_figures.read_traffic(now=now)
-    nodes, ledger = cache_figures.read_nodes(), cache_figures.read_ledger()
+    traffic = read_traffic(now=now)
+    nodes, ledger = read_nodes(), read_ledger()
     board.cards += [_cache_card(traffic), _nodes_card(nodes), _ledger_card(ledger)]
     board.cards.append(_payouts_card(ledger))
     board.alerts += [*_node_alerts(nodes), *_ledger_alerts(ledger)]

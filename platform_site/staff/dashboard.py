@@ -10,10 +10,9 @@ from django.utils import timezone
 from django.utils.timesince import timesince
 
 from platform_site.models import ActivitySample, HttpSample
-from platform_site.staff import figures, http_activity
+from platform_site.staff import activity, figures
 from platform_site.staff.activity import SLOT
-from platform_site.staff.board import Alert, Board, Card, clock, link
-from platform_site.staff.charts import Chart, Series
+from platform_site.staff.board import Alert, Board, Card, Chart, Series, clock, link
 from platform_site.staff.figures import Organizations, Queue
 
 # After this time two roll-ups are missing.
@@ -35,7 +34,7 @@ def fill(_request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 def _platform(now: datetime) -> Board:
     organizations = figures.organizations(now=now)
     samples = figures.samples(now=now)
-    http = http_activity.http_samples(now=now)
+    http = activity.http_samples(now=now)
     queue = figures.queue()
     mail = figures.failed_deliveries(now=now)
     return Board(
@@ -146,8 +145,8 @@ def _http(samples: Sequence[HttpSample]) -> Chart:
 
 
 def _http_latency(samples: Sequence[HttpSample]) -> Chart:
-    medians = [http_activity.percentile(s.counts, 0.5) for s in samples]
-    tails = [http_activity.percentile(s.counts, 0.95) for s in samples]
+    medians = [activity.percentile(s.counts, 0.5) for s in samples]
+    tails = [activity.percentile(s.counts, 0.95) for s in samples]
     known = [tail for tail in tails if tail is not None]
     worst = f"{max(known):.0f} ms" if known else "unknown"
     return Chart(

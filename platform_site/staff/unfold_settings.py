@@ -1,9 +1,13 @@
-"""The admin's sidebar, grouped by subject (settings.UNFOLD)."""
+"""The admin's sidebar, grouped by subject (settings.UNFOLD).
+
+Static files of the admin in addition to unfold's (settings.UNFOLD).
+"""
 
 from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.templatetags.static import static
 from django.urls import reverse
 
 # Title, icon of Material Symbols, name of the admin's URL.
@@ -75,3 +79,18 @@ def _items(entries: tuple[Entry, ...]) -> list[dict[str, str]]:
 
 def _item(title: str, icon: str, name: str) -> dict[str, str]:
     return {"title": title, "icon": icon, "link": reverse(f"admin:{name}")}
+
+
+def style(_request: HttpRequest) -> str:
+    """Return the path of the style sheet."""
+    return static("staff/admin.css")
+
+
+def landmarks(_request: HttpRequest) -> str:
+    """Return the path of the script that adds landmark roles to a page."""
+    return static("staff/landmarks.js")
+
+
+def restored(_request: HttpRequest) -> str:
+    """Return the path of the console's script that reloads a page restored by Back."""
+    return static("console/frame/restored.js")

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from django.core.management import CommandError, get_commands, load_command_class
 
-from operations import argument_pages
+from operations import documents
 from tests.commands import facts
 from tests.documents.blocks import ROOT, pages, shell_blocks
 from zonal.cli.arguments import parser as zonal_parser
@@ -89,7 +89,7 @@ def test_every_call_in_a_sentence_names_a_command_and_its_options() -> None:
         "manage.py": {(name,): flags(manage_parser(name)) for name in get_commands()},
         "zonal": {
             tuple(each.prog.split()[1:]): flags(each)
-            for each, _ in argument_pages.commands(zonal_parser())
+            for each, _ in documents.commands(zonal_parser())
         },
     }
     unknown = []

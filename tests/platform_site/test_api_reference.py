@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from drf_spectacular.views import SpectacularAPIView
 
-from console.api_reference import prose
+from console.api_reference import outline
 from tests.cast import HANDLER
 from tests.conformance import document
 
@@ -74,7 +74,7 @@ def test_the_document_and_the_page_are_made_once(visitor: Client) -> None:
 
 def test_a_description_becomes_paragraphs_and_never_markup() -> None:
     text = "One `code`\nline.\n\n* `a` - **b**\n* <script>"
-    assert prose.paragraphs(text) == [
+    assert outline.paragraphs(text) == [
         "One <code>code</code>\nline.",
         "<code>a</code> - <strong>b</strong>",
         "&lt;script&gt;",

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser
 
-from operations import argument_pages
+from operations import documents
 
 
 def made() -> ArgumentParser:
@@ -20,14 +20,14 @@ def made() -> ArgumentParser:
 
 
 def test_the_way_to_call_a_command_says_what_has_to_be_there() -> None:
-    assert argument_pages.synopsis(made()) == (
+    assert documents.synopsis(made()) == (
         "zonal move --to PLACE [--limit LIMIT] [--json] (--all | --state {open,closed}) "
         "what [THING …]"
     )
 
 
 def test_each_argument_of_a_commands_own_has_a_row() -> None:
-    assert argument_pages.arguments_table(made()).splitlines()[2:] == [
+    assert documents.arguments_table(made()).splitlines()[2:] == [
         "| `what` | A thing. |",
         "| `[THING …]` | Others. |",
         "| `--to PLACE` | Where it goes. |",
@@ -38,7 +38,7 @@ def test_each_argument_of_a_commands_own_has_a_row() -> None:
 
 
 def test_a_command_without_arguments_has_no_table() -> None:
-    assert argument_pages.arguments_table(ArgumentParser(prog="zonal look")) == ""
+    assert documents.arguments_table(ArgumentParser(prog="zonal look")) == ""
 
 
 def test_commands_are_found_in_their_groups() -> None:
@@ -46,5 +46,5 @@ def test_commands_are_found_in_their_groups() -> None:
     commands = top.add_subparsers()
     commands.add_parser("look", help="look at it")
     commands.add_parser("env", help="a group").add_subparsers().add_parser("list", help="show all")
-    found = [(each.prog, text) for each, text in argument_pages.commands(top)]
+    found = [(each.prog, text) for each, text in documents.commands(top)]
     assert found == [("zonal look", "look at it"), ("zonal env list", "show all")]

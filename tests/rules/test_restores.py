@@ -7,7 +7,7 @@ import sys
 
 from django.apps import apps
 
-from operations.backup.tables import VOID, omitted_tables
+from operations.backup.control import VOID, omitted_tables
 
 # Fields of what works for a while, or by being known.
 SHORT_LIVED = {"expires_at", "digest", "secret_hash", "lease_until", "token"}
@@ -43,7 +43,7 @@ import json
 import django
 
 django.setup()
-from operations.backup.tables import omitted_tables
+from operations.backup.control import omitted_tables
 
 print(json.dumps(omitted_tables()))
 """

@@ -21,9 +21,13 @@ from common.machine.folders import PORT, Folders, make_passable, make_socket_dir
 from common.machine.owners import SystemUser, owner_of
 from common.machine.postgres_programs import Binaries
 from operations.embedded.postgres import data_folder
-from operations.embedded.postgres.initdb import initialize
+from operations.embedded.postgres.data_folder import initialize
+from operations.embedded.supervisor.known_processes import (
+    STOP_STEPS,
+    clear_stale_files,
+    end_servers,
+)
 from operations.embedded.supervisor.launch import PRIVATE_UMASK, Launch, spawn
-from operations.embedded.supervisor.orphans import STOP_STEPS, clear_stale_files, end_servers
 
 READY_TIMEOUT_S: Final = 60.0
 POLL_S: Final = 0.02

@@ -1,7 +1,14 @@
-"""Identify processes by id and start time, since the system reuses ids."""
+"""Identify processes by id and start time, since the system reuses ids.
+
+End servers whose supervisor was killed, and remove stale lock files.
+
+The running children, recorded on disk for the start after a killed supervisor.
+"""
 
 import contextlib
+import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -10,6 +17,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from common.machine.errors import ClusterError
+from common.machine.files import read_text, write_private
 
 PROC: Final = Path("/proc")
 POLL_S: Final = 0.02
@@ -129,3 +139,118 @@ def _began_by_ps(pid: int) -> str:
         ["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
     return result.stdout.strip()
+
+
+# Fast (end sessions, write a checkpoint), then immediate (recover at the next start).
+STOP_STEPS: Final = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
+BACKEND_STEPS: Final = ((signal.SIGQUIT, 2.0), (signal.SIGKILL, 5.0))
+
+
+def end_servers(data: Path) -> None:
+    """End every server process of a data folder: the postmaster cleanly, then the rest.
+
+    The caller must hold the cluster's lock, which proves that no supervisor runs them. Servers are
+    identified by program and working folder, never by a number in a file.
+    Raises ClusterError if one does not end.
+    """
+    servers = _servers_of(data)
+    postmaster = _postmaster_of(data)
+    if postmaster in servers:
+        end([postmaster], STOP_STEPS)
+    # Backends without a postmaster keep the shared memory and block the next start.
+    survivors = end(servers, BACKEND_STEPS)
+    if survivors:
+        pids = ", ".join(str(process.pid) for process in survivors)
+        sentence = f"An earlier PostgreSQL does not end (process {pids})."
+        raise ClusterError(sentence)
+
+
+def clear_stale_files(data: Path, socket_dir: Path, *, port: int) -> None:
+    """Remove the lock files of servers that are gone; only after `end_servers`.
+
+    The process id in such a file may belong to another process by now; PostgreSQL would then
+    refuse to start.
+    """
+    for stale in (data / "postmaster.pid", socket_dir / f".s.PGSQL.{port}.lock"):
+        stale.unlink(missing_ok=True)
+
+
+def _servers_of(data: Path) -> list[ProcessIdentity]:
+    if PROC.is_dir():
+        return processes_in(data.resolve(), program="postgres")
+    postmaster = _postmaster_of(data)
+    if postmaster is None or str(data) not in _command_of(postmaster.pid):
+        return []
+    return [postmaster]
+
+
+def _postmaster_of(data: Path) -> ProcessIdentity | None:
+    first_line = read_text(data / "postmaster.pid").partition("\n")[0].strip()
+    return identify(int(first_line)) if first_line.isdecimal() else None
+
+
+def _command_of(pid: int) -> str:
+    result = subprocess.run(  # noqa: S603 - a fixed program and a number
+        ["/bin/ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return result.stdout
+
+
+FILE_NAME: Final = "supervisor.json"
+MARK_NAME: Final = "ZSUPERVISOR"
+END_STEPS: Final = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
+
+
+class Roster:
+    """The children of one supervisor, by process id and start time.
+
+    Children also inherit a random mark in their environment, so that grandchildren are found
+    when the child between is gone.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        """data_dir: the folder whose lock the supervisor holds."""
+        self._path = data_dir / FILE_NAME
+        self._mark = secrets.token_hex(16)
+        self._children: dict[str, ProcessIdentity] = {}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that every recorded child's environment must contain."""
+        return {MARK_NAME: self._mark}
+
+    def end_leftovers(self) -> int:
+        """End the children of an earlier supervisor; return their number.
+
+        Another process that reuses one of the ids has another start time and no mark.
+        """
+        mark, children = self._read()
+        leftovers = {child for child in children if child.is_alive()}
+        leftovers |= set(processes_marked(f"{MARK_NAME}={mark}")) if mark else set()
+        end(leftovers, END_STEPS)
+        self._path.unlink(missing_ok=True)
+        return len(leftovers)
+
+    def add(self, name: str, pid: int) -> None:
+        """Record a child that has just started and is not reaped yet."""
+        identity = identify(pid)
+        if identity is not None:
+            self._children[name] = identity
+            self._write()
+
+    def remove(self, name: str) -> None:
+        """Remove a child that ended."""
+        if self._children.pop(name, None) is not None:
+            self._write()
+
+    def _write(self) -> None:
+        children = [[child.pid, child.began] for child in self._children.values()]
+        write_private(self._path, json.dumps({"mark": self._mark, "children": children}))
+
+    def _read(self) -> tuple[str, list[ProcessIdentity]]:
+        try:
+            content = json.loads(read_text(self._path) or "{}")
+            children = [ProcessIdentity(int(pid), str(began)) for pid, began in content["children"]]
+            return str(content["mark"]), children
+        except (ValueError, KeyError, TypeError):
+            return "", []

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from common.machine.errors import StartError, SupervisorError
 from common.machine.terminal import log_line, say, warn
+from operations.embedded.supervisor.known_processes import Roster
 from operations.embedded.supervisor.launch import Launch
-from operations.embedded.supervisor.lines import lines_of
 from operations.embedded.supervisor.process import Process, RestartPolicy
-from operations.embedded.supervisor.roster import Roster
-from operations.embedded.supervisor.supervised import SupervisedProcess
+from operations.embedded.supervisor.supervised import SupervisedProcess, lines_of
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DEFAULT_RESTART_POLICY: Final = RestartPolicy()

@@ -4,18 +4,7 @@ from collections import Counter
 from typing import Any, Final
 
 from common.commands import CommandRefused, CommandResult, OpsCommand
-from operations.doctor import (
-    addresses,
-    backups,
-    cache,
-    clusters,
-    databases,
-    host,
-    keys,
-    outbox,
-    programs,
-    webhooks,
-)
+from operations.doctor import backups, cache, databases, host, keys, outbox, programs
 from operations.doctor.findings import Check, Finding, Level, run
 
 ALONE: Final[dict[str, Check]] = {
@@ -23,8 +12,8 @@ ALONE: Final[dict[str, Check]] = {
     "disk": host.check_disk,
     "mail": outbox.check_mail,
     "sms": outbox.check_sms,
-    "passkeys": addresses.check_passkeys,
-    "tls": addresses.check_certificate,
+    "passkeys": host.check_passkeys,
+    "tls": host.check_certificate,
     "cache": cache.check_cache,
 }
 OF_DATABASE: Final[dict[str, Check]] = {
@@ -35,10 +24,10 @@ OF_DATABASE: Final[dict[str, Check]] = {
 OF_TABLES: Final[dict[str, Check]] = {
     "queue": databases.check_queue,
     "deliveries": outbox.check_deliveries,
-    "webhooks": webhooks.check_webhooks,
+    "webhooks": outbox.check_webhooks,
     "keys": keys.check_keys,
     "backups": backups.check_backups,
-    "clusters": clusters.check_clusters,
+    "clusters": databases.check_clusters,
     "programs": programs.check_programs,
 }
 

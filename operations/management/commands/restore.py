@@ -8,12 +8,12 @@ from django.db import connections
 
 from common.commands import CommandRefused, CommandResult, OpsCommand, Unreachable
 from environments import environments
-from operations.backup import catalogue, control, point_in_time, restore_checks, restoring
+from operations.backup import catalogue, control, restore_checks, restoring
 from operations.backup.archive import BackupArchive, open_archive
 from operations.backup.restoring import PlatformRestoreResult
 from operations.backup.sealing import Identity, read_identities
 from operations.backup.work import exclusive
-from operations.doctor import key_ages
+from operations.doctor import keys
 from sqlgateway.databases.copies import restores
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.management.arguments import database_of
@@ -91,7 +91,7 @@ def _platform(
             return CommandResult(facts, f"{checked.manifest.id} can be restored here.")
         done = restoring.restore(archive, checked, identities, work.folder, say)
         # Of tokens, whose former keys signed nothing that is still valid.
-        key_ages.record()
+        keys.record()
         work.end()
     facts = {
         **checked.manifest.facts(),
@@ -105,7 +105,7 @@ def _platform(
 
 def _void() -> CommandResult:
     _name_connections()
-    waiting = point_in_time.void()
+    waiting = restoring.void()
     text = f"All users have to sign in again; keys must be created again; {waiting} payouts wait."
     return CommandResult({"payouts_waiting": waiting}, text)
 

@@ -15,7 +15,7 @@ from pytest_django.fixtures import Settings
 
 from audit.models import AuditEvent
 from environments.models import Organization
-from operations.backup import tables
+from operations.backup import control
 from tests.commands import facts, refused
 from tests.platform_site.backup.fill import OBJECTS
 
@@ -137,8 +137,8 @@ def test_a_label_without_a_model_stops_what_would_keep_its_rows(
 ) -> None:
     """Its rows, credentials under another name, would be in the backup."""
     before = AuditEvent.objects.count()
-    monkeypatch.setattr(tables, "OPENING", tables.OPENING | {label})
-    monkeypatch.setattr(tables, "VOID", tables.VOID | {label})
+    monkeypatch.setattr(control, "OPENING", control.OPENING | {label})
+    monkeypatch.setattr(control, "VOID", control.VOID | {label})
     sentence, error = refused(*words)
     assert (error["code"], error["label"]) == ("model_unknown", label)
     assert label in sentence

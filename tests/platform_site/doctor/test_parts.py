@@ -16,8 +16,8 @@ from pytest_django.fixtures import Settings
 from accounts.models import User
 from audit.models import AuditEvent
 from operations.management.commands.doctor import _findings
+from operations.tasks import record_keys
 from outbox.models import WebhookDelivery, WebhookEndpoint
-from platform_site.tasks import record_keys
 from sqlgateway.models import Cluster
 from tests.accounts.webhooks.support import subscribe
 from tests.commands import facts, run

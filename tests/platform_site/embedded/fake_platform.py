@@ -11,9 +11,8 @@ import psycopg
 
 from common.machine.errors import StartError
 from operations.embedded import up
-from operations.embedded.embedded_recipe import Recipe
-from operations.embedded.supervisor.process import RestartPolicy
-from operations.embedded.supervisor.server import ServerProcess
+from operations.embedded.recipe import Recipe
+from operations.embedded.supervisor.process import RestartPolicy, ServerProcess
 
 
 def remember_pid(name: str) -> None:

@@ -6,8 +6,8 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 
+from operations.tasks import release_lost_jobs
 from organizations.tasks import write_export
-from platform_site.tasks import release_lost_jobs
 from recovery.tasks import resolve
 from tests.accounts.delivery.test_workers import clean_queue, work
 

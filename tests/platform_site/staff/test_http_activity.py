@@ -11,7 +11,7 @@ from accounts.models import User
 from common.metrics import publishing
 from common.metrics.http_tally import BOUNDS_MS, TALLY, Tally
 from platform_site.models import HttpSample
-from platform_site.staff import http_activity
+from platform_site.staff import activity
 from tests.cast import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -25,11 +25,11 @@ def _nothing_counted() -> None:
 
 def test_what_processes_answer_adds_up(alice: User) -> None:
     signed_in(alice).get("/v1/whoami")
-    http_activity.write()
+    activity.write()
     signed_in(alice).get("/v1/whoami")
     TALLY.count(503, [2.5])
-    http_activity.write()
-    http_activity.write()
+    activity.write()
+    activity.write()
     rows = HttpSample.objects.all()
     assert sum(row.requests for row in rows) == 3
     assert sum(row.errors for row in rows) == 1
@@ -48,10 +48,10 @@ def test_nothing_is_lost_while_the_database_is_away(
             raise DatabaseError
 
     with monkeypatch.context() as patch:
-        patch.setattr(http_activity, "connection", Away())
-        http_activity.write()
+        patch.setattr(activity, "connection", Away())
+        activity.write()
     TALLY.count(200, [0.01])
-    http_activity.write()
+    activity.write()
     assert sum(row.requests for row in HttpSample.objects.all()) == 2
 
 
@@ -72,14 +72,14 @@ def test_a_percentile_is_between_the_bounds_around_it(
     for each in times_ms:
         tally.count(200, [each / 1000])
     counts = next(iter(tally.take().values())).counts if times_ms else [0] * (len(BOUNDS_MS) + 1)
-    found = http_activity.percentile(counts, share)
+    found = activity.percentile(counts, share)
     assert found is None if least is None or most is None else least <= (found or 0) <= most
 
 
 def test_the_dashboard_shows_errors_and_latency(inside: Client) -> None:
     for status in (200, 200, 200, 502):
         TALLY.count(status, [0.045])
-    http_activity.write()
+    activity.write()
     page = inside.get("/admin/").content.decode()
     assert "HTTP requests in 24 h" in page
     assert "HTTP latency" in page
@@ -91,5 +91,5 @@ def test_old_samples_are_deleted(db: None) -> None:
     for days in (1, 9):
         at = now - timedelta(days=days)
         HttpSample.objects.create(begins_at=at, requests=1, errors=0, counts=[])
-    http_activity.delete_old(now=now)
+    activity.delete_old(now=now)
     assert HttpSample.objects.count() == 1

@@ -10,8 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from operations.embedded.supervisor.known_processes import ProcessIdentity, began_at, identify
-from operations.embedded.supervisor.roster import FILE_NAME, Roster
+from operations.embedded.supervisor.known_processes import (
+    FILE_NAME,
+    ProcessIdentity,
+    Roster,
+    began_at,
+    identify,
+)
 from tests.waiting import wait_until
 
 SLEEP = ("/bin/sleep", "60")
