@@ -38,7 +38,7 @@ SIZE: Final = "SELECT pg_database_size(current_database())"
 
 def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
     """Print the times of one backup and of its restore. rounds, seconds: not used."""
-    from tests.platform_site.backup.keys import Keys  # noqa: PLC0415 - needs django.setup()
+    from tests.operations.backup.keys import Keys  # noqa: PLC0415 - needs django.setup()
 
     with tempfile.TemporaryDirectory(prefix="zonal-bench-") as name:
         folder = Path(name)
@@ -66,7 +66,7 @@ def _fill() -> int:
     from audit import trail  # noqa: PLC0415 - as above
     from organizations.audit_tags import OrganizationTag  # noqa: PLC0415 - as above
     from tests import cast  # noqa: PLC0415 - as above
-    from tests.platform_site.backup import fill  # noqa: PLC0415 - as above
+    from tests.operations.backup import fill  # noqa: PLC0415 - as above
 
     for number in range(ORGANIZATIONS):
         home = cast.organization(f"Bench {number}")

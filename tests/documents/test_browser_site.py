@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from tests.console.browser import launch
 from tests.documents.blocks import ROOT
-from tests.platform_site.console.browser import launch
 
 pytestmark = pytest.mark.browser
 

@@ -10,7 +10,7 @@ LIMIT_BYTES = 2 * 2**20
 
 
 def test_each_picture_is_taken_by_a_browser_test() -> None:
-    tests = (ROOT / "tests/platform_site/console").rglob("test_browser_*.py")
+    tests = (ROOT / "tests/console").rglob("test_browser_*.py")
     taken = {
         name
         for path in tests

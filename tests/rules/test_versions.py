@@ -105,7 +105,7 @@ RESOURCES = [
         ("cap_cents",),
     ),
 ]
-# It takes a brain: tests/edgecache/api/buckets/test_versions.py.
+# It takes a brain: tests/edgecache/api/test_versions.py.
 ELSEWHERE = {"PATCH /v1/cache/buckets/{bucket_name}"}
 EACH = pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.operation)
 POLICY = "/v1/auth/2fa/policy"

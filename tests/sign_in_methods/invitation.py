@@ -6,8 +6,8 @@ from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from organizations import invitations
 from organizations.invitations import Inviter, Offer
-from tests.accounts.invitations.support import accept, mailed_token
 from tests.cast import Answer
+from tests.organizations.support import accept, mailed_token
 from tests.sign_in_methods.driver import EMAIL, Driver
 
 

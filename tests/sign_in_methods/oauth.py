@@ -11,10 +11,10 @@ from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from oauth.models import Identity
 from oauth.providers.conf import ProviderSettings
-from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
-from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET
-from tests.accounts.oauth.support import APP, OAuthFlow
 from tests.cast import Answer, member
+from tests.oauth.fake_providers.google import GooglePerson, GoogleServer
+from tests.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET
+from tests.oauth.support import APP, OAuthFlow
 from tests.sign_in_methods.driver import EMAIL, Driver
 
 BASE = "https://zonal.example.com"

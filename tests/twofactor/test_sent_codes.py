@@ -16,8 +16,8 @@ from common.crypto import decrypt
 from environments.models import Organization
 from outbox.models import Delivery
 from tests import inbox
-from tests.accounts.delivery.support import run
 from tests.cast import signed_in
+from tests.outbox.messages.support import run
 from tests.ports import free_port
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply
 from tests.twofactor.sent_codes import enrolled, sent_code, set_up, verify

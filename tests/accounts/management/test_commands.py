@@ -15,9 +15,9 @@ from environments.models import Environment, Organization
 from organizations.models import Invitation
 from tests import inbox
 from tests.accounts.api_keys.support import made
-from tests.accounts.invitations.support import accept, mailed_token
 from tests.cast import PASSWORD, Caller, signed_in
 from tests.commands import facts, help_of, misused, refused, run
+from tests.organizations.support import accept, mailed_token
 from twofactor.models import TrustedDevice
 from twofactor.trusted_devices import devices
 

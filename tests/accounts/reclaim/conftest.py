@@ -1,5 +1,5 @@
 """Google, by which the owner of a mailbox may come."""
 
-from tests.accounts.oauth.conftest import google, platform
+from tests.oauth.conftest import google, platform
 
 __all__ = ["google", "platform"]

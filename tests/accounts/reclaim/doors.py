@@ -9,12 +9,12 @@ from collections.abc import Callable
 from accounts.models import User
 from environments import environments
 from environments.models import Organization
-from tests.accounts.invitations.support import accept, invited
-from tests.accounts.oauth.support import OAuthFlow
 from tests.accounts.profile.support import begin_change, mailed_code, user_of, verify
 from tests.accounts.signup_links.test_signup_links import complete as complete_link
 from tests.accounts.signup_links.test_signup_links import linked
 from tests.cast import Answer, Caller, member, signed_in, with_proven_address
+from tests.oauth.support import OAuthFlow
+from tests.organizations.support import accept, invited
 from tests.recovery.support import complete, proven
 
 NEW_PASSWORD = "only the victim knows"

@@ -17,9 +17,9 @@ from accounts.reclaim import address_release
 from audit.models import AuditEvent
 from environments.models import Environment, Organization
 from tests import inbox
-from tests.accounts.invitations.support import accept, invited
 from tests.accounts.profile.support import begin_change, mailed_code, signed_up, user_of, verify
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in, with_proven_address
+from tests.organizations.support import accept, invited
 from tests.parallel import at_once
 from tests.recovery.support import challenge, complete, initiate, mailed_token, proven
 from tests.recovery.support import verify as verify_recovery

@@ -17,8 +17,6 @@ from accounts.models import User
 from audit.models import AuditEvent
 from tests import inbox
 from tests.accounts.api_keys.support import holder
-from tests.accounts.invitations.support import accept, invited
-from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.profile.support import (
     begin_change,
     mailed_code,
@@ -27,8 +25,10 @@ from tests.accounts.profile.support import (
     verify,
 )
 from tests.accounts.reclaim.doors import DOORS, NEW_PASSWORD, inside, released
-from tests.accounts.webhooks.support import added
 from tests.cast import PASSWORD, Answer, Caller, member, organization, signed_in
+from tests.oauth.fake_providers.google import GoogleServer
+from tests.organizations.support import accept, invited
+from tests.outbox.webhooks.support import added
 from tests.parallel import at_once
 from tests.twofactor.holder import with_totp
 from twofactor.models import Factor

@@ -12,8 +12,8 @@ from accounts.sessions import known_devices
 from audit.models import AuditEvent
 from tests import inbox
 from tests.accounts.profile.support import signed_up, user_of
-from tests.accounts.webhooks.support import emitted, subscribe
 from tests.cast import PASSWORD, Caller, signed_in
+from tests.outbox.webhooks.support import emitted, subscribe
 from tests.recovery.support import complete, proven
 
 pytestmark = pytest.mark.django_db

@@ -16,7 +16,7 @@ from operations.embedded.supervisor.known_processes import processes_in
 from tests.database_client import DatabaseClient
 from tests.edgecache.brain.brains import ALICE, Brain, running, until
 from tests.edgecache.databases import migrate
-from tests.platform_site.embedded.support import start
+from tests.operations.embedded.support import start
 from tests.table_cleanup import empty
 
 pytestmark = pytest.mark.slow

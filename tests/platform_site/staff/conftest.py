@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from tests.console.browser import Visitor
+from tests.console.conftest import chromium, site, visit, visitor
 from tests.edgecache.api.conftest import over_a_brain
-from tests.platform_site.console.browser import Visitor
-from tests.platform_site.console.conftest import chromium, site, visit, visitor
 from tests.staff import staff_inside
 
 __all__ = ["chromium", "over_a_brain", "site", "visit", "visitor"]

@@ -14,9 +14,9 @@ from audit.models import AuditEvent
 from organizations import staff_access
 from outbox.models import Delivery
 from tests import inbox
-from tests.accounts.invitations.support import accept, invited
 from tests.cast import Caller, signed_in
 from tests.commands import facts
+from tests.organizations.support import accept, invited
 from tests.staff import EMAIL, create_staff, enter, staff_inside
 from tests.twofactor.holder import with_totp
 from twofactor.models import Factor

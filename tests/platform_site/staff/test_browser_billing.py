@@ -19,9 +19,9 @@ from billing.money import UCR_PER_CENT
 from billing.payouts import methods, requests
 from billing.usage import settlement
 from tests import cast
-from tests.edgecache.billing.support import NODE, line, store
-from tests.platform_site.console.accessibility import violations
-from tests.platform_site.console.browser import SCHEMES, Visitor
+from tests.billing.support import NODE, line, store
+from tests.console.accessibility import violations
+from tests.console.browser import SCHEMES, Visitor
 from tests.platform_site.staff.test_browser_quality import SCROLLS
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

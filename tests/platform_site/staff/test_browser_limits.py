@@ -5,7 +5,7 @@ import pytest
 from sqlgateway.models import OrganizationQuota
 from tests import cast
 from tests.commands import run
-from tests.platform_site.console.browser import Visitor
+from tests.console.browser import Visitor
 from tests.platform_site.staff.test_browser_billing import look
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

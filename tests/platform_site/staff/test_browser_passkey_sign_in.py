@@ -9,9 +9,9 @@ from accounts.models import User
 from audit.models import AuditEvent
 from platform_site.staff.login import PROVEN_AT
 from tests.cast import member, organization
-from tests.platform_site.console.browser import Visitor
-from tests.platform_site.console.journeys import EMAIL, sign_out, sign_up
-from tests.platform_site.console.settings.test_browser_passkeys import add_passkey
+from tests.console.browser import Visitor
+from tests.console.journeys import EMAIL, sign_out, sign_up
+from tests.console.settings.test_browser_passkeys import add_passkey
 from twofactor.models import Factor
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 from accounts.models import User
 from platform_site.models import ActivitySample
 from platform_site.staff.activity import SLOT
-from tests.platform_site.console.accessibility import violations
-from tests.platform_site.console.browser import SCHEMES, Visitor
-from tests.platform_site.console.frame.test_browser_back import PAGE_IS_KEPT, PAGE_IS_SHOWN_AGAIN
+from tests.console.accessibility import violations
+from tests.console.browser import SCHEMES, Visitor
+from tests.console.frame.test_browser_back import PAGE_IS_KEPT, PAGE_IS_SHOWN_AGAIN
 from tests.platform_site.staff import rows
 from tests.platform_site.staff.test_lists import FILLED
 from tests.staff import EMAIL, staff_inside

@@ -9,8 +9,8 @@ from pytest_django import Settings
 from accounts.models import User
 from environments.models import Organization
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
-from tests.accounts.oauth.conftest import google, platform
-from tests.accounts.oauth.domains.nameserver import NameServer
+from tests.oauth.conftest import google, platform
+from tests.oauth.domains.nameserver import NameServer
 from tests.rules.fuzzing.world import World
 from tests.rules.objects import home_of
 from tests.sqlgateway.conftest import _no_leftovers, _none_left, databases

@@ -18,9 +18,9 @@ from sqlgateway.models import Database
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests import cast
 from tests.sqlgateway import support
-from tests.sqlgateway.interactive.support import begin
 from tests.sqlgateway.limits.support import limit, the_organization
 from tests.sqlgateway.support import VIEW, Caller, principal
+from tests.sqlgateway.transactions.support import begin
 from tests.sqlgateway.transfer.test_imports import MAKE, send
 from tests.sqlgateway.transfer.test_streams import stream
 

@@ -10,9 +10,9 @@ from sqlgateway.transactions.channel import Channel
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.transfer.exports import StreamCut
 from tests import cast
-from tests.sqlgateway.interactive.support import begin, sql
 from tests.sqlgateway.limits.support import limit, the_organization
 from tests.sqlgateway.support import Caller
+from tests.sqlgateway.transactions.support import begin, sql
 from tests.sqlgateway.transfer.test_imports import MAKE, send
 from tests.sqlgateway.transfer.test_streams import CSV, NDJSON, stream
 

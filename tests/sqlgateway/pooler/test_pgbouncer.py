@@ -31,9 +31,9 @@ from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.cast import Caller as SignedIn
 from tests.commands import refused
 from tests.load import load
-from tests.sqlgateway.interactive.support import begin, sql
 from tests.sqlgateway.pooler.pgbouncer import PgBouncer
 from tests.sqlgateway.support import Answer, Caller, as_provisioner, backends_of
+from tests.sqlgateway.transactions.support import begin, sql
 from tests.sqlgateway.transfer.test_imports import send
 from tests.sqlgateway.transfer.test_streams import stream
 from tests.waiting import wait_until

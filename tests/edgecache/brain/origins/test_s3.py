@@ -17,8 +17,8 @@ from edgecache.brain.core.errors import (
 from edgecache.brain.core.values import BucketInfo, Conditions, KeyPage, WrittenFields
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
 from tests.edgecache.brain.http_origin import Asked
+from tests.edgecache.brain.objects.test_builtin_origin import HOSTILE
 from tests.edgecache.brain.s3_origin import S3Origin, Stored
-from tests.edgecache.brain.storage.test_builtin_origin import HOSTILE
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from tests.platform_site.console.browser import launch
+from tests.console.browser import launch
 
 pytestmark = pytest.mark.browser
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.edgecache.brain.s3.raw import Signer
-from tests.edgecache.brain.s3.tagging.test_object_tags import refused
+from tests.edgecache.brain.s3.test_object_tags import refused
 from tests.edgecache.cluster import Cluster, Keys
 
 RULES = [

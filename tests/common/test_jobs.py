@@ -1,0 +1,90 @@
+"""Jobs of a killed worker: repeated where that is safe, and never in the way of others."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+
+from operations.tasks import release_lost_jobs
+from organizations.tasks import write_export
+from recovery.tasks import resolve
+from tests.outbox.messages.test_workers import clean_queue, work
+
+__all__ = ["clean_queue"]
+# Of their own: a worker queues all periodic tasks, and other tests leave jobs.
+QUEUE = "of_this_test"
+pytestmark = pytest.mark.usefixtures("clean_queue")
+
+
+@pytest.fixture(autouse=True)
+def _no_worker(clean_queue: None) -> Iterator[None]:
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM procrastinate_workers")
+
+
+def begin_and_die(*, heartbeat: str) -> None:
+    """Let the only job be begun by a worker that was killed; '' for one that was pruned."""
+    with connection.cursor() as cursor:
+        worker_id = None
+        if heartbeat:
+            cursor.execute(
+                "INSERT INTO procrastinate_workers (last_heartbeat) "
+                "VALUES (now() - %s::interval) RETURNING id",
+                [heartbeat],
+            )
+            (worker_id,) = cursor.fetchone()
+        cursor.execute(
+            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s WHERE queue_name = %s",
+            [worker_id, QUEUE],
+        )
+
+
+def statuses() -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT status::text FROM procrastinate_jobs WHERE queue_name = %s ORDER BY id", [QUEUE]
+        )
+        return [status for (status,) in cursor.fetchall()]
+
+
+def queue(task: object = resolve) -> None:
+    names = {"recovery_id": str(uuid4())} if task is resolve else {"export_id": str(uuid4())}
+    task.configure(lock=QUEUE, queue=QUEUE).defer(**names)  # type: ignore[attr-defined]  # a task
+
+
+@pytest.mark.parametrize("heartbeat", ["", "6 minutes"])
+def test_the_job_of_a_killed_worker_does_not_block_its_lock(heartbeat: str) -> None:
+    queue()
+    begin_and_die(heartbeat=heartbeat)
+    queue()
+    work(queues=[QUEUE])
+    assert statuses() == ["doing", "todo"]
+    release_lost_jobs(0)
+    work(queues=[QUEUE])
+    assert statuses() == ["succeeded", "succeeded"]
+
+
+def test_what_is_not_safe_to_repeat_fails() -> None:
+    queue(write_export)
+    begin_and_die(heartbeat="")
+    queue()
+    release_lost_jobs(0)
+    work(queues=[QUEUE])
+    assert statuses() == ["failed", "succeeded"]
+
+
+def test_a_job_that_kills_its_workers_is_not_repeated_forever() -> None:
+    queue()
+    for _ in range(6):
+        begin_and_die(heartbeat="")
+        release_lost_jobs(0)
+    assert statuses() == ["failed"]
+
+
+def test_a_job_of_a_live_worker_is_left_alone() -> None:
+    queue()
+    begin_and_die(heartbeat="1 minute")
+    release_lost_jobs(0)
+    assert statuses() == ["doing"]

@@ -1,0 +1,414 @@
+"""In a browser: buckets, folders, uploads, previews and links, over a real brain with workers."""
+
+import re
+import urllib.request
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+from pytest_django import Settings
+
+from accounts.models import User
+from audit.models import AuditEvent
+from tests.console.browser import Visitor, held
+from tests.console.journeys import EMAIL, PASSWORD, age_proofs, sign_up
+from tests.console.layout import ON_BOTH_SIZES, hold, hold_panel
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("over_a_brain"),
+]
+MIB = 2**20
+NARROW = {"viewport": {"width": 390, "height": 844}}
+SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>document.title='owned'</script></svg>"
+
+
+def png() -> bytes:
+    """Return a picture of 40 × 30 pixels."""
+    rows = b"".join(b"\0" + bytes((15, 107, 99)) * 40 for _ in range(30))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        size, check = len(data).to_bytes(4, "big"), zlib.crc32(kind + data).to_bytes(4, "big")
+        return size + kind + data + check
+
+    head = (40).to_bytes(4, "big") + (30).to_bytes(4, "big") + b"\x08\x02\0\0\0"
+    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def upload(visitor: Visitor, *files: tuple[str, str, bytes]) -> None:
+    """Upload files: name, type and bytes."""
+    given: list[Any] = [
+        {"name": name, "mimeType": kind, "buffer": body} for name, kind, body in files
+    ]
+    visitor.page.locator("#upload-files").set_input_files(given)
+
+
+def new_bucket(visitor: Visitor, name: str = "media") -> None:
+    """Create a bucket on the page."""
+    visitor.go("/console/objects")
+    visitor.press("New bucket")
+    visitor.fill("Name", name)
+    visitor.press("Create")
+    visitor.sees("This folder is empty")
+
+
+def open_object(visitor: Visitor, name: str) -> None:
+    """Open an object's drawer, and wait until it is filled."""
+    visitor.page.get_by_role("button", name=name, exact=True).click()
+    expect(visitor.page.locator("#object-facts")).to_contain_text("ETag")
+    expect(visitor.page.locator("#preview")).not_to_contain_text("Loading")
+
+
+@ON_BOTH_SIZES
+def test_files_are_uploaded_browsed_shared_and_deleted(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    upload(
+        visitor,
+        ("logo.png", "image/png", png()),
+        ("notes.txt", "text/plain", "Wörter\n".encode()),
+    )
+    visitor.sees_status("2 files uploaded")
+    visitor.press("New folder")
+    visitor.fill("Name", "reports/2026")
+    visitor.press("Open")
+    upload(visitor, ("a.csv", "text/csv", b"a,b\n1,2\n"))
+    visitor.sees_status("3 files uploaded")
+    expect(visitor.page.get_by_role("button", name="a.csv")).to_be_visible()
+    visitor.page.get_by_role("link", name="media", exact=True).click()
+    expect(visitor.page.get_by_role("button", name="reports/", exact=True)).to_be_visible()
+    picture(visitor.page, "objects")
+    open_object(visitor, "logo.png")
+    expect(visitor.page.get_by_role("img", name="40 × 30 pixels")).to_be_visible()
+    visitor.page.get_by_label("Expires after").select_option("3600")
+    visitor.press("Create link")
+    link = visitor.page.get_by_label("Link", exact=True)
+    expect(link).to_have_value(re.compile("X-Amz-Expires=3600"))
+    picture(visitor.page, "objects-details")
+    with urllib.request.urlopen(link.input_value(), timeout=10) as answer:  # noqa: S310 - loopback
+        assert answer.read() == png()
+    visitor.press("Close")
+    open_object(visitor, "notes.txt")
+    expect(visitor.page.locator("#preview pre")).to_have_text("Wörter\n")
+    with visitor.page.expect_download() as saved:
+        visitor.press("Download")
+    assert saved.value.suggested_filename == "notes.txt"
+    assert Path(saved.value.path()).read_text() == "Wörter\n"
+    visitor.press("Close")
+    visitor.page.get_by_label("Select all").check()
+    visitor.press("Delete")
+    visitor.sees("3 objects, 8 B in folders.")
+    visitor.agrees("Delete")
+    visitor.sees("This folder is empty")
+    tags = set(AuditEvent.objects.values_list("tag", flat=True))
+    assert {"api:object:share", "api:object:upload", "api:object:delete"} <= tags
+
+
+DRAG = """([types, ...names]) => {
+  const carried = new DataTransfer();
+  const type = "text/plain";
+  for (const name of names) carried.items.add(new File([`of ${name}`], name, { type }));
+  for (const each of types.split(" ")) {
+    const event = new DragEvent(each, { dataTransfer: carried, bubbles: true, cancelable: true });
+    document.querySelector("#file-table").dispatchEvent(event);
+  }
+}"""
+DROP = "dragenter dragover drop"
+
+
+def test_files_are_dropped_into_a_folder(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    visitor.go("/console/objects?bucket=media&prefix=2026/")
+    visitor.page.evaluate(DRAG, ["dragenter dragover", "a.txt"])
+    expect(visitor.page.locator("#drop.dragged")).to_contain_text("Drop to upload into media/2026/")
+    picture(visitor.page, "objects-drop")
+    visitor.page.evaluate(DRAG, ["dragleave", "a.txt"])
+    expect(visitor.page.locator("#drop.dragged")).to_have_count(0)
+    visitor.page.evaluate(DRAG, [DROP, "a.txt", "b c.txt"])
+    visitor.sees_status("2 files uploaded")
+    expect(visitor.page.locator("#drop.dragged")).to_have_count(0)
+    open_object(visitor, "b c.txt")
+    expect(visitor.page.locator("#preview pre")).to_have_text("of b c.txt")
+    visitor.press("Close")
+    # The same name again asks first.
+    visitor.page.evaluate(DRAG, [DROP, "a.txt"])
+    visitor.agrees("Cancel")
+    User.unscoped.update(roles=["reader"])
+    visitor.go("/console/objects?bucket=media&prefix=2026/")
+    visitor.page.evaluate(DRAG, [DROP, "c.txt"])
+    expect(visitor.page.get_by_role("button", name="a.txt")).to_be_visible()
+    assert visitor.page.locator("#upload-list > li").count() == 0
+
+
+def test_an_upload_replaces_nothing_that_the_page_does_not_show(
+    visitor: Visitor, tmp_path: Path, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    page, question = visitor.page, visitor.page.get_by_role("alertdialog")
+    kept = [(f"{name}.txt", "text/plain", b"first") for name in ("a", "b")]
+    upload(visitor, *kept)
+    film = tmp_path / "film.bin"
+    film.write_bytes(b"1" * (17 * MIB))
+    page.locator("#upload-files").set_input_files(film)
+    visitor.sees_status("3 files uploaded")
+    page.locator("#filter").fill("none")
+    visitor.sees("No name begins with that")
+
+    new = [(f"{name}.txt", "text/plain", b"second") for name in ("a", "b", "c")]
+    upload(visitor, *new)
+    expect(question).to_contain_text("Replace 2 objects?")
+    expect(question.locator("pre")).to_have_text("media/a.txt\nmedia/b.txt")
+    picture(page, "objects-replace")
+    visitor.agrees("Cancel")
+    visitor.sees_status("4 files uploaded")
+    expect(page.locator("#upload-list")).to_contain_text("not uploaded: what is there stays")
+    # In parts, at their end.
+    film.write_bytes(b"2" * (17 * MIB + 1))
+    page.locator("#upload-files").set_input_files(film)
+    expect(question).to_contain_text("Replace film.bin?")
+    visitor.agrees("Replace")
+    visitor.sees_status("5 files uploaded")
+    upload(visitor, new[1])
+    visitor.agrees("Replace")
+    visitor.sees_status("6 files uploaded")
+
+    # Two files of one name are no choice.
+    page.evaluate(DRAG, [DROP, "d.txt", "e.txt", "d.txt"])
+    visitor.sees("Several of the files would become the same object: d.txt.")
+    page.locator("#filter").fill("")
+    for name, content in (("a", "first"), ("b", "second"), ("c", "second")):
+        open_object(visitor, f"{name}.txt")
+        expect(page.locator("#preview pre")).to_have_text(content)
+        visitor.press("Close")
+    open_object(visitor, "film.bin")
+    visitor.sees("17,825,793 bytes")
+    visitor.press("Close")
+    for name in ("d.txt", "e.txt"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
+
+
+def test_a_large_file_goes_in_parts_and_a_lost_part_is_repeated(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    lost: list[str] = []
+
+    def lose_one(route: Route) -> None:
+        if "partNumber=2" in route.request.url and not lost:
+            lost.append(route.request.url)
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    visitor.page.route(re.compile("partNumber="), lose_one)
+    upload(visitor, ("film.bin", "", b"z" * (17 * MIB)))
+    expect(visitor.page.locator("#upload-list")).to_contain_text("done, 17.8 MB")
+    assert lost
+    open_object(visitor, "film.bin")
+    visitor.sees("17,825,792 bytes")
+    visitor.sees("application/octet-stream")
+    visitor.sees("No preview for this type.")
+    # The browser logs the lost connection.
+    visitor.faults[:] = [each for each in visitor.faults if "ERR_CONNECTION_RESET" not in each]
+
+
+def test_an_upload_is_cancelled(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    visitor.page.route(re.compile("x-zonal-origin"), lambda route: None)
+    upload(visitor, ("film.bin", "video/mp4", b"z" * MIB))
+    visitor.press("Cancel")
+    expect(visitor.page.locator("#upload-list")).to_contain_text("cancelled")
+    visitor.page.unroute_all(behavior="ignoreErrors")
+    visitor.page.locator("#uploads").get_by_role("button", name="Clear").click()
+    expect(visitor.page.locator("#uploads")).to_be_hidden()
+
+
+def test_what_others_stored_runs_nowhere(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    name = "<img src=x onerror=document.title='owned'>.svg"
+    upload(
+        visitor,
+        (name, "image/svg+xml", SVG),
+        ("page.html", "text/html", b"<script>document.title='owned'</script>"),
+        ("fake.png", "image/png", SVG),
+    )
+    visitor.sees_status("3 files uploaded")
+    for each, said in (
+        (name, "No preview for this type."),
+        ("page.html", "No preview for this type."),
+        ("fake.png", "The preview could not be loaded."),
+    ):
+        open_object(visitor, each)
+        expect(visitor.page.locator("#preview")).to_have_text(said)
+        visitor.press("Close")
+    # Opened as a page of its own it has no scripts, and no access to what the object API stores.
+    open_object(visitor, "page.html")
+    visitor.press("Create link")
+    link = visitor.page.get_by_label("Link", exact=True)
+    expect(link).to_have_value(re.compile("attachment"))
+    assert "owned" not in visitor.page.title()
+
+
+def test_a_bucket_is_configured_and_deleted(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    visitor.go("/console/objects?view=origins")
+    visitor.press("New origin")
+    visitor.fill("Name", "site")
+    visitor.page.get_by_label("URL").fill("https://origin.example.com/")
+    age_proofs()
+    visitor.press("Create")
+    visitor.page.get_by_role("dialog").get_by_label("Password", exact=True).fill(PASSWORD)
+    visitor.press("Confirm")
+    visitor.sees("http: https://origin.example.com/, without credentials")
+    visitor.press("Replace the credentials of site")
+    visitor.fill("Authorization header optional", "two\nlines\x7f")
+    visitor.press("Replace")
+    visitor.sees("does not look like one.")
+    visitor.fill("Authorization header optional", "Bearer secret")
+    picture(visitor.page, "objects-origin-credentials")
+    visitor.press("Replace")
+    visitor.sees("http: https://origin.example.com/, with credentials")
+    visitor.press("Replace the credentials of site")
+    visitor.press("Replace")
+    visitor.agrees("Remove credentials")
+    visitor.sees("http: https://origin.example.com/, without credentials")
+    visitor.page.get_by_role("link", name="Buckets").click()
+    visitor.press("New bucket")
+    visitor.fill("Name", "pulled")
+    visitor.page.get_by_label("Objects from").select_option("site")
+    visitor.press("Create")
+    visitor.sees("The bucket's origin cannot list its objects.")
+    visitor.page.get_by_role("link", name="Settings").click()
+    form = visitor.page.locator("#switches")
+    form.get_by_label("Public – anyone").check()
+    form.get_by_label("Forward writes").check()
+    visitor.press("Save")
+    visitor.agrees("Make public")
+    visitor.sees_status("The settings are saved.")
+    picture(visitor.page, "objects-settings")
+    visitor.press("Delete bucket")
+    visitor.agrees("Delete")
+    visitor.sees("No bucket yet")
+
+
+def test_a_press_while_the_list_loads_waits_for_it_and_is_done_once(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/objects?view=keys")
+    with held(visitor, r"/v1/cache/buckets$"):
+        visitor.page.get_by_role("link", name="Buckets").click()
+        expect(visitor.page.locator("#buckets[data-busy]")).to_have_count(1)
+        visitor.press("New bucket")
+        visitor.press("New bucket")
+    visitor.fill("Name", "media")
+    visitor.press("Create")
+    visitor.sees("This folder is empty")
+
+
+def test_what_is_typed_survives_a_reload_but_credentials(visitor: Visitor) -> None:
+    sign_up(visitor)
+    page = visitor.page
+    visitor.go("/console/objects?view=origins")
+    visitor.press("New origin")
+    visitor.fill("Name", "images")
+    visitor.page.get_by_label("Kind").select_option("s3")
+    visitor.fill("Bucket", "pictures")
+    for label in ("Access key id optional", "Secret access key optional"):
+        visitor.fill(label, "AKIA-never-kept")
+    visitor.go("/console/objects?view=origins")
+    assert "never-kept" not in page.evaluate("JSON.stringify([sessionStorage, localStorage])")
+    visitor.press("New origin")
+    expect(visitor.field("Name")).to_have_value("images")
+    expect(visitor.field("Bucket")).to_have_value("pictures")
+    expect(visitor.field("Secret access key optional")).to_have_value("")
+
+    new_bucket(visitor)
+    visitor.press("New folder")
+    visitor.fill("Name", "2026")
+    visitor.go("/console/objects?bucket=media")
+    visitor.press("New folder")
+    expect(visitor.field("Name")).to_have_value("2026")
+    visitor.go("/console/objects?bucket=media&view=settings")
+    visitor.fill("Add a host name", "files.example.com")
+    visitor.go("/console/objects?bucket=media&view=settings")
+    expect(visitor.field("Add a host name")).to_have_value("files.example.com")
+    new_bucket(visitor, "other")
+    visitor.go("/console/objects?bucket=other&view=settings")
+    expect(visitor.field("Add a host name")).to_have_value("")
+
+
+def test_an_access_key_s_secret_is_shown_once(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/objects?view=keys")
+    visitor.press("New access key")
+    visitor.press("Create")
+    secret = visitor.page.locator('#key-made [data-slot="secret"]')
+    expect(secret).to_have_text(re.compile(".{30,}"))
+    shown = secret.text_content() or ""
+    visitor.press("I have saved it")
+    assert shown not in visitor.page.content()
+    visitor.sees(f"reads and writes, by {EMAIL}, never used")
+
+
+def test_readers_browse_and_change_nothing(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    upload(visitor, ("notes.txt", "text/plain", b"words"))
+    visitor.sees_status("1 file uploaded")
+    User.unscoped.update(roles=["reader"])
+    visitor.go("/console/objects")
+    visitor.page.get_by_role("link", name="media").click()
+    open_object(visitor, "notes.txt")
+    expect(visitor.page.locator("#preview pre")).to_have_text("words")
+    for name in ("Delete", "Purge", "Upload", "New folder", "Select all"):
+        expect(visitor.page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+
+
+def test_a_purge_shows_first_what_it_takes(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    upload(visitor, ("notes.txt", "text/plain", b"words"))
+    visitor.sees_status("1 file uploaded")
+    visitor.press("Purge")
+    visitor.sees("This takes 1 object")
+    visitor.agrees("Purge")
+    visitor.sees_status("1 object purged")
+    # The origin keeps it.
+    open_object(visitor, "notes.txt")
+    expect(visitor.page.locator("#preview pre")).to_have_text("words")
+
+
+def test_an_unavailable_cache_is_reported(visitor: Visitor, settings: Settings) -> None:
+    sign_up(visitor)
+    settings.CACHE = replace(settings.CACHE, brain_url="http://127.0.0.1:9")
+    visitor.go("/console/objects")
+    visitor.sees("The edge cache does not answer at the moment.")
+
+
+def test_the_page_fits_a_phone(
+    visit: Callable[..., Visitor], picture: Callable[[Page, str], None]
+) -> None:
+    visitor = visit(**NARROW)
+    sign_up(visitor)
+    new_bucket(visitor)
+    upload(visitor, ("a rather long name of a picture, as cameras make.png", "image/png", png()))
+    visitor.sees_status("1 file uploaded")
+    hold(visitor, "files")
+    picture(visitor.page, "objects-narrow")
+    visitor.page.locator("#file-rows .name").click()
+    expect(visitor.page.get_by_role("img", name="40 × 30 pixels")).to_be_visible()
+    hold_panel(visitor, "details")

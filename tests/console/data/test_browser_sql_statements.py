@@ -1,0 +1,187 @@
+"""In a browser: the text that runs is the text that is shown, whole and byte for byte."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+
+from tests.console.browser import Visitor
+from tests.console.journeys import run_sql, sign_up, write_sql
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
+
+VICTIM = """
+CREATE TABLE victim AS SELECT n AS id FROM generate_series(1, 1000) AS n;
+CREATE FUNCTION touch() RETURNS void LANGUAGE sql AS 'DELETE FROM victim';
+SELECT 1 AS made;
+"""
+COMMENT = "\n".join(["-- " + "x" * 57] * 50)
+DELETE = "DELETE FROM victim\n   WHERE id = 7;"
+# The editor's parser reads such a text in parts.
+LONG = "\n".join([COMMENT, DELETE, *(f"SELECT {number} AS step;" for number in range(5000))])
+ROUTINE = "CREATE FUNCTION f() RETURNS int LANGUAGE sql BEGIN ATOMIC\nSELECT 1;\nSELECT 2;\nEND;"
+PAST_A_COMMENT = "DELETE FROM victim WHERE id < -1 +-- one; and\n 1;"
+
+
+@pytest.fixture
+def sql(visit: Callable[..., Visitor]) -> Visitor:
+    """Return a visitor on the SQL page of an environment with a table of 1,000 rows."""
+    visitor = visit(permissions=["clipboard-read", "clipboard-write"])
+    sign_up(visitor)
+    visitor.go("/console/sql")
+    run_sql(visitor, VICTIM)
+    expect(visitor.page.locator("#result-summary")).to_contain_text("1 row")
+    return visitor
+
+
+@pytest.fixture
+def sent(sql: Visitor) -> list[dict[str, Any]]:
+    """Return the bodies of the requests that the page sends to run SQL."""
+    bodies: list[dict[str, Any]] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/v1/sql"):
+            bodies.append(json.loads(request.post_data or ""))
+
+    sql.page.on("request", note)
+    return bodies
+
+
+def at_line(visitor: Visitor, line: int) -> None:
+    """Put the cursor at the beginning of a line, from 0."""
+    visitor.page.get_by_role("textbox", name="SQL").press("Control+Home")
+    for _ in range(line):
+        visitor.page.keyboard.press("ArrowDown")
+
+
+def rows(visitor: Visitor) -> str | None:
+    """Return how many rows the table has."""
+    run_sql(visitor, "SELECT 'rows: ' || count(*) FROM victim")
+    cell = visitor.page.get_by_role("gridcell", name="rows: ")
+    expect(cell).to_be_visible()
+    return cell.text_content()
+
+
+def test_a_statement_of_a_long_text_is_measured_whole(
+    sql: Visitor, sent: list[dict[str, Any]], picture: Callable[[Page, str], None]
+) -> None:
+    page = sql.page
+    page.evaluate(
+        """(text) => {
+          const kept = Object.keys(localStorage).find((key) => key.endsWith(":sql"));
+          localStorage.setItem(kept, text);
+        }""",
+        LONG,
+    )
+    page.reload()
+    sql.settle()
+    page.get_by_role("textbox", name="SQL").press("Control+End")
+    sql.press("Explain analyze")
+    expect(page.locator("#result-plan")).to_be_visible()
+    assert [body["query"] for body in sent] == ["SELECT 4999 AS step;"]
+    at_line(sql, 51)
+    sql.press("Explain analyze")
+    question = page.get_by_role("alertdialog")
+    expect(question).to_contain_text("what it writes stays written")
+    expect(question.locator("pre")).to_have_text(DELETE)
+    expect(page.locator(".cm-run")).to_have_text(DELETE.split("\n"))
+    picture(page, "sql-measure")
+    sql.agrees("Run it")
+    expect(page.locator("#result-plan")).to_contain_text("Delete")
+    assert sent[-1]["query"] == DELETE
+    assert rows(sql) == "rows: 999"
+    # CodeMirror's about the heights of lines that it has not drawn yet.
+    sql.faults[:] = [each for each in sql.faults if "Measure loop restarted" not in each]
+
+
+@pytest.mark.parametrize("how", ["Explain", "Explain analyze"])
+def test_the_statement_is_the_one_at_the_cursor_or_none(
+    sql: Visitor, sent: list[dict[str, Any]], how: str
+) -> None:
+    text = f"SELECT 1;\n\n-- remove old rows\n{PAST_A_COMMENT}\n{ROUTINE}\nSELECT 5"
+    write_sql(sql, text)
+    for line in (1, 2):
+        at_line(sql, line)
+        sql.press(how)
+        sql.sees("There is no statement at the cursor.")
+    assert sent == []
+    for line, expected in ((0, "SELECT 1;"), (4, PAST_A_COMMENT), (7, ROUTINE), (9, "SELECT 5")):
+        at_line(sql, line)
+        with sql.page.expect_response("**/v1/sql"):
+            sql.press(how)
+        assert sent[-1]["query"] == expected
+        if expected == PAST_A_COMMENT and how == "Explain analyze":
+            sql.agrees("Cancel")
+            expect(sql.page.locator(".cm-run")).to_have_count(0)
+        expect(sql.page.get_by_role("button", name="Run", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("text", ["SELECT touch()", "SELECT id INTO other FROM victim"])
+def test_what_may_write_is_not_measured_without_a_question(sql: Visitor, text: str) -> None:
+    write_sql(sql, text)
+    sql.press("Explain analyze")
+    expect(sql.page.get_by_role("alertdialog").locator("pre")).to_have_text(text)
+    sql.agrees("Cancel")
+    run_sql(sql, "SELECT count(*) || ' of other' FROM other")
+    sql.sees('relation "other" does not exist')
+    assert rows(sql) == "rows: 1000"
+
+
+def test_a_selected_part_of_a_statement_runs_after_a_question(sql: Visitor) -> None:
+    page = sql.page
+    write_sql(sql, "SELECT 1;\nDELETE FROM victim WHERE id = 5;")
+    page.keyboard.press("Home")
+    for _ in range(3):
+        page.keyboard.press("Control+Shift+ArrowRight")
+    sql.press("Run selection")
+    expect(page.get_by_role("alertdialog").locator("pre")).to_have_text("DELETE FROM victim")
+    sql.agrees("Cancel")
+    at_line(sql, 1)
+    page.keyboard.press("Shift+End")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#result-summary")).to_contain_text("DELETE, 1 row")
+    assert rows(sql) == "rows: 999"
+
+
+def test_the_line_ends_of_a_text_stay_what_they_are(
+    sql: Visitor, sent: list[dict[str, Any]], picture: Callable[[Page, str], None]
+) -> None:
+    page = sql.page
+    editor = page.get_by_role("textbox", name="SQL")
+    text = "-- of Windows\r\nSELECT 'length: ' || length('a\r\nb')"
+    page.evaluate("(text) => navigator.clipboard.writeText(text)", text)
+    editor.press("Control+a")
+    editor.press("Control+v")
+    sql.press("Run")
+    expect(page.get_by_role("gridcell")).to_have_text("length: 4")
+    picture(page, "sql-line-ends")
+    # What is typed at a line's end is before its end.
+    editor.press("Control+Home")
+    page.keyboard.press("End")
+    page.keyboard.type("; x")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.type("  ")
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Control+c")
+    typed = text.replace("Windows\r\n", "Windows; x\r\n  ")
+    assert page.evaluate("navigator.clipboard.readText()") == typed
+    # The draft, with the editor and in the text area of a phone.
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        sql.go("/console/sql")
+        sql.press("Run")
+        expect(page.get_by_role("gridcell")).to_have_text("length: 4")
+        assert sent[-1]["query"] == typed
+    # One end more or less is what was done to the text.
+    editor.press("Control+Home")
+    expect(page.locator(".cm-content")).to_be_focused()
+    for key in ("ArrowDown", "Home", "Home", "Backspace"):
+        page.keyboard.press(key)
+    with page.expect_response("**/v1/sql"):
+        sql.press("Run")
+    assert sent[-1]["query"] == typed.replace("; x\r\n", "; x", 1)

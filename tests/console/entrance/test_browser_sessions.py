@@ -1,0 +1,133 @@
+"""In a browser: expiry, refresh, environments, several tabs, SQL."""
+
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import Request, expect
+from pytest_django import Settings
+
+from accounts.models import Session
+from tests.console.browser import Visitor, watch
+from tests.console.journeys import age_proofs, sign_up
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
+
+TWO_KEYS = """async () => {
+  const { post } = await import("/static/console/lib/api.js");
+  window.asked = ["first", "second"].map((name) =>
+    post("/v1/api-keys", { name, role: "reader" }).then(
+      () => "made",
+      (error) => error.constructor.name,
+    ),
+  );
+}"""
+ENDS = """() => Promise.race([
+  Promise.all(window.asked),
+  new Promise((done) => setTimeout(done, 5000, "one waits for ever")),
+])"""
+FIVE_CALLS = """async () => {
+  const { get } = await import("/static/console/lib/api.js");
+  const answers = await Promise.all(Array.from({ length: 5 }, () => get("/v1/whoami")));
+  return answers.map((who) => who.email);
+}"""
+
+
+def test_an_expired_token_is_refreshed_once_for_all_calls(
+    visitor: Visitor, settings: Settings
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=2)
+    sign_up(visitor)
+    refreshes: list[str] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/v1/auth/refresh"):
+            refreshes.append(request.url)
+
+    visitor.page.on("request", note)
+    visitor.page.wait_for_timeout(2200)
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=900)
+    assert visitor.page.evaluate(FIVE_CALLS) == ["dora@example.com"] * 5
+    assert len(refreshes) == 1
+    assert Session.unscoped.get().generation == 1 + Session.unscoped.get().previous_generation
+
+
+def test_one_proof_is_asked_for_by_all_calls(visitor: Visitor) -> None:
+    sign_up(visitor)
+    age_proofs()
+    visitor.page.evaluate(TWO_KEYS)
+    expect(visitor.page.locator("#step-up")).to_be_visible()
+    visitor.fill("Password", "seven quiet lakes")
+    visitor.press("Confirm")
+    assert visitor.page.evaluate(ENDS) == ["made", "made"]
+
+    age_proofs()
+    visitor.page.evaluate(TWO_KEYS)
+    expect(visitor.page.locator("#step-up")).to_be_visible()
+    visitor.page.locator("#step-up-cancel").click()
+    assert visitor.page.evaluate(ENDS) == ["Cancelled", "Cancelled"]
+
+
+def test_a_session_that_cannot_be_refreshed_leads_to_the_sign_in(
+    visitor: Visitor, settings: Settings
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=1)
+    sign_up(visitor)
+    visitor.page.wait_for_timeout(1200)
+    Session.unscoped.all().delete()
+    visitor.page.goto(f"{visitor.base}/console/security")
+    visitor.is_at("/console/sign-in?next=%2Fconsole%2Fsecurity")
+
+
+def test_switching_changes_every_tab(visitor: Visitor) -> None:
+    sign_up(visitor)
+    other = visitor.context.new_page()
+    watch(other, visitor.faults)
+    other.goto(f"{visitor.base}/console/sql")
+    expect(other.locator(".where")).to_have_text("live")
+    visitor.page.locator("#environment-menu summary").click()
+    visitor.press("sandbox")
+    expect(visitor.page.locator("#environment-menu summary")).to_contain_text("sandbox")
+    expect(other.locator(".where")).to_have_text("sandbox")
+    assert Session.unscoped.filter(ended_at=None).get().environment.slug == "sandbox"
+
+
+def test_a_tab_that_stays_calls_nothing_in_the_other_environment(visitor: Visitor) -> None:
+    sign_up(visitor)
+    other = visitor.context.new_page()
+    other.goto(f"{visitor.base}/console/sql")
+    expect(other.locator(".where")).to_have_text("live")
+    # As while files are uploaded: the browser asks, and the visitor stays.
+    other.evaluate("addEventListener('beforeunload', (event) => event.preventDefault())")
+    other.locator(".where").click()
+    other.on("dialog", lambda dialog: dialog.dismiss())
+    visitor.page.locator("#environment-menu summary").click()
+    visitor.press("sandbox")
+    expect(visitor.page.locator("#environment-menu summary")).to_contain_text("sandbox")
+
+    other.get_by_role("button", name="Run", exact=True).click()
+    expect(other.locator("#sql-problem")).to_contain_text("Reload this page")
+    expect(other.locator(".where")).to_have_text("live")
+
+
+def test_escape_closes_the_menu(visitor: Visitor) -> None:
+    sign_up(visitor)
+    summary = visitor.page.locator("#environment-menu summary")
+    summary.focus()
+    visitor.page.keyboard.press("Enter")
+    expect(visitor.page.get_by_role("button", name="sandbox")).to_be_visible()
+    visitor.page.keyboard.press("Escape")
+    expect(visitor.page.get_by_role("button", name="sandbox")).to_be_hidden()
+    expect(summary).to_be_focused()
+
+
+def test_signing_out_in_one_tab_signs_out_all_tabs(visitor: Visitor) -> None:
+    sign_up(visitor)
+    other = visitor.context.new_page()
+    watch(other, visitor.faults)
+    other.goto(f"{visitor.base}/console/security")
+    expect(other.get_by_role("heading", name="Second factor")).to_be_visible()
+    visitor.press("Sign out")
+    expect(other).to_have_url(f"{visitor.base}/console/sign-in?next=%2Fconsole%2Fsecurity")

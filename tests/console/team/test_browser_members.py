@@ -1,0 +1,321 @@
+"""In a browser: members invited, changed, disabled, removed; an invitation accepted."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyotp
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+from pytest_django import Settings
+
+from accounts.models import User
+from environments.models import Organization
+from oauth.models import Domain, Identity
+from oauth.providers.conf import ProviderSettings
+from organizations.models import Invitation
+from tests import inbox
+from tests.accounts.api_keys.support import made
+from tests.cast import member
+from tests.console.browser import Visitor
+from tests.console.journeys import EMAIL, PASSWORD, age_proofs, sign_up
+from tests.console.layout import ON_BOTH_SIZES
+from tests.twofactor.webauthn.authenticator import Authenticator
+from tests.twofactor.webauthn.holder import with_passkey
+from twofactor.factors import holdings
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
+Picture = Callable[[Page, str], None]
+GUEST = "erik@example.com"
+
+
+def home_of(email: str = EMAIL) -> Organization:
+    home: Organization = User.unscoped.get(email=email).organization
+    return home
+
+
+def link_in_mail(to: str = GUEST) -> str:
+    """Return the path of the link in the invitation that was mailed last."""
+    mails = [mail for mail in inbox.messages("mail", "invitation") if mail["to"] == to]
+    address: str = mails[-1]["context"]["link"]
+    return address[address.index("/console/") :]
+
+
+def invite(visitor: Visitor, email: str = GUEST, role: str = "Operator") -> None:
+    visitor.go("/console/members")
+    form = visitor.page.locator("#invite")
+    form.get_by_label("E-mail").fill(email)
+    form.get_by_label(role).check()
+    visitor.press("Send invitation")
+    visitor.sees_status(f"An invitation is on its way to {email}.")
+
+
+@ON_BOTH_SIZES
+def test_from_an_invitation_to_a_member(
+    visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
+) -> None:
+    sign_up(visitor)
+    User.unscoped.filter(email=EMAIL).update(email_verified_at=timezone.now())
+    invite(visitor)
+    visitor.sees("Open until")
+    picture(visitor.page, "members")
+
+    guest = visit()
+    guest.go(link_in_mail())
+    guest.sees("Join Lakes & Sons")
+    guest.sees(f"{EMAIL} invites you to join as operator and reader.")
+    assert "#" not in guest.page.url
+    picture(guest.page, "invitation")
+    guest.fill("Choose a password", "short")
+    guest.press("Accept and sign in")
+    expect(guest.page.locator("#password-error")).to_have_text("At least 8 characters.")
+    guest.fill("Choose a password", PASSWORD)
+    guest.press("Accept and sign in")
+    guest.is_at("/console/")
+    guest.sees(GUEST)
+    expect(guest.page.locator("#unverified")).to_be_hidden()
+
+    visitor.go("/console/members")
+    visitor.sees("There are no open invitations.")
+    expect(visitor.page.locator("#member-list li")).to_have_count(2)
+    visitor.sees("operator")
+
+    # As an operator the guest sees who is there, and can change nothing.
+    guest.go("/console/members")
+    guest.sees(EMAIL)
+    expect(guest.page.get_by_role("button", name="Remove")).to_have_count(0)
+    expect(guest.page.locator("#invite")).to_be_hidden()
+
+
+def test_a_used_link_says_so(visitor: Visitor, visit: Callable[..., Visitor]) -> None:
+    sign_up(visitor)
+    invite(visitor)
+    Invitation.unscoped.all().delete()
+    guest = visit()
+    guest.go(link_in_mail())
+    guest.sees("This invitation can no longer be accepted.")
+    expect(guest.page.get_by_label("Token of the invitation")).to_be_visible()
+
+
+def test_a_signed_in_user_is_warned_before_accepting(visitor: Visitor) -> None:
+    sign_up(visitor)
+    invite(visitor)
+    visitor.go(link_in_mail())
+    visitor.sees("You are signed in as")
+    visitor.fill("Choose a password", PASSWORD)
+    visitor.press("Accept and sign in")
+    visitor.is_at("/console/")
+    visitor.sees(GUEST)
+
+
+def test_a_required_second_factor_is_set_up_while_accepting(
+    visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
+) -> None:
+    sign_up(visitor)
+    invite(visitor)
+    Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
+    guest = visit()
+    guest.go(link_in_mail())
+    guest.fill("Choose a password", PASSWORD)
+    guest.press("Accept and sign in")
+    guest.sees("Your account was created.")
+    picture(guest.page, "invitation-enrolment")
+    guest.press("Authenticator app")
+    key = guest.page.locator("#totp-key")
+    expect(key).not_to_be_empty()
+    guest.fill("Code", pyotp.TOTP((key.text_content() or "").replace(" ", "")).now())
+    guest.press("Turn on")
+    guest.sees("Keep your backup codes")
+    guest.press("I have saved them")
+    guest.is_at("/console/")
+    guest.sees("Password and second factor")
+
+
+def test_an_invitation_is_sent_again_and_revoked(visitor: Visitor) -> None:
+    sign_up(visitor)
+    invite(visitor)
+    first = link_in_mail()
+    with visitor.page.expect_response(f"{visitor.base}/v1/invitations") as answer:
+        visitor.press(f"Send again: {GUEST}")
+    assert answer.value.status == 202
+    visitor.settle()
+    expect(visitor.page.locator("#invitation-list li")).to_have_count(1)
+    assert link_in_mail() != first
+    visitor.press(f"Revoke: {GUEST}")
+    visitor.agrees("Revoke")
+    visitor.sees_status(f"The invitation of {GUEST} is revoked.")
+    visitor.sees("There are no open invitations.")
+
+
+def test_a_wrong_invitation_is_marked_where_it_is_wrong(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/members")
+    form = visitor.page.locator("#invite")
+    form.get_by_label("E-mail").fill("nonsense")
+    visitor.press("Send invitation")
+    expect(form.get_by_label("E-mail")).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("E-mail").fill(GUEST)
+    form.get_by_label("Reader").uncheck()
+    visitor.press("Send invitation")
+    expect(form.get_by_label("Admin")).to_have_attribute("aria-invalid", "true")
+    assert not Invitation.unscoped.exists()
+
+
+@ON_BOTH_SIZES
+def test_a_member_is_changed_disabled_and_removed(visitor: Visitor, picture: Picture) -> None:
+    sign_up(visitor)
+    bob = member(home_of(), "bob@example.com", role="reader")
+    visitor.go("/console/members")
+    visitor.press("Change: bob@example.com")
+    dialog = visitor.page.get_by_role("dialog", name="bob@example.com")
+    expect(dialog.get_by_label("Reader")).to_be_checked()
+    dialog.get_by_label("Operator").check()
+    dialog.get_by_label("Labels").fill("sales, night shift")
+    picture(visitor.page, "members-change")
+    dialog.get_by_role("button", name="Save").click()
+    visitor.sees_status("bob@example.com is changed.")
+    visitor.sees("sales, night shift")
+    bob.refresh_from_db()
+    assert (bob.roles, bob.labels) == (["operator", "reader"], ["sales", "night shift"])
+
+    visitor.press("Disable: bob@example.com")
+    visitor.agrees("Disable")
+    visitor.sees_status("bob@example.com is disabled.")
+    visitor.press("Enable: bob@example.com")
+    visitor.sees_status("bob@example.com is enabled.")
+
+    User.unscoped.filter(pk=bob.pk).update(roles=["admin"])
+    made(bob, name="nightly import")
+    visitor.press("Remove: bob@example.com")
+    visitor.sees("With it ends what this admin created: API key nightly import (live).")
+    picture(visitor.page, "members-removal")
+    visitor.agrees("Remove")
+    visitor.sees_status("bob@example.com is removed.")
+    expect(visitor.page.locator("#member-list li")).to_have_count(1)
+
+
+def test_the_last_admin_sees_why_a_change_is_refused(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/members")
+    visitor.press(f"Remove: {EMAIL}")
+    visitor.agrees("Remove")
+    visitor.sees("An organization needs an admin.")
+    visitor.press(f"Change: {EMAIL}")
+    dialog = visitor.page.get_by_role("dialog", name=EMAIL)
+    dialog.get_by_label("Admin").uncheck()
+    dialog.get_by_label("Reader").check()
+    dialog.get_by_role("button", name="Save").click()
+    visitor.agrees("Change")
+    expect(dialog.get_by_role("alert")).to_contain_text("An organization needs an admin.")
+    assert User.unscoped.get().roles == ["admin"]
+
+
+def test_members_are_searched_and_shown_page_by_page(visitor: Visitor) -> None:
+    sign_up(visitor)
+    for number in range(60):
+        member(home_of(), f"user{number}@example.com", role="reader")
+    visitor.go("/console/members")
+    rows = visitor.page.locator("#member-list li")
+    expect(rows).to_have_count(50)
+    visitor.press("Show more")
+    expect(rows).to_have_count(61)
+    expect(visitor.page.get_by_role("button", name="Show more")).to_be_hidden()
+    visitor.page.get_by_label("Search by e-mail").fill("USER59@")
+    expect(rows).to_have_count(1)
+    visitor.page.get_by_label("Search by e-mail").fill("nobody")
+    visitor.sees("No member has such an address.")
+
+
+def test_a_change_asks_for_a_recent_proof(visitor: Visitor) -> None:
+    sign_up(visitor)
+    age_proofs()
+    visitor.go("/console/members")
+    form = visitor.page.locator("#invite")
+    form.get_by_label("E-mail").fill(GUEST)
+    visitor.press("Send invitation")
+    visitor.sees("Confirm that it is you")
+    visitor.fill("Password", PASSWORD)
+    visitor.press("Confirm")
+    visitor.sees_status(f"An invitation is on its way to {GUEST}.")
+
+
+def test_a_reader_sees_no_members(visitor: Visitor) -> None:
+    sign_up(visitor)
+    User.unscoped.update(roles=["reader"])
+    visitor.go("/console/members")
+    visitor.sees("Only admins and operators see the members of the organization.")
+    expect(visitor.page.locator("#members")).to_be_hidden()
+
+
+def test_inviting_works_by_keyboard_alone(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/members")
+    keyboard = visitor.page.keyboard
+    visitor.page.locator("#invite-email").focus()
+    keyboard.type(GUEST)
+    keyboard.press("Enter")
+    visitor.sees_status(f"An invitation is on its way to {GUEST}.")
+    button = visitor.page.get_by_role("button", name=f"Change: {EMAIL}")
+    button.focus()
+    keyboard.press("Enter")
+    dialog = visitor.page.get_by_role("dialog", name=EMAIL)
+    expect(dialog).to_be_visible()
+    keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(button).to_be_focused()
+
+
+def test_an_admin_resets_a_member_s_factors_with_a_reason(visitor: Visitor) -> None:
+    sign_up(visitor)
+    with_passkey(member(home_of(), GUEST, role="reader"), Authenticator(origin=visitor.base))
+    visitor.go("/console/members")
+    # One's own are removed on the page of security.
+    expect(visitor.page.get_by_role("button", name="Reset second factors")).to_have_count(1)
+    visitor.press(f"Reset second factors: {GUEST}")
+    visitor.press("Reset second factors")
+    visitor.sees("This is needed.")
+    visitor.fill("Reason", "lost the phone, called back")
+    visitor.press("Reset second factors")
+    visitor.sees_status(f"The second factors of {GUEST} are removed.")
+    assert not holdings.holdings_of(User.unscoped.get(email=GUEST).pk).enabled
+
+
+def test_a_domain_is_claimed_with_its_record_and_removed(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/members")
+    visitor.fill("Add a domain", "lakes.example")
+    visitor.press("Add")
+    expect(visitor.page.get_by_role("button", name="Remove lakes.example")).to_be_visible()
+    visitor.sees(Domain.unscoped.get().token)
+    visitor.press("Remove lakes.example")
+    visitor.agrees("Remove")
+    expect(visitor.page.locator("#domain-list")).to_have_text("There are none.")
+
+
+def test_an_admin_sees_which_providers_sign_members_in(
+    visitor: Visitor, settings: Settings, picture: Picture
+) -> None:
+    sign_up(visitor)
+    visitor.go("/console/members")
+    expect(visitor.page.locator("#provider-list")).to_contain_text("The platform offers none")
+    google = ProviderSettings(client_id="x", client_secret="y", base_url="https://google.example")
+    settings.OAUTH = replace(settings.OAUTH, providers={"google": google})
+    for number, email in enumerate((EMAIL, GUEST)):
+        user = User.unscoped.filter(email=email).first() or member(home_of(), email, role="reader")
+        for provider in ("google", "github")[: 2 - number]:
+            Identity.unscoped.create(
+                organization_id=user.organization_id,
+                user=user,
+                provider=provider,
+                subject=str(number),
+                created_at=timezone.now(),
+            )
+    visitor.go("/console/members")
+    rows = visitor.page.locator("#provider-list li")
+    expect(rows).to_contain_text(
+        [f"Google offered 2 members: {EMAIL}, {GUEST}", f"GitHub switched off 1 member: {EMAIL}"]
+    )
+    picture(visitor.page, "members-providers")
