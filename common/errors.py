@@ -26,7 +26,8 @@ One tree: its branches are HTTP statuses, its leaves have a stable ``code`` (doc
     ├── EngineError         502  raised by the engine behind Zonal
     └── Unavailable         503  answered with Retry-After
         ├── Contended
-        └── ControlDatabaseUnavailable
+        ├── ControlDatabaseUnavailable
+        └── DnsUnavailable
 
 Applications add leaves in their own ``errors.py``; ``common.problems`` renders all.
 """

@@ -31,7 +31,7 @@ from benchmarks.cache.cache_index import MIB, resident  # noqa: E402 - after dja
 from common.ids import uuid7  # noqa: E402 - after django.setup()
 from edgecache.brain.core.values import (  # noqa: E402 - after django.setup()
     BucketInfo,
-    EnvironmentKey,  # noqa: E402 - after django.setup()
+    EnvironmentKey,
     WrittenFields,
 )
 from edgecache.brain.db.coherence import Coherence  # noqa: E402 - after django.setup()
@@ -43,7 +43,7 @@ from edgecache.brain.disk.data_directory import DataDirectory  # noqa: E402 - af
 from edgecache.brain.objects.object_cache import ObjectCache  # noqa: E402 - after django.setup()
 from edgecache.brain.origins.catalog import Catalog  # noqa: E402 - after django.setup()
 from edgecache.brain.origins.open_origins import Origins  # noqa: E402 - after django.setup()
-from edgecache.brain.stores.managed import ManagedStore
+from edgecache.brain.stores.managed import ManagedStore  # noqa: E402 - after django.setup()
 from edgecache.brain.stores.reachable_stores import Stores  # noqa: E402 - after django.setup()
 
 TENANT: Final = EnvironmentKey(1, 1)

@@ -24,6 +24,10 @@ BrainError
 ├── ServiceStopped         402  the bytes are on other operators' nodes, and there are no credits
 ├── Invalid                400  with errors[]: wrong fields of a bucket or an origin
 ├── InUse                  409  an origin that buckets use
+├── NotFound               404  absent, or another tenant's
+│   └── NodeNotFound
+├── EndpointTaken          409
+├── StateConflict          409  the request does not fit the resource's state
 ├── VariantChanged              within the brain only: ask again for another variant
 └── OriginError            502
     ├── OriginMissing      404  the origin has no such object

@@ -3,13 +3,10 @@
 BrainError
 ├── MalformedBody          400  not JSON, or not an object
 ├── NotAuthenticated       401
-├── NotFound               404  absent, or another tenant's
-│   ├── NodeNotFound
+├── NotFound               404  of the brain's parts
 │   └── AccessKeyNotFound
 ├── PathMethodNotAllowed   405
 ├── SlowBody               408  the body did not arrive
-├── EndpointTaken          409
-├── StateConflict          409  the request does not fit the resource's state
 ├── NodeRemoved            410
 └── BodyTooLarge           413
 """
