@@ -1,1 +1,5 @@
-"""The organization as a whole: its deletion with a delay, and the export of its data."""
+"""Members, invitations, export and deletion of an organization.
+
+Door: conf, created, members, organization_contents, staff_access, urls.
+Stands on: accounts, audit, common, environments, outbox.
+"""

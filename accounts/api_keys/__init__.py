@@ -1,1 +1,5 @@
-"""API keys: long-lived credentials of programs."""
+"""Keys of programs.
+
+Door: api_keys, views.
+Stands on: audit, audit_tags, common, environments, errors, models, notices, serializers.
+"""

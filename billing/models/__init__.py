@@ -1,4 +1,8 @@
-"""The billing tables."""
+"""Tables of the ledger, usage, payouts and top-ups.
+
+Door: ledger, payouts, quarantines, rates, service, topups, usage.
+Stands on: common.
+"""
 
 from billing.models.days import ConsumerDay, OperatorDay, SqlDay
 from billing.models.ledger import Account, AccountKind, Entry, Journal

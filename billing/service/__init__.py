@@ -1,0 +1,5 @@
+"""An organization without credits stops, and starts again.
+
+Door: brain_notifications, spend_caps, states.
+Stands on: accounts, common, edgecache, ledger, models, money, outbox, statements.
+"""

@@ -1,0 +1,4 @@
+"""Stripe: connected accounts, checkout, events.
+
+Stands on: common, conf, errors, models, payouts, topups.
+"""

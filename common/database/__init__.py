@@ -1,1 +1,5 @@
-"""How the control database is queried: prepared statements, joined rows, deadlines."""
+"""The control database: joined reads, deadlines.
+
+Door: joined_rows, prepared, request_deadline.
+Stands on: web.
+"""

@@ -1,0 +1,4 @@
+"""Files, folders, ports, child processes, PostgreSQL's programs, without Django.
+
+Door: child, errors, files, folders, owners, ports, postgres_programs, systemd, terminal.
+"""

@@ -1,5 +1,4 @@
-"""Prometheus metrics of the web processes, and figures read from the database at each scrape.
+"""Metrics of a process.
 
-Labels have few values and contain no data of tenants, such as organizations, users, addresses or
-chosen names (tests/rules/test_metrics.py).
+Door: connections, exposition, figures, http, http_tally, organization_tally, publishing, tasks.
 """

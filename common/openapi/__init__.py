@@ -1,1 +1,5 @@
-"""How the OpenAPI document is made: what views, serializers and ``openapi.py`` declare."""
+"""How an endpoint is described.
+
+Door: document, operations, shapes, tags.
+Stands on: api, common.
+"""

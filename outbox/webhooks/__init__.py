@@ -1,5 +1,5 @@
-"""Webhooks: what happens in an organization, sent to its own servers.
+"""Events to organizations' servers.
 
-Part of accounts, because members and sign-ins have events, and all higher layers, which have events
-too, may import it.
+Door: delivery_queue, dispatch, events, views.
+Stands on: audit, audit_tags, common, environments, errors, models.
 """

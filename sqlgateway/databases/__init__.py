@@ -1,6 +1,7 @@
-"""Limits of organizations: what they are, and how a quota of disk is enforced.
+"""Creates, measures, rotates, copies and drops tenants' databases.
 
-organization_limits.py: the limits that staff may set for one organization.
-quotas.py: the limits in effect; measures databases and stops their growth.
-request_limits.py: the limits in effect for one request.
+Door: cluster_admission, copies, organization_limits, password_rotation, provisioning, quotas,
+stock, tasks, tenant_databases.
+Stands on: audit, audit_tags, clusters, common, environments, errors, hardening, models, names,
+outbox, pg.
 """

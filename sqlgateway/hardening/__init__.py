@@ -1,12 +1,7 @@
-"""Create the roles of tenants' databases, and harden roles and databases: idempotent and versioned.
+"""Makes roles, databases and servers safe.
 
-tenant_roles.py: creates a role with its attributes and settings; finds what its tenant changed.
-database.py: a database's ACL and the privileges of its three roles.
-catalog.py: privileges revoked from PUBLIC inside a database (once in the template, or in a database
-that was created without one).
-cluster.py: requirements on the server.
-quota_guard.py: triggers that stop the growth of a database above its disk quota.
-scram.py: the verifiers of passwords.
+Door: cluster, database, quota_guard, scram, tenant_roles.
+Stands on: common, names.
 """
 
 from typing import Final

@@ -1,0 +1,5 @@
+"""What a database holds; extensions.
+
+Door: catalogue, extensions.
+Stands on: common, errors, models, run.
+"""

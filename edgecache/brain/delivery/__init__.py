@@ -1,0 +1,7 @@
+"""Carries a read out: from workers, from the disk, from the origin.
+
+Door: hot_objects, local_files, nginx_config, nginx_offload, plan, response_cache, streaming,
+worker_reads.
+Stands on: core, db, directory, disk, edgecache.http, edgecache.protocol, edgecache.runtime,
+metering, nodes, objects.
+"""

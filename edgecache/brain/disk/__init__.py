@@ -1,0 +1,5 @@
+"""The data directory: durable writes, the journal, the budget.
+
+Door: buffers, data_directory, digests, durable_bytes, removal, segments, syncing.
+Stands on: core, db, edgecache.runtime.
+"""

@@ -1,0 +1,5 @@
+"""JSON over HTTP for the two internal APIs.
+
+Door: app, errors, health.
+Stands on: common, core, db, edgecache.http, edgecache.protocol.
+"""

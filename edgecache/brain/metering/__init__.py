@@ -1,0 +1,6 @@
+"""Counts of reads, receipts, statistics.
+
+Door: creditable_reads, hourly_counts, latencies, meters, operator_networks, prometheus, receipts,
+statistics, usage_lines.
+Stands on: common, conf, core, db, edgecache.http, edgecache.protocol, nodes.
+"""

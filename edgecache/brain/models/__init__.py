@@ -1,10 +1,7 @@
-"""The brain's schema. Its code reads and writes these tables with SQL (``brain.database``).
+"""Tables of the brain.
 
-Ids of organizations and environments are plain numbers, because the brain may have a database of
-its own. Only ``edgecache.brain`` reads these tables.
-
-A foreign key has no index if another index begins with its column: a write would update both, and a
-plan that takes the shorter one reads a whole bucket for one key.
+Door: buckets, nodes.
+Stands on: common.
 """
 
 from edgecache.brain.models import audits, buckets, nodes, objects, stores, usage

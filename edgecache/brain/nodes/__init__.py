@@ -1,0 +1,7 @@
+"""Known nodes: health, placement, replication, repair, tickets.
+
+Door: client, endpoints, health, known_nodes, node_jobs, node_rows, regions, registration, repair,
+replica_plan, replication, tickets.
+Stands on: common, conf, core, db, directory, disk, edgecache.http, edgecache.protocol,
+edgecache.runtime.
+"""

@@ -1,1 +1,6 @@
-"""External origins: one driver for each kind, all behind the egress guard."""
+"""Drivers of external origins; egress/ guards addresses.
+
+Door: catalog, connections, driver, http, obstores, open_origins, s3.
+Stands on: aws, common, core, db, disk, edgecache.http, edgecache.protocol, edgecache.runtime,
+http_caching.
+"""
