@@ -50,7 +50,7 @@ def production_delivery(**_options: Any) -> list[checks.CheckMessage]:
     """Refuse mail and SMS backends whose messages other users of this machine could read."""
     messages: list[checks.CheckMessage] = []
     mail = settings.MAIL_OPTIONS
-    if settings.EMAIL_BACKEND.rsplit(".", 2)[1] in {"console", "filebased"}:
+    if settings.EMAIL_BACKEND.rsplit(".", 2)[1] in {"development", "filebased"}:
         messages.append(checks.Error("ZMAIL_URL shows mail here.", id="zonal.E012"))
     if settings.SMS_BACKEND.rpartition(".")[0].endswith((".console", ".file")):
         messages.append(checks.Error("ZSMS_BACKEND shows messages here.", id="zonal.E013"))

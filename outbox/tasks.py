@@ -23,7 +23,7 @@ def deliver(delivery_id: str) -> None:
 
 
 @app.periodic(cron="*/5 * * * *")
-@app.task(queueing_lock="accounts_maintain_deliveries")
+@app.task(queueing_lock="outbox_maintain_deliveries")
 def maintain_deliveries(timestamp: int) -> None:
     """Release stuck deliveries, give up expired ones, delete old ones."""
     maintenance.maintain(now=timezone.now())
@@ -36,7 +36,7 @@ def dispatch() -> None:
 
 
 @app.periodic(cron="* * * * *")
-@app.task(queueing_lock="accounts_maintain_webhooks")
+@app.task(queueing_lock="outbox_maintain_webhooks")
 def maintain_webhooks(timestamp: int) -> None:
     """Send due deliveries, including those of killed processes and lost jobs."""
     if delivery_queue.maintain(now=timezone.now()):

@@ -14,7 +14,7 @@ from tests.cast import HANDLER
 from tests.console import browser
 
 PAGES = [f"/console/{page.address}" for page in existing()]
-STATIC = Path(__file__).resolve().parents[3] / "console/static"
+STATIC = Path(__file__).resolve().parents[2] / "console/static"
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ from django.test import Client, override_settings
 
 from console import static_files
 from console.templatetags import modules
+from tests.packages import ROOT
 
+FILES = ROOT / "console" / "static"
 PAGE = "console/overview/overview.js"
 
 
@@ -27,6 +29,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     changed = {
         "STATIC_ROOT": str(root),
         "STORAGES": storages,
+        "STATICFILES_DIRS": [FILES, *settings.STATICFILES_DIRS],
         "STATICFILES_FINDERS": [finder],
         # As with a STATIC_ROOT from the beginning.
         "WHITENOISE_USE_FINDERS": False,
@@ -53,8 +56,7 @@ def test_modules_import_each_other_by_hashed_names_and_are_compressed(collected:
 
 def test_a_page_names_every_module_that_it_will_import() -> None:
     named = modules.imported(PAGE)
-    root = Path(settings.STATICFILES_DIRS[0])
-    assert all((root / name).is_file() for name in named)
+    assert all((FILES / name).is_file() for name in named)
     # One that the page imports, and one that is imported by others only.
     assert {"console/frame/shell.js", "console/lib/tabs.js"} < set(named)
     assert PAGE not in named

@@ -10,7 +10,7 @@ from django.test import Client
 from console.pages import existing
 from tests.cast import HANDLER
 
-STATIC = Path(__file__).resolve().parents[3] / "console/static"
+STATIC = Path(__file__).resolve().parents[2] / "console/static"
 # Kilobytes as they are sent, compressed.
 MAX_BYTES, MAX_BYTES_WITH_EDITOR = 150_000, 350_000
 DYNAMIC = re.compile(r'import\("(\.[^"]+)"\)')

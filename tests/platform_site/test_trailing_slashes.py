@@ -59,7 +59,7 @@ def test_the_query_is_kept_as_it_was_sent(visitor: Client) -> None:
 
 @pytest.mark.django_db
 def test_a_path_of_the_admin_leads_to_its_page_after_sign_in(inside: Client) -> None:
-    for path in ("/admin/accounts/user", "/admin/login", "/admin/accounts/auditevent"):
+    for path in ("/admin/accounts/user", "/admin/login", "/admin/audit/auditevent"):
         response = inside.get(f"{path}?q=1")
         assert (response.status_code, response.headers.get("Location")) == (302, f"{path}/?q=1")
     # The last of the admin's patterns matches every path.

@@ -84,7 +84,7 @@ def test_only_sign_in_and_switch_create_sessions() -> None:
 
 
 def test_tokens_are_created_from_sessions_only() -> None:
-    assert callers("pair_for") == {"accounts/signin/signin.py"}
+    assert callers("pair_for") == {"accounts/sessions/sessions.py"}
 
 
 def test_the_sql_gateway_has_no_sign_in() -> None:

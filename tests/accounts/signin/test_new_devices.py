@@ -33,7 +33,7 @@ def log_in(agent: str, password: str = PASSWORD) -> int:
 def addresses(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Return where the next requests come from."""
     here = {"address": HOME}
-    monkeypatch.setattr("accounts.signin.signin.client_address", lambda _: here["address"])
+    monkeypatch.setattr("accounts.sessions.sessions.client_address", lambda _: here["address"])
     return here
 
 

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("over_a_brain"),
 ]
-TEMPLATES = Path(__file__).resolve().parents[4] / "templates" / "console"
+TEMPLATES = Path(__file__).resolve().parents[3] / "templates" / "console"
 DIALOG = re.compile(r'<dialog\s+id="([a-z-]+)"')
 ROWS = """
 CREATE TABLE lakes (id int PRIMARY KEY, name text);

@@ -26,10 +26,10 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> UsageMeter:
     """Replace the process's meter by one that writes immediately, and return it."""
     fresh = UsageMeter()
     for module in (
-        "execution.gateway",
-        "records.history",
+        "run.gateway",
+        "run.history",
         "transfer.exports",
-        "interactive.open_transactions",
+        "transactions.open_transactions",
     ):
         monkeypatch.setattr(f"sqlgateway.{module}.METER", fresh)
     monkeypatch.setattr(usage, "FLUSH_S", 0.0)
