@@ -1,13 +1,11 @@
 // @ts-check
-/** The editor proper: PostgreSQL's syntax, completion, an error at its place. */
+/** The editor proper: keys, the text, an error at its place. */
 
 import {
   Compartment,
   EditorState,
   EditorView,
-  PostgreSQL,
   Prec,
-  SQLDialect,
   acceptCompletion,
   autocompletion,
   bracketMatching,
@@ -24,12 +22,11 @@ import {
   historyKeymap,
   indentOnInput,
   keymap,
-  keywordCompletionSource,
   lineNumbers,
-  schemaCompletionSource,
   search,
   searchKeymap,
 } from "../../vendor/codemirror.js";
+import { languageOf } from "./completion.js";
 import { lineEnds } from "./line_ends.js";
 import { clearMark, markAt, marks, markRun } from "./marks.js";
 import { appearance } from "./theme.js";
@@ -175,42 +172,6 @@ const typingOverSelection = EditorView.domEventHandlers({
     return true;
   },
 });
-
-/** Words that the grammar lists, that PostgreSQL lets name columns, and that mostly do. */
-const NAMES = new Set(
-  (
-    "count data day hour id key label length level location message month name names number owner path position " +
-    "session size source state type types value version year"
-  ).split(" "),
-);
-const dialect = SQLDialect.define({
-  ...PostgreSQL.spec,
-  keywords: PostgreSQL.spec.keywords.split(" ").filter((/** @type {string} */ word) => !NAMES.has(word)).join(" "),
-});
-
-/**
- * Keywords, but behind a dot, where only what the name before it has can follow: CodeMirror's own source
- * leaves them out at the dot alone, and offers them again at the next letter.
- */
-const keywords = keywordCompletionSource(dialect, true);
-const keywordsUndotted = (/** @type {any} */ context) => (context.matchBefore(/\.[\p{L}\p{N}_$]*/u) ? null : keywords(context));
-
-/** @param {any[]} tables */
-function languageOf(tables) {
-  /** @type {Record<string, Record<string, any[]>>} */
-  const schema = {};
-  for (const table of tables) {
-    const columns = table.columns.map((/** @type {any} */ column) => ({
-      label: column.name,
-      detail: column.type,
-      type: "property",
-    }));
-    (schema[table.schema] ??= {})[table.name] = columns;
-  }
-  const names = schemaCompletionSource({ dialect, schema, defaultSchema: "public" });
-  const { data } = dialect.language;
-  return [dialect.extension, data.of({ autocomplete: names }), data.of({ autocomplete: keywordsUndotted })];
-}
 
 function features() {
   return [
