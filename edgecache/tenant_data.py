@@ -1,10 +1,9 @@
-"""What the edge cache holds: for an organization, without secrets; for an environment, in numbers.
+"""A tenant's contents of the edge cache: exported, counted, and deleted at its end.
 
-In settings these are ORGANIZATION_CONTENTS and ENVIRONMENT_CONTENTS. Objects are listed, not
-included: they may be larger than any archive, and S3 clients can download them with the command in
-the README. Objects of an origin stay there, and are neither listed nor counted.
-
-What the cache does at the end of an environment or organization (settings.LIFECYCLE_HOOKS).
+Contents are without secrets (settings.ORGANIZATION_CONTENTS), or in numbers (ENVIRONMENT_CONTENTS).
+Objects are listed, not included: they may be larger than any archive, and S3 clients can download
+them with the command in the README. Objects of an origin stay there, and are neither listed nor
+counted. An environment and an organization end by LIFECYCLE_HOOKS.
 """
 
 import contextlib
@@ -91,30 +90,6 @@ def readme(slugs: list[str]) -> str:
     return README + "".join(copies) + AFTERWARDS
 
 
-class _Objects:
-    """The objects of one bucket, page by page, up to a number of them."""
-
-    def __init__(self, place: Scope, bucket: str, *, most: int) -> None:
-        self.count = 0
-        self.is_cut = False
-        self._place = place
-        self._bucket = bucket
-        self._most = most
-
-    def __iter__(self) -> Iterator[Row]:
-        after: Any = ""
-        while after is not None:
-            asked = {"limit": PAGE, **({"after": after} if after else {})}
-            page = objects.page_of(self._place, self._bucket, asked)
-            for each in page["objects"]:
-                if self.count >= self._most:
-                    self.is_cut = True
-                    return
-                self.count += 1
-                yield {"bucket": self._bucket, **each}
-            after = page["next_after"]
-
-
 def on_environment_deleted(environment_pk: int) -> None:
     """Queue the closing of the environment in the caller's transaction."""
     tasks.close_environment.defer(environment_pk=environment_pk)
@@ -141,3 +116,27 @@ def on_organization_erased(organization_id: int) -> None:
     if client.is_enabled():
         # The networks that its members signed in from.
         client.call("PUT", f"/v1/operators/{organization_id}/networks", body={"networks": []})
+
+
+class _Objects:
+    """The objects of one bucket, page by page, up to a number of them."""
+
+    def __init__(self, place: Scope, bucket: str, *, most: int) -> None:
+        self.count = 0
+        self.is_cut = False
+        self._place = place
+        self._bucket = bucket
+        self._most = most
+
+    def __iter__(self) -> Iterator[Row]:
+        after: Any = ""
+        while after is not None:
+            asked = {"limit": PAGE, **({"after": after} if after else {})}
+            page = objects.page_of(self._place, self._bucket, asked)
+            for each in page["objects"]:
+                if self.count >= self._most:
+                    self.is_cut = True
+                    return
+                self.count += 1
+                yield {"bucket": self._bucket, **each}
+            after = page["next_after"]

@@ -1,10 +1,8 @@
-"""Telling the brain which organizations other operators' nodes serve.
+"""What billing sends to the brain: whom other operators' nodes serve, and operators' networks.
 
-The decision's row and the job that sends it are one transaction. Unconfirmed decisions are sent
-again after every settlement, and all of them every night, because a brain restored from a backup
-has older ones.
-
-Sending the brain the networks of operators' own people: what they read earns nothing.
+A decision's row and the job that sends it are one transaction. Unconfirmed decisions are sent again
+after every settlement, and all of them every night, because a brain restored from a backup has
+older ones. What is read from the networks of an operator's own people earns nothing.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -22,6 +20,10 @@ from edgecache.http.addresses import prefix_of
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Decisions sent in one run; after a long outage of the brain the next runs send the rest.
 MAX_DECISIONS: Final = 1000
+
+RECENT: Final = timedelta(days=30)
+# What the brain keeps for one operator.
+MAX_NETWORKS: Final = 1000
 
 
 def notify_later(organization_id: int) -> None:
@@ -61,11 +63,6 @@ def decide_again(*, now: datetime) -> None:
         for state in ServiceState.objects.exclude(decided_at=None).select_for_update():
             state.decide(now=now)
             state.save(update_fields=["decided_at"])
-
-
-RECENT: Final = timedelta(days=30)
-# What the brain keeps for one operator.
-MAX_NETWORKS: Final = 1000
 
 
 def send_networks(*, now: datetime) -> None:

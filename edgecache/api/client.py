@@ -3,8 +3,6 @@
 Calls are synchronous, outside transactions and limited in time. If the brain does not answer,
 CacheUnavailable (503) is raised immediately for a while, so that no other part of the platform
 waits for it.
-
-A circuit breaker: calls to a brain that does not answer fail in milliseconds.
 """
 
 import os
@@ -25,8 +23,32 @@ from common.errors import ChangedSinceRead, FieldError, InvalidRequest, NotFound
 from common.principals import Principal, Scope
 from edgecache.api import errors
 
+log = structlog.get_logger(__name__)
+
+CONNECT_TIMEOUT_S: Final = 2
+POOL: Final = 16
+SUCCESS: Final = range(200, 300)
+# A connection that the brain closed while it was idle fails at its next use. What changes something
+# is sent once: the brain may have acted, and a second DELETE would be answered 404.
+RETRIES: Final = Retry(total=1, backoff_factor=0, allowed_methods=["GET"])
+
 FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 30.0
+# The brain's refusals use the codes of ``errors``, but for those at the end.
+ERRORS: Final[Mapping[str, type[PlatformError]]] = {
+    error.code: error
+    for error in vars(errors).values()
+    if getattr(error, "__module__", "") == errors.__name__
+} | {
+    "not_possible": errors.CacheLimitReached,
+    "bucket_changed": ChangedSinceRead,
+    **dict.fromkeys(
+        ("origin_denied", "origin_forbidden", "origin_timeout", "origin_changed"),
+        errors.OriginFailed,
+    ),
+}
+
+Row = dict[str, Any]
 
 
 class CircuitBreaker:
@@ -73,30 +95,6 @@ class CircuitBreaker:
         """Return whole seconds until the next call is allowed, at least one."""
         return max(1, round(self._retry_at - self._clock()))
 
-
-log = structlog.get_logger(__name__)
-
-CONNECT_TIMEOUT_S: Final = 2
-POOL: Final = 16
-SUCCESS: Final = range(200, 300)
-# A connection that the brain closed while it was idle fails at its next use. What changes something
-# is sent once: the brain may have acted, and a second DELETE would be answered 404.
-RETRIES: Final = Retry(total=1, backoff_factor=0, allowed_methods=["GET"])
-# The brain's refusals use the codes of ``errors``, but for those at the end.
-ERRORS: Final[Mapping[str, type[PlatformError]]] = {
-    error.code: error
-    for error in vars(errors).values()
-    if getattr(error, "__module__", "") == errors.__name__
-} | {
-    "not_possible": errors.CacheLimitReached,
-    "bucket_changed": ChangedSinceRead,
-    **dict.fromkeys(
-        ("origin_denied", "origin_forbidden", "origin_timeout", "origin_changed"),
-        errors.OriginFailed,
-    ),
-}
-
-Row = dict[str, Any]
 
 breaker: Final = CircuitBreaker()
 # One session for each process: a connection must not be shared across a fork.

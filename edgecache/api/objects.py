@@ -1,11 +1,7 @@
-"""Objects of an environment: purged from the cache, or fetched into it ahead of time.
+"""Objects of an environment, through the brain: purged, warmed, listed, described, deleted, signed.
 
-Objects of an environment's buckets: listed, described and deleted through the brain.
-
-URLs to read and write single objects without an access key, signed by the brain.
-
-Each is valid for one method and one key, and for an hour at most. Anyone who has it can use it. No
-secret leaves the brain.
+A signed URL reads or writes a single object without an access key. It is valid for one method and
+one key, and for an hour at most. Anyone who has it can use it. No secret leaves the brain.
 """
 
 from collections.abc import Mapping
@@ -20,6 +16,9 @@ from edgecache.api import client
 from edgecache.api.client import Row, tenant
 
 NOTHING_PURGED: Final = {"objects_purged": 0, "bytes_freed": 0, "nodes_affected": 0}
+
+DEFAULT_S: Final = 300
+LIMIT_S: Final = 3600
 
 
 def purge(scope: Scope, body: Mapping[str, Any]) -> dict[str, int]:
@@ -77,10 +76,6 @@ def delete(scope: Scope, bucket_name: str, keys: list[str]) -> None:
     """
     body = {**tenant(scope), "bucket": bucket_name, "keys": keys}
     client.call("POST", "/v1/objects/delete", body=body)
-
-
-DEFAULT_S: Final = 300
-LIMIT_S: Final = 3600
 
 
 def to_read(

@@ -1,9 +1,4 @@
-"""The OpenAPI description of the operations of the cache and its nodes; those of buckets apart.
-
-The OpenAPI description of the operations of objects.
-
-The OpenAPI description of the operations of buckets, hosts, origins and access keys.
-"""
+"""The OpenAPI description of the operations of the cache: its nodes, objects and buckets."""
 
 from functools import partial
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Access keys of the object API, cached until one changes.
+"""Access keys of the object API: new ones, and those in use, cached until one changes.
 
 Announced topic: ``access_key`` (its id), when one is created or deleted.
 """
@@ -30,6 +30,12 @@ USED: Final = (
     "UPDATE brain_accesskey SET last_used_at = now()"
     " WHERE id = %s AND (last_used_at IS NULL OR last_used_at < now() - interval '50 minutes')"
 )
+
+# In the form of AWS's ids, for tools that check it.
+ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+ID_PREFIX: Final = "ZK"
+ID_RANDOM_CHARS: Final = 18
+SECRET_BYTES: Final = 30
 
 
 class AccessKeys:
@@ -85,19 +91,6 @@ class AccessKeys:
             return None
         tenant = EnvironmentKey(row.organization_id, row.environment_pk)
         return SigningKey(row.id, tenant, secret, row.access == "write")
-
-
-# In the form of AWS's ids, for tools that check it.
-ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-
-
-ID_PREFIX: Final = "ZK"
-
-
-ID_RANDOM_CHARS: Final = 18
-
-
-SECRET_BYTES: Final = 30
 
 
 def new_pair() -> tuple[str, str]:

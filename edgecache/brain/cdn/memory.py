@@ -1,8 +1,7 @@
-"""Responses that a URL does not exist, kept in memory for two seconds.
+"""What the CDN remembers of URLs: that one does not exist, and which headers its responses vary on.
 
-In memory, because clients that request random URLs would fill the directory.
-
-The headers that each URL's responses vary on.
+Missing URLs are remembered for two seconds, in memory only, because clients that request random
+URLs would fill the directory.
 """
 
 import time
@@ -23,6 +22,8 @@ KEPT_S: Final = 2.0
 STATUSES: Final = frozenset({404, 410})
 BODY_LIMIT_BYTES: Final = 16_384
 RESPONSES_KEPT: Final = 1_000
+
+MAX_NAMES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,6 @@ def is_negative(stored: StoredResponse) -> bool:
         and not caching_rules.is_useful(stored)
         and caching_rules.allows_negative_caching(stored.headers)
     )
-
-
-MAX_NAMES: Final = 100_000
 
 
 class VaryNames:

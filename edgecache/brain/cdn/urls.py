@@ -1,7 +1,4 @@
-"""What URLs of the cache name, and what URLs of the origin are for the cache's clients.
-
-What a client asks the CDN for.
-"""
+"""URLs of the cache: what a client requests, and how an origin's URLs read for that client."""
 
 import re
 from collections.abc import Mapping
@@ -112,31 +109,6 @@ class CacheUrl:
         return text if _leads(text, here, wanted) else str(meant)
 
 
-def target_of(key: str, path: str, query: str) -> Target:
-    """Return the target of a URL. path: how it spells the key."""
-    spelling = "" if path == quote(key, safe=SAFE) else digest_of(path)
-    return Target(key, path, query, spelling)
-
-
-def _is_home(meant: BrowserUrl, page: BrowserUrl) -> bool:
-    """True if a URL is at the origin that sent a page, over http or https.
-
-    False for the page itself with the other scheme: from the cache it would lead to itself.
-    """
-    if (meant.user, meant.host, meant.port) != ("", page.host, page.port):
-        return False
-    return meant.scheme == page.scheme or (meant.path, meant.query) != (page.path, page.query)
-
-
-def _leads(reference: str, here: BrowserUrl, wanted: BrowserUrl) -> bool:
-    """True if a browser goes from a page of the cache to a URL, by http and by https."""
-    for scheme in browser_urls.PORTS:
-        goal = wanted._replace(scheme=scheme) if wanted.host == CACHE_HOST else wanted
-        if here._replace(scheme=scheme).join(reference) != goal:
-            return False
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class CdnRequest:
     """A client's request. fields: its headers, lower-case names. client: its address."""
@@ -164,3 +136,28 @@ class CdnRequest:
     def is_http(self) -> bool:
         """True if the origin speaks plain HTTP; others have objects, without variants."""
         return self.cache_url.driver is not None
+
+
+def target_of(key: str, path: str, query: str) -> Target:
+    """Return the target of a URL. path: how it spells the key."""
+    spelling = "" if path == quote(key, safe=SAFE) else digest_of(path)
+    return Target(key, path, query, spelling)
+
+
+def _is_home(meant: BrowserUrl, page: BrowserUrl) -> bool:
+    """True if a URL is at the origin that sent a page, over http or https.
+
+    False for the page itself with the other scheme: from the cache it would lead to itself.
+    """
+    if (meant.user, meant.host, meant.port) != ("", page.host, page.port):
+        return False
+    return meant.scheme == page.scheme or (meant.path, meant.query) != (page.path, page.query)
+
+
+def _leads(reference: str, here: BrowserUrl, wanted: BrowserUrl) -> bool:
+    """True if a browser goes from a page of the cache to a URL, by http and by https."""
+    for scheme in browser_urls.PORTS:
+        goal = wanted._replace(scheme=scheme) if wanted.host == CACHE_HOST else wanted
+        if here._replace(scheme=scheme).join(reference) != goal:
+            return False
+    return True

@@ -1,4 +1,7 @@
-"""Settings of audits: how many checks and bytes, from which addresses, and how many may fail."""
+"""Settings that keep operators honest: audits of their nodes, and limits of what they are credited.
+
+A node is audited by a number of checks and bytes each day, from the brain's own addresses.
+"""
 
 import ipaddress
 from dataclasses import dataclass

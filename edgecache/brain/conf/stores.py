@@ -1,4 +1,4 @@
-"""Settings of the managed store, and of the one that ``manage.py movestore`` moves to.
+"""Settings of the managed store, of its uploads, and of the store that ``movestore`` moves to.
 
 A store is named by its URL, and by its endpoint if it has one, without credentials. The machine's
 own identity is not used.
@@ -20,6 +20,8 @@ BUCKET: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9])?", 
 PATH: Final = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*", re.ASCII)
 ENDPOINT: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+", re.ASCII)
 SCHEMES: Final = ("file", "s3", "gs", "az")
+
+GIB: Final = 2**30
 
 
 class StoreUrl(NamedTuple):
@@ -132,6 +134,25 @@ class StoreSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UploadSettings:
+    """Limits of unfinished uploads."""
+
+    limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_UPLOADS_GIB",
+            "What parts of one organization's unfinished uploads may take in a managed store; in "
+            "the data directory they count in ZBRAIN_STAGING_MIB.",
+            default=1024,
+            unit="GiB",
+            minimum=1,
+            maximum=2**20,
+            scale=GIB,
+        ),
+    ] = 1024 * GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NextStoreSettings(StoreSettings):
     """The store to move to."""
 
@@ -186,25 +207,3 @@ def _is_service_account(text: str) -> bool:
         return False
     names = ("client_email", "private_key", "private_key_id")
     return isinstance(account, dict) and all(isinstance(account.get(n), str) for n in names)
-
-
-GIB: Final = 2**30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadSettings:
-    """Limits of unfinished uploads."""
-
-    limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_UPLOADS_GIB",
-            "What parts of one organization's unfinished uploads may take in a managed store; in "
-            "the data directory they count in ZBRAIN_STAGING_MIB.",
-            default=1024,
-            unit="GiB",
-            minimum=1,
-            maximum=2**20,
-            scale=GIB,
-        ),
-    ] = 1024 * GIB

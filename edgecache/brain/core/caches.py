@@ -1,10 +1,9 @@
-"""A bounded cache that evicts entries that were not used recently.
+"""Caches in memory: a bounded one, and a memo of results by the identity of their argument.
 
-The CLOCK algorithm: a hit marks an entry, and a marked entry is spared once at eviction.
-A linked list, as an exact LRU needs, would cost each entry more than a hundred bytes, and a walk
-over a million of them would block the event loop for a second.
-
-A memo of results by the identity of their argument.
+The bounded cache evicts entries that were not used recently, by the CLOCK algorithm: a hit marks an
+entry, and a marked entry is spared once at eviction. A linked list, as an exact LRU needs, would
+cost each entry more than a hundred bytes, and a walk over a million of them would block the event
+loop for a second.
 """
 
 from collections import deque
@@ -13,9 +12,15 @@ from typing import Concatenate, Final, Generic, ParamSpec, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+A = TypeVar("A")
+P = ParamSpec("P")
+M = TypeVar("M")
 
 # Names of removed entries stay in the queue until there are this many.
 STALE_NAMES = 10_000
+
+# Beyond these the memo is emptied.
+MAX_ENTRIES: Final = 1024
 
 
 class BoundedCache(Generic[K, V]):
@@ -81,14 +86,6 @@ class BoundedCache(Generic[K, V]):
             elif self.pop(key) is not None:
                 gone.append(key)
         return gone
-
-
-A = TypeVar("A")
-P = ParamSpec("P")
-M = TypeVar("M")
-
-# Beyond these the memo is emptied.
-MAX_ENTRIES: Final = 1024
 
 
 class Memo(Generic[A, P, M]):

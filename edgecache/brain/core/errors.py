@@ -284,6 +284,37 @@ class InUse(BrainError):
     sentence = "It is still in use."
 
 
+class NotFound(BrainError):
+    """No such thing that the caller may see."""
+
+    code = "not_found"
+    status = 404
+    sentence = "There is nothing at this path."
+
+
+class NodeNotFound(NotFound):
+    """The node does not exist."""
+
+    code = "node_not_found"
+    sentence = "There is no such node."
+
+
+class EndpointTaken(BrainError):
+    """A node has this endpoint already."""
+
+    code = "endpoint_taken"
+    status = 409
+    sentence = "A node with this endpoint is registered already."
+
+
+class StateConflict(BrainError):
+    """The request does not fit the resource's state."""
+
+    code = "not_possible"
+    status = 409
+    sentence = "That is not possible in its present state."
+
+
 class VariantChanged(BrainError):
     """A fetch was named before it was known what the response varies on.
 
@@ -362,34 +393,3 @@ class PartMissing(StoreMissing):
     def __init__(self, index: int) -> None:
         super().__init__()
         self.index = index
-
-
-class NotFound(BrainError):
-    """No such thing that the caller may see."""
-
-    code = "not_found"
-    status = 404
-    sentence = "There is nothing at this path."
-
-
-class NodeNotFound(NotFound):
-    """The node does not exist."""
-
-    code = "node_not_found"
-    sentence = "There is no such node."
-
-
-class EndpointTaken(BrainError):
-    """A node has this endpoint already."""
-
-    code = "endpoint_taken"
-    status = 409
-    sentence = "A node with this endpoint is registered already."
-
-
-class StateConflict(BrainError):
-    """The request does not fit the resource's state."""
-
-    code = "not_possible"
-    status = 409
-    sentence = "That is not possible in its present state."

@@ -1,3 +1,5 @@
+"""Pages of keys in the order of their UTF-8 bytes, grouped by a delimiter."""
+
 from collections.abc import Iterable
 from typing import Final
 

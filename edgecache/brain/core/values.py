@@ -25,6 +25,10 @@ TAGGING_HEADER: Final = "x-amz-tagging"
 METADATA_PREFIX: Final = "x-amz-meta-"
 DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
 
+_ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
+
+Name = tuple[int, str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class BlobManifest:
@@ -228,12 +232,6 @@ def check_url_key(key: str) -> str:
     Raises KeyRefused.
     """
     return key and check_key(key)
-
-
-Name = tuple[int, str, str]
-
-
-_ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
 
 def is_bucket_name(name: str) -> bool:

@@ -1,9 +1,7 @@
-"""Files on the brain's machine, workers' included, that are sent after a verification.
+"""Files on this machine, the brain's own and workers', that are sent after a verification.
 
-Large bodies from the brain's own files: by sendfile, once their file was verified.
-
-The built-in origin's objects and cached copies are on the brain's disk. The kernel sends them at a
-fraction of what a worker's bytes cost that pass through Python.
+Large bodies of the built-in origin's objects and of cached copies are sent by sendfile: the kernel
+sends them at a fraction of what a worker's bytes cost that pass through Python.
 """
 
 import os
@@ -38,6 +36,16 @@ SPARE: Final = 1.0
 # Files that wait to be verified, half of them of one organization at most; of others it begins when
 # they are read again.
 WAITING_LIMIT: Final = 256
+
+# Smaller ones that are popular are in memory.
+MIN_BYTES: Final = OBJECT_LIMIT_BYTES
+SENDING_THREADS: Final = 4
+MAX_RECENT_BLOBS: Final = 10_000
+
+_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+# A path, its open file, and the state of that.
+_Opened = tuple[str, int, FileState]
 
 
 class LocalFiles:
@@ -88,17 +96,6 @@ class LocalFiles:
             log.error("worker_file_wrong", sha256=sha256.hex())
         else:
             self._begun.discard(state)
-
-
-# Smaller ones that are popular are in memory.
-MIN_BYTES: Final = OBJECT_LIMIT_BYTES
-SENDING_THREADS: Final = 4
-MAX_RECENT_BLOBS: Final = 10_000
-
-_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-# A path, its open file, and the state of that.
-_Opened = tuple[str, int, FileState]
 
 
 class OwnFiles:

@@ -1,9 +1,7 @@
-"""A decision how a request is answered; ``streaming`` carries it out.
+"""How a version is delivered: which bytes, from which workers; ``streaming`` carries it out.
 
 Named tuples, here and in the parsed request: several are made for each request, and a frozen
 dataclass takes twice as long.
-
-What the S3 API and the CDN deliver of a version, and the workers to take it from.
 """
 
 from collections.abc import Sequence

@@ -4,10 +4,8 @@ If a worker fails, stalls or sends wrong bytes, the next one continues from the 
 brain's own copy or the origin; the client sees one response. Without another source the connection
 is cut: every client treats a short body as an error.
 
-Spot checks: one in 64 of the reads that need no worker is served by a worker.
-
-They keep checking the workers' bytes, and tell workers what is read often. One blob is checked at
-most ten times a second.
+One in 64 of the reads that need no worker is served by a worker nevertheless (a spot check): that
+checks the workers' bytes, and lets them know what is read often.
 """
 
 import hashlib
@@ -36,6 +34,12 @@ from edgecache.http.outgoing import RequestFailed
 from edgecache.http.response_head import HeaderPairs
 from edgecache.runtime.hot_cache import HotCache
 
+# Sent in one piece, and checked before: another source can still replace wrong bytes.
+SMALL_BYTES: Final = 2**18
+
+# Yields the bytes of a span from the brain's own copy or the origin, all of them correct.
+Fallback = Callable[[Span], AsyncIterator[bytes]]
+
 SHARE: Final = 1 / 64
 INTERVAL_S: Final = 0.1
 MAX_CHECK_TIMES: Final = 10_000
@@ -60,13 +64,6 @@ class SpotChecks:
             self._checked_at.clear()
         self._checked_at[sha256] = now
         return True
-
-
-# Sent in one piece, and checked before: another source can still replace wrong bytes.
-SMALL_BYTES: Final = 2**18
-
-# Yields the bytes of a span from the brain's own copy or the origin, all of them correct.
-Fallback = Callable[[Span], AsyncIterator[bytes]]
 
 
 class _Response:

@@ -1,10 +1,8 @@
-"""The directory in memory: a bounded cache over PostgreSQL.
+"""The directory in memory, as bounded caches over PostgreSQL: versions of keys, holders of blobs.
 
 Entries are tuples of immutable values, which the garbage collector does not walk and which take
 little memory, so there can be a million of them. A purge by prefix does not walk them either: it
 adds a tombstone, which hides them immediately, and they are removed in small steps.
-
-Which nodes hold which blobs, in memory: a bounded cache.
 """
 
 import struct
@@ -26,6 +24,10 @@ Packed = tuple[bytes, bytes, str, str, bytes]
 NUMBERS: Final = struct.Struct("<qqqqq")
 # Measured: bytes of one entry without its texts (benchmarks/cache/cache_index.py).
 VERSION_ENTRY_BYTES: Final = 480
+
+# Measured: bytes of one entry (benchmarks/cache/cache_index.py); the hash is shared with the index.
+HOLDERS_ENTRY_BYTES: Final = 90
+SETS_SHARED: Final = 100_000
 SWEEP_STEP: Final = 5_000
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
@@ -163,6 +165,52 @@ class Index:
             self._variants.discard(name)
 
 
+class Holders:
+    """Nodes by SHA-256; nodes are stored as small numbers, and equal sets once."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._sets: BoundedCache[bytes, tuple[int, ...]] = BoundedCache(
+            limit_bytes, lambda _sha256, _nodes: HOLDERS_ENTRY_BYTES
+        )
+        self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._nodes: list[UUID] = []
+        self._numbers: dict[UUID, int] = {}
+        # Rises with every change: a result that was read before one is not stored after it.
+        self.marks = 0
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    def get(self, sha256: bytes) -> tuple[UUID, ...] | None:
+        """Return the nodes, None if they are not known."""
+        numbers = self._sets.get(sha256)
+        if numbers is None:
+            return None
+        return tuple(self._nodes[number] for number in numbers)
+
+    def put(self, sha256: bytes, nodes: tuple[UUID, ...]) -> None:
+        numbers = tuple(self._number(node) for node in nodes)
+        if len(self._shared) > SETS_SHARED:
+            self._shared.clear()
+        self._sets.put(sha256, self._shared.setdefault(numbers, numbers))
+
+    def forget(self, sha256: bytes) -> None:
+        self.marks += 1
+        self._sets.pop(sha256)
+
+    def clear(self) -> None:
+        self.marks += 1
+        self._sets.clear()
+        self._shared.clear()
+
+    def _number(self, node: UUID) -> int:
+        number = self._numbers.get(node)
+        if number is None:
+            number = self._numbers[node] = len(self._nodes)
+            self._nodes.append(node)
+        return number
+
+
 def _cost(name: Name, packed: Packed) -> int:
     return VERSION_ENTRY_BYTES + len(name[1]) + len(name[2]) + len(packed[2]) + len(packed[4])
 
@@ -218,54 +266,3 @@ def _unpack(packed: Packed, name: Name) -> ObjectVersion:
         EPOCH + cached_at * MICROSECOND,
         None if crc32 < 0 else crc32,
     )
-
-
-# Measured: bytes of one entry (benchmarks/cache/cache_index.py); the hash is shared with the index.
-HOLDERS_ENTRY_BYTES: Final = 90
-SETS_SHARED: Final = 100_000
-
-
-class Holders:
-    """Nodes by SHA-256; nodes are stored as small numbers, and equal sets once."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._sets: BoundedCache[bytes, tuple[int, ...]] = BoundedCache(
-            limit_bytes, lambda _sha256, _nodes: HOLDERS_ENTRY_BYTES
-        )
-        self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._nodes: list[UUID] = []
-        self._numbers: dict[UUID, int] = {}
-        # Rises with every change: a result that was read before one is not stored after it.
-        self.marks = 0
-
-    def __len__(self) -> int:
-        return len(self._sets)
-
-    def get(self, sha256: bytes) -> tuple[UUID, ...] | None:
-        """Return the nodes, None if they are not known."""
-        numbers = self._sets.get(sha256)
-        if numbers is None:
-            return None
-        return tuple(self._nodes[number] for number in numbers)
-
-    def put(self, sha256: bytes, nodes: tuple[UUID, ...]) -> None:
-        numbers = tuple(self._number(node) for node in nodes)
-        if len(self._shared) > SETS_SHARED:
-            self._shared.clear()
-        self._sets.put(sha256, self._shared.setdefault(numbers, numbers))
-
-    def forget(self, sha256: bytes) -> None:
-        self.marks += 1
-        self._sets.pop(sha256)
-
-    def clear(self) -> None:
-        self.marks += 1
-        self._sets.clear()
-        self._shared.clear()
-
-    def _number(self, node: UUID) -> int:
-        number = self._numbers.get(node)
-        if number is None:
-            number = self._numbers[node] = len(self._nodes)
-            self._nodes.append(node)
-        return number

@@ -10,8 +10,6 @@ Under the data directory, named by hash or at random, never by a key::
     parts/<random>     of unfinished multipart uploads
 
 Brains that share the directory share these files; the built-in origin needs it to be shared.
-
-Verified bytes from a brain's own files; a wrong copy is deleted.
 """
 
 import asyncio
@@ -341,20 +339,13 @@ class Receiver:
             self.path.unlink(missing_ok=True)
 
 
-def file_error(exc: OSError) -> Exception:
-    """Return StorageFull for a full disk, and any other error unchanged."""
-    return StorageFull() if exc.errno in NO_ROOM else exc
-
-
-def _sharded(folder: Path, sha256: bytes) -> Path:
-    name = sha256.hex()
-    return folder / name[:2] / name
-
-
 async def local_bytes(
     staging: DataDirectory, manifest: BlobManifest, span: Span
 ) -> AsyncIterator[bytes]:
-    """Yield a span of a blob until a byte is wrong or missing; maybe nothing."""
+    """Yield a span of a blob until a byte is wrong or missing; maybe nothing.
+
+    A wrong copy is deleted.
+    """
     path = await staging.local(manifest.sha256)
     if path is None:
         return
@@ -366,3 +357,13 @@ async def local_bytes(
         # The built-in origin's file stays: it may be the only one with the other bytes.
         if path == staging.blob_path(manifest.sha256):
             await staging.run(staging.unlink_copy, path)
+
+
+def file_error(exc: OSError) -> Exception:
+    """Return StorageFull for a full disk, and any other error unchanged."""
+    return StorageFull() if exc.errno in NO_ROOM else exc
+
+
+def _sharded(folder: Path, sha256: bytes) -> Path:
+    name = sha256.hex()
+    return folder / name[:2] / name

@@ -1,8 +1,7 @@
-"""A worker's endpoint: which URLs may be registered, and the proof of its node.
+"""A worker's endpoint: which URLs may be registered, and the proof that its node is there.
 
-Proof that an organization's node is reachable at its endpoint: a MAC under its secret.
-
-Requested when a pending node's heartbeat arrives, so that staff sees a proved endpoint.
+The proof is a MAC under the node's secret. It is requested when a pending node's heartbeat arrives,
+so that staff sees a proved endpoint.
 """
 
 import hmac
@@ -29,12 +28,16 @@ from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.credentials import proof
 from edgecache.protocol.fields import FieldError
 
+log = structlog.get_logger(__name__)
+
 LENGTH_LIMIT: Final = 255
 HIGHEST_PORT: Final = 65_535
 HOST: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?:\.(?!-)[a-z0-9-]{1,63})*\.?", re.ASCII)
 LOCAL_NAMES: Final = ("localhost", ".localhost", ".local", ".internal", ".localdomain")
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 NONCE_BYTES: Final = 24
+
+AGAIN_AFTER_S: Final = 30.0
 
 
 def normalize(text: object, *, is_trusted: bool, is_production: bool) -> str:
@@ -82,42 +85,6 @@ def is_proof(answer: bytes, wanted: str) -> bool:
     return isinstance(given, str) and hmac.compare_digest(given.encode(), wanted.encode())
 
 
-def _parts(text: str) -> tuple[str, str, int]:
-    try:
-        parts = urlsplit(text)
-        host, port = (parts.hostname or "").lower(), parts.port
-    except ValueError:
-        raise _wrong("is not a URL") from None
-    if parts.scheme not in DEFAULT_PORTS:
-        raise _wrong("must start with http:// or https://")
-    if parts.username is not None or parts.path not in {"", "/"} or "?" in text or "#" in text:
-        raise _wrong("must be scheme, host and port alone")
-    if not _is_host(host) or port == 0:
-        raise _wrong("must name a host, and a port from 1 to 65535")
-    return parts.scheme, host, port or DEFAULT_PORTS[parts.scheme]
-
-
-def _is_host(host: str) -> bool:
-    if "%" in host:
-        return False
-    if ":" in host:
-        try:
-            ipaddress.IPv6Address(host)
-        except ValueError:
-            return False
-        return True
-    return HOST.fullmatch(host) is not None
-
-
-def _wrong(message: str) -> Invalid:
-    return Invalid([FieldError("endpoint", message)])
-
-
-log = structlog.get_logger(__name__)
-
-AGAIN_AFTER_S: Final = 30.0
-
-
 class EndpointProofs:
     """Requests proofs, at most twice a minute for each node, to be useless for attacks."""
 
@@ -159,3 +126,34 @@ class EndpointProofs:
             log.warning("node_not_proved", node_id=str(row.id), reason="database_away")
         else:
             log.info("node_proved", node_id=str(row.id))
+
+
+def _parts(text: str) -> tuple[str, str, int]:
+    try:
+        parts = urlsplit(text)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        raise _wrong("is not a URL") from None
+    if parts.scheme not in DEFAULT_PORTS:
+        raise _wrong("must start with http:// or https://")
+    if parts.username is not None or parts.path not in {"", "/"} or "?" in text or "#" in text:
+        raise _wrong("must be scheme, host and port alone")
+    if not _is_host(host) or port == 0:
+        raise _wrong("must name a host, and a port from 1 to 65535")
+    return parts.scheme, host, port or DEFAULT_PORTS[parts.scheme]
+
+
+def _is_host(host: str) -> bool:
+    if "%" in host:
+        return False
+    if ":" in host:
+        try:
+            ipaddress.IPv6Address(host)
+        except ValueError:
+            return False
+        return True
+    return HOST.fullmatch(host) is not None
+
+
+def _wrong(message: str) -> Invalid:
+    return Invalid([FieldError("endpoint", message)])

@@ -1,11 +1,10 @@
-"""Placement: which workers hold an object, by weighted rendezvous hashing with bounded load.
+"""Placement: which workers hold an object, and in which order they are asked for it.
 
-Every brain computes the same result from the same nodes, and an added or removed node moves only
-its own share. Sources: Thaler & Ravishankar, "Using name-based mappings to increase hit rates"
-(1998); Schindelhauer & Schomaker, "Weighted distributed hash tables" (2005), the logarithm;
-Mirrokni, Thorup & Zadimoghaddam, "Consistent hashing with bounded loads" (2018), the bound.
-
-Order of the workers that hold an object: nearest first, then least loaded.
+Holders are chosen by weighted rendezvous hashing with bounded load. Every brain computes the same
+result from the same nodes, and an added or removed node moves only its own share. Sources: Thaler &
+Ravishankar, "Using name-based mappings to increase hit rates" (1998); Schindelhauer & Schomaker,
+"Weighted distributed hash tables" (2005), the logarithm; Mirrokni, Thorup & Zadimoghaddam,
+"Consistent hashing with bounded loads" (2018), the bound.
 """
 
 import hashlib
@@ -22,6 +21,11 @@ BOUND: Final = 1.25
 # Below this fill no node counts as overloaded: on an empty cluster the average means nothing.
 UNBOUNDED_SHARE: Final = 0.05
 HASH_BITS: Final = 64
+
+# Differences smaller than a step do not count.
+DISTANCE_STEP_KM: Final = 100.0
+LATENCY_STEP_S: Final = 0.005
+LOAD_STEP: Final = 0.25
 
 
 def choose(
@@ -65,32 +69,6 @@ def within_bound(candidates: Sequence[NodeRow]) -> list[NodeRow]:
     return [row for row in candidates if _used_share(row) <= limit] or list(candidates)
 
 
-def _used_share(row: NodeRow) -> float:
-    """Return the used share of a node's capacity."""
-    return row.used_bytes / row.capacity_bytes if row.capacity_bytes > 0 else 1.0
-
-
-def _score(sha256: bytes, row: NodeRow) -> float:
-    """Return a node's rendezvous score for an object."""
-    digest = hashlib.blake2b(sha256, key=row.id.bytes, digest_size=HASH_BITS // 8).digest()
-    # In (0, 1), without both ends: the logarithm is undefined or zero there.
-    share = (int.from_bytes(digest, "big") + 0.5) / 2**HASH_BITS
-    return -row.capacity_bytes / math.log(min(share, math.nextafter(1.0, 0.0)))
-
-
-def _most_different(ranked: Sequence[NodeRow], holders: Sequence[NodeRow]) -> NodeRow:
-    """Return the best-ranked of those that share the fewest operators and regions with holders."""
-    operators = {row.organization_id for row in holders}
-    regions = {row.region for row in holders}
-    return min(ranked, key=lambda row: (row.organization_id in operators) + (row.region in regions))
-
-
-# Differences smaller than a step do not count.
-DISTANCE_STEP_KM: Final = 100.0
-LATENCY_STEP_S: Final = 0.005
-LOAD_STEP: Final = 0.25
-
-
 def order(
     rows: Iterable[NodeRow],
     statistics: Mapping[UUID, NodeStatistics],
@@ -112,3 +90,23 @@ def order(
         )
 
     return sorted(rows, key=far)
+
+
+def _used_share(row: NodeRow) -> float:
+    """Return the used share of a node's capacity."""
+    return row.used_bytes / row.capacity_bytes if row.capacity_bytes > 0 else 1.0
+
+
+def _score(sha256: bytes, row: NodeRow) -> float:
+    """Return a node's rendezvous score for an object."""
+    digest = hashlib.blake2b(sha256, key=row.id.bytes, digest_size=HASH_BITS // 8).digest()
+    # In (0, 1), without both ends: the logarithm is undefined or zero there.
+    share = (int.from_bytes(digest, "big") + 0.5) / 2**HASH_BITS
+    return -row.capacity_bytes / math.log(min(share, math.nextafter(1.0, 0.0)))
+
+
+def _most_different(ranked: Sequence[NodeRow], holders: Sequence[NodeRow]) -> NodeRow:
+    """Return the best-ranked of those that share the fewest operators and regions with holders."""
+    operators = {row.organization_id for row in holders}
+    regions = {row.region for row in holders}
+    return min(ranked, key=lambda row: (row.organization_id in operators) + (row.region in regions))

@@ -1,7 +1,4 @@
-"""Regions: their coordinates and distances.
-
-The region of a client, if it can be found.
-"""
+"""Regions: their coordinates and distances, and the region of a client, if it can be found."""
 
 import math
 from collections.abc import Mapping
@@ -17,6 +14,7 @@ from edgecache.protocol.names import LABEL
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+log = structlog.get_logger(__name__)
 
 Coordinates = tuple[float, float]
 
@@ -24,6 +22,8 @@ EARTH_RADIUS_KM: Final = 6371.0
 # The distance to a region without coordinates: half of the Earth's circumference.
 UNKNOWN_KM: Final = EARTH_RADIUS_KM * math.pi
 DISTANCES_KEPT: Final = 10_000
+
+MAX_LOOKUPS_CACHED: Final = 16_384
 
 # Latitude and longitude, in degrees, of the large providers' regions of that name.
 COORDINATES: Final[dict[str, Coordinates]] = {
@@ -125,11 +125,6 @@ class RegionMap:
     def nearest_to(self, point: Coordinates) -> str:
         """Return the region nearest to a point."""
         return min(self._coordinates, key=lambda n: great_circle_km(point, self._coordinates[n]))
-
-
-log = structlog.get_logger(__name__)
-
-MAX_LOOKUPS_CACHED: Final = 16_384
 
 
 class Locator:

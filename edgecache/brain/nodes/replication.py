@@ -1,10 +1,9 @@
 """Replication: the brain uploads new objects to the workers.
 
 After a fetch or an upload the brain has a file, from which the first replicas are made. Workers
-fetch later ones from each other (``repair``). Small objects are sent together: while one message is
-sent the next one collects.
-
-Blobs that wait to be uploaded: bounded, each once, organizations and their buckets in turn.
+fetch later ones from each other (``repair``). Blobs wait in a bounded queue, each once,
+organizations and their buckets in turn. Small objects are sent together: while one message is sent
+the next one collects.
 """
 
 import asyncio
@@ -37,10 +36,23 @@ from edgecache.protocol.batches import BATCH_BLOBS, BATCH_BYTES, BATCHED_BYTES
 from edgecache.protocol.tickets import TicketKind
 from edgecache.runtime.shares import ShareKey, Shares
 
+log = structlog.get_logger(__name__)
+
 # Objects waiting for replication; further ones are found by repair.
 WAITING: Final = 20_000
 # One organization gets two thirds of the queue and of the uploads, one bucket half of the queue.
 SPARE: Final = 0.5
+
+MAX_CONCURRENT_UPLOADS: Final = 8
+# Large objects that are uploaded one after another with one query and one update of the database.
+LARGE_BLOBS: Final = 8
+LARGE_BYTES: Final = 8 << 20
+# Fewer of these, so that each has more in it, and a pause in which the next one collects: a batch
+# costs about the same for one object as for many.
+CONCURRENT_BATCHES: Final = 3
+PAUSE_S: Final = 0.2
+ATTEMPTS: Final = 2
+RETRY_S: Final = 1.0
 
 ByHash = OrderedDict[bytes, ReplicaRequest]
 
@@ -117,24 +129,6 @@ class ReplicaQueue:
             self._by_organization[organization_id] = by_bucket
         self._room.give_back(_share_key(taken[0]), len(taken))
         return taken
-
-
-def _share_key(request: ReplicaRequest) -> ShareKey:
-    return request.organization_id, request.bucket_id
-
-
-log = structlog.get_logger(__name__)
-
-MAX_CONCURRENT_UPLOADS: Final = 8
-# Large objects that are uploaded one after another with one query and one update of the database.
-LARGE_BLOBS: Final = 8
-LARGE_BYTES: Final = 8 << 20
-# Fewer of these, so that each has more in it, and a pause in which the next one collects: a batch
-# costs about the same for one object as for many.
-CONCURRENT_BATCHES: Final = 3
-PAUSE_S: Final = 0.2
-ATTEMPTS: Final = 2
-RETRY_S: Final = 1.0
 
 
 class Replication:
@@ -330,6 +324,10 @@ class Replication:
             await self._client.store_batch(address, message, ticket=ticket)
             for sha256 in small:
                 yield sha256
+
+
+def _share_key(request: ReplicaRequest) -> ShareKey:
+    return request.organization_id, request.bucket_id
 
 
 def _small_body(path: Path | None, request: ReplicaRequest) -> bytes | None:

@@ -43,6 +43,8 @@ MAC: Final = b"zonal edge cache: tickets, HMAC, 1"
 REUSE_S: Final = 15
 MAX_REUSED_TICKETS: Final = 50_000
 
+PREFIX_BITS: Final = {4: 24, 6: 64}
+
 
 @dataclass(frozen=True, slots=True)
 class TicketGrant:
@@ -66,17 +68,6 @@ class KeySet:
     def node_key(self, node_id: UUID) -> bytes:
         """Return the MAC key of a node's tickets."""
         return hmac.digest(self.mac, node_id.bytes, "sha256")
-
-
-PREFIX_BITS: Final = {4: 24, 6: 64}
-
-
-def client_prefix(address: str) -> str:
-    """Return the network that a ticket is valid for: IPv4 /24, IPv6 /64."""
-    client = parse_address(address)
-    if client is None:
-        raise ValueError(address)
-    return str(ipaddress.ip_network((client, PREFIX_BITS[client.version]), strict=False))
 
 
 class TicketSigner:
@@ -161,6 +152,14 @@ class TicketSigner:
             except InvalidSignature:
                 raise TicketRefused(Refusal.WRONG_SIGNATURE) from None
         return ticket
+
+
+def client_prefix(address: str) -> str:
+    """Return the network that a ticket is valid for: IPv4 /24, IPv6 /64."""
+    client = parse_address(address)
+    if client is None:
+        raise ValueError(address)
+    return str(ipaddress.ip_network((client, PREFIX_BITS[client.version]), strict=False))
 
 
 def _derive(secret: str) -> tuple[str, KeySet]:

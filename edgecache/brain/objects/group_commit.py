@@ -1,9 +1,7 @@
-"""Group commit: PUTs that wait together (``group_queue``) are written together.
+"""Group commit: PUTs that wait together are written together.
 
 A group has at most one write of each key, and writes of different tenants in turn. One whose lock
 is taken is written alone, so that a purge of one tenant does not delay the writes of the others.
-
-Queues of writes that are written in groups: which is next, and when the next group begins.
 """
 
 import asyncio
@@ -48,6 +46,12 @@ GATHER_S: Final = 0.01
 GROUP_WRITES: Final = 64
 # So that large bodies are not held up by too many others.
 GROUP_BYTES: Final = 8 * 2**20
+
+# Writes that wait for a lock, each with its own connection. One organization gets three.
+ALONE: Final = 4
+ALONE_SPARE: Final = 0.5
+# More than there can be: a write that has begun is not refused.
+ALONE_WAITING: Final = 2**30
 
 
 class GroupQueue:
@@ -164,13 +168,6 @@ class GroupQueue:
         if not by_name:
             del self._by_organization[organization_id]
         return write
-
-
-# Writes that wait for a lock, each with its own connection. One organization gets three.
-ALONE: Final = 4
-ALONE_SPARE: Final = 0.5
-# More than there can be: a write that has begun is not refused.
-ALONE_WAITING: Final = 2**30
 
 
 class GroupCommit:

@@ -2,8 +2,7 @@
 
 The bytes go to a growing file, from which each reader reads at its own pace; a reader that leaves
 does not disturb the others. When the origin fails midway, all get the error and nothing is stored.
-
-One place in a pool that several clients wait for; the first quota that allows it is charged.
+Of the quotas of those who wait for it, the first that allows the fetch is charged.
 """
 
 import asyncio
@@ -31,6 +30,14 @@ from edgecache.brain.objects.directory_writer import DirectoryWriter
 from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginResponse, version_at
 from edgecache.runtime.futures import retrieve
 from edgecache.runtime.shares import ShareKey, Shares
+
+log = structlog.get_logger(__name__)
+
+# A fetch without readers is cancelled after a while, which lets a client try again. If it is to be
+# stored and fewer bytes than this are missing, it may continue for longer.
+ABANDON_BYTES: Final = 8 * 2**20
+ABANDON_S: Final = 5.0
+FINISH_S: Final = 30.0
 
 
 class SharedPlace:
@@ -84,15 +91,6 @@ class SharedPlace:
             shares.give_back(key)
         else:
             self._granted.set_result((shares, key))
-
-
-log = structlog.get_logger(__name__)
-
-# A fetch without readers is cancelled after a while, which lets a client try again. If it is to be
-# stored and fewer bytes than this are missing, it may continue for longer.
-ABANDON_BYTES: Final = 8 * 2**20
-ABANDON_S: Final = 5.0
-FINISH_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Singleflight: one fetch from an origin for each name at a time, across all brains.
 
-The negative cache: origins' 404 responses, kept for two seconds.
+An origin's 404 is kept for two seconds, so that requests for a missing name share it, too.
 """
 
 import asyncio
@@ -41,6 +41,29 @@ from edgecache.runtime.shares import ShareKey, Shares
 KEPT_S: Final = 2.0
 NAMES_KEPT: Final = 10_000
 
+# One organization gets half of the places at most, one bucket a quarter, an anonymous client less.
+SPARE: Final = 1
+# How long a fetch waits for its turn.
+QUEUE_S: Final = 5.0
+# While a body is transferred, it needs two more files and at most this much memory.
+BODY_BYTES: Final = 2**19
+MIN_BODIES: Final = 64
+# More than this one process could not serve.
+MAX_BODIES: Final = 8192
+# One organization gets a fifth of them at most, one bucket a thirteenth, an anonymous client less.
+BODIES_SPARE: Final = 4
+# More than there can be: a response that has come is not refused ...
+BODIES_WAITING: Final = 2**30
+# ... unless the others of its bucket come so slowly that it does not get its turn.
+BODIES_QUEUE_S: Final = 30.0
+# A brain waits at most this long for another brain's fetch, then fetches itself.
+TURN_LIMIT_S: Final = 30.0
+# ... and this long for a replica of what another brain fetched.
+REPLICA_LIMIT_S: Final = 3.0
+POLL_S: Final = 0.05
+# Purge records are kept for longer (``storage.garbage_collection``).
+FETCH_LIMIT_S: Final = 6 * 3600
+
 
 class NegativeCache:
     """Names for which the origin answered 404. An announced change of a name removes it."""
@@ -77,30 +100,6 @@ class NegativeCache:
     def _forget(self, name: Name) -> None:
         self._until.pop(name, None)
         self._variants.discard(name)
-
-
-# One organization gets half of the places at most, one bucket a quarter, an anonymous client less.
-SPARE: Final = 1
-# How long a fetch waits for its turn.
-QUEUE_S: Final = 5.0
-# While a body is transferred, it needs two more files and at most this much memory.
-BODY_BYTES: Final = 2**19
-MIN_BODIES: Final = 64
-# More than this one process could not serve.
-MAX_BODIES: Final = 8192
-# One organization gets a fifth of them at most, one bucket a thirteenth, an anonymous client less.
-BODIES_SPARE: Final = 4
-# More than there can be: a response that has come is not refused ...
-BODIES_WAITING: Final = 2**30
-# ... unless the others of its bucket come so slowly that it does not get its turn.
-BODIES_QUEUE_S: Final = 30.0
-# A brain waits at most this long for another brain's fetch, then fetches itself.
-TURN_LIMIT_S: Final = 30.0
-# ... and this long for a replica of what another brain fetched.
-REPLICA_LIMIT_S: Final = 3.0
-POLL_S: Final = 0.05
-# Purge records are kept for longer (``storage.garbage_collection``).
-FETCH_LIMIT_S: Final = 6 * 3600
 
 
 class Singleflight:

@@ -1,8 +1,7 @@
 """The object API on port 9000: S3, and plain HTTP for public buckets.
 
-The queue key of a request, from unauthenticated claims in its head.
-
-It includes the client's network. A client that claims another organization's key or bucket thus
+A request is queued before it is authenticated, by a share key from the unauthenticated claims in
+its head and the client's network. A client that claims another organization's key or bucket thus
 takes turns from that organization's queue, but not from its clients in other networks.
 """
 
@@ -39,48 +38,9 @@ from edgecache.http.response_head import HeaderPairs
 from edgecache.http.scope import HttpScope
 from edgecache.runtime.shares import ShareKey
 
-CDN_PREFIX: Final = "/p/"
-# The access key in all signature versions, in the Authorization header or in the query.
-_CLAIMED_KEY: Final = re.compile(r"(?:Credential|AWSAccessKeyId)=([A-Za-z0-9]{1,32})(?:[/&%]|$)")
-
-
-class ClaimedShareKeys:
-    """Looks up keys, public names and hosts in memory only, never in the database.
-
-    Requests whose organization is not known from memory share the turns of one more organization.
-    """
-
-    def __init__(
-        self, keys: AccessKeys, directory: Directory, hosts: Hosts, offload: NginxOffload
-    ) -> None:
-        """offload: knows the client behind an nginx."""
-        self._keys = keys
-        self._directory = directory
-        self._hosts = hosts
-        self._offload = offload
-
-    def of(self, scope: HttpScope) -> ShareKey:
-        """Return the share key: (organization, client's network)."""
-        organization_id = self._organization(scope)
-        owner = "unknown" if organization_id is None else organization_id
-        return owner, network_of(self._offload.client_of(scope))
-
-    def _organization(self, scope: HttpScope) -> int | None:
-        claimed = scope.headers.get("authorization") or scope.query_string
-        match = _CLAIMED_KEY.search(claimed) if claimed else None
-        if match is not None:
-            key = self._keys.known(match[1])
-            return None if key is None else key.tenant.organization_id
-        name: str | int | None
-        if scope.raw_path.startswith(CDN_PREFIX):
-            name = scope.raw_path.removeprefix(CDN_PREFIX).partition("/")[0]
-        else:
-            name = self._hosts.known_bucket_id(scope.authority)
-        bucket = None if name is None else self._directory.known_bucket(name)
-        return None if bucket is None else bucket.tenant.organization_id
-
-
 log = structlog.get_logger(__name__)
+
+CDN_PREFIX: Final = "/p/"
 
 REQUEST_ID_BITS: Final = 64
 RESOURCE_CHARS: Final = 2048
@@ -91,6 +51,8 @@ HARMLESS: Final = (
     ("content-security-policy", "sandbox"),
     ("x-content-type-options", "nosniff"),
 )
+# The access key in all signature versions, in the Authorization header or in the query.
+_CLAIMED_KEY: Final = re.compile(r"(?:Credential|AWSAccessKeyId)=([A-Za-z0-9]{1,32})(?:[/&%]|$)")
 
 
 class Cdn(Protocol):
@@ -254,6 +216,42 @@ class ObjectApi:
         cors_requests.check_preflight(scope.headers)
         _send(exchange, cors_requests.preflight(rules, scope.headers), "")
         return True
+
+
+class ClaimedShareKeys:
+    """Looks up keys, public names and hosts in memory only, never in the database.
+
+    Requests whose organization is not known from memory share the turns of one more organization.
+    """
+
+    def __init__(
+        self, keys: AccessKeys, directory: Directory, hosts: Hosts, offload: NginxOffload
+    ) -> None:
+        """offload: knows the client behind an nginx."""
+        self._keys = keys
+        self._directory = directory
+        self._hosts = hosts
+        self._offload = offload
+
+    def of(self, scope: HttpScope) -> ShareKey:
+        """Return the share key: (organization, client's network)."""
+        organization_id = self._organization(scope)
+        owner = "unknown" if organization_id is None else organization_id
+        return owner, network_of(self._offload.client_of(scope))
+
+    def _organization(self, scope: HttpScope) -> int | None:
+        claimed = scope.headers.get("authorization") or scope.query_string
+        match = _CLAIMED_KEY.search(claimed) if claimed else None
+        if match is not None:
+            key = self._keys.known(match[1])
+            return None if key is None else key.tenant.organization_id
+        name: str | int | None
+        if scope.raw_path.startswith(CDN_PREFIX):
+            name = scope.raw_path.removeprefix(CDN_PREFIX).partition("/")[0]
+        else:
+            name = self._hosts.known_bucket_id(scope.authority)
+        bucket = None if name is None else self._directory.known_bucket(name)
+        return None if bucket is None else bucket.tenant.organization_id
 
 
 def _as_s3(exc: Exception, key: str) -> S3Error:

@@ -1,6 +1,7 @@
-"""ListObjects, with pages by marker, and ListObjectsV2, with pages by token.
+"""The listings of a bucket: ListObjects, ListObjectsV2 and ListObjectVersions.
 
-ListObjectVersions: each object has one version, ``null``.
+Pages of the first follow a marker, those of the second a token. Each object has one version,
+``null``.
 """
 
 from edgecache.brain.aws.errors import S3Error, not_implemented
@@ -19,6 +20,8 @@ from edgecache.brain.s3.listing_query import (
     page_of,
     parse_query,
 )
+
+NULL = "null"
 
 
 async def list_objects(context: RequestContext) -> S3Response:
@@ -61,9 +64,6 @@ async def list_objects_v2(context: RequestContext) -> S3Response:
     ]
     rows = (object_node(query, row, owner=owner) for row in listing.objects)
     return await page_of("ListBucketResult", nodes, query, rows, listing.prefixes)
-
-
-NULL = "null"
 
 
 async def list_object_versions(context: RequestContext) -> S3Response:

@@ -1,7 +1,4 @@
-"""GetObjectTagging, PutObjectTagging and DeleteObjectTagging.
-
-GetBucketTagging, PutBucketTagging and DeleteBucketTagging.
-"""
+"""The tags of an object and of a bucket: get, put and delete them."""
 
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.core.values import TAGGING_HEADER
@@ -36,12 +33,6 @@ async def delete_object_tagging(context: RequestContext) -> S3Response:
     return S3Response(204)
 
 
-async def _change(context: RequestContext, tagging: str) -> None:
-    bucket = await context.bucket()
-    tags.refuse_external(bucket)
-    await context.dependencies.objects.tag(bucket, object_key(context), tagging)
-
-
 async def get_bucket_tagging(context: RequestContext) -> S3Response:
     """Return a bucket's tags. Raises S3Error NoSuchTagSet where it has none."""
     bucket = await context.bucket()
@@ -63,3 +54,9 @@ async def delete_bucket_tagging(context: RequestContext) -> S3Response:
     bucket = await context.writable_bucket()
     await context.dependencies.buckets.set_tags(bucket.id, {})
     return S3Response(204)
+
+
+async def _change(context: RequestContext, tagging: str) -> None:
+    bucket = await context.bucket()
+    tags.refuse_external(bucket)
+    await context.dependencies.objects.tag(bucket, object_key(context), tagging)

@@ -1,12 +1,9 @@
 """Moving everything to another store while it is read and written (``manage.py movestore``).
 
 First every brain sends new writes to the target; then each blob and each part is copied, checked
-and committed by compare-and-set. The old bytes stay for a day, because readers may have looked up
-their location before. An interrupted move is continued by the next one.
-
-The statements that find what has to be moved between stores, and that commit a move.
-
-A move names the expected old value, so a row that was changed concurrently stays as it is.
+and committed by compare-and-set: a move names the old value, so a row that was changed concurrently
+stays as it is. The old bytes stay for a day, because readers may have looked up their location
+before. An interrupted move is continued by the next one.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """A store at S3, Google Cloud Storage or Azure, through obstore.
 
-Multipart uploads that a crash left in an S3 store: listed and aborted.
-
-obstore lists none. They are invisible, and are paid for until they are aborted.
+obstore does not list multipart uploads that a crash left in an S3 store. They are invisible and
+are paid for, so they are listed and aborted here.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -35,6 +34,28 @@ from edgecache.brain.stores.store import Body, ListedFile, places
 if TYPE_CHECKING:
     from obstore.store import AzureCredential, S3Config
 
+log = structlog.get_logger(__name__)
+
+# Stores take 10,000 parts of an object. Three of the smallest are in memory together, or one of the
+# largest.
+PART_BYTES: Final = 16 * 2**20
+MAX_PART_BYTES: Final = 64 * 2**20
+PARTS: Final = 10_000
+CONCURRENT_PARTS: Final = 3
+# One request each, kept whole: a slow reader must not hold a response of the store's open.
+FIRST_WINDOW_BYTES: Final = 2**20
+WINDOW_BYTES: Final = 4 * 2**20
+LIST_STEP: Final = 1000
+# Bodies that are written; as many requests that read.
+MAX_CONCURRENT_REQUESTS: Final = 64
+# One request moves at most a part.
+CLIENT: Final[dict[str, Any]] = {
+    "connect_timeout": timedelta(seconds=5),
+    "read_timeout": timedelta(seconds=30),
+    "timeout": timedelta(seconds=120),
+    "user_agent": "zonal",
+}
+RETRY: Final[dict[str, Any]] = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 
 PAGES: Final = 1000
 DONE: Final = frozenset({HTTPStatus.OK, HTTPStatus.NO_CONTENT})
@@ -87,30 +108,6 @@ class S3Uploads:
                 "upload-id-marker": page.value("NextUploadIdMarker"),
             }
         return aborted
-
-
-log = structlog.get_logger(__name__)
-
-# Stores take 10,000 parts of an object. Three of the smallest are in memory together, or one of the
-# largest.
-PART_BYTES: Final = 16 * 2**20
-MAX_PART_BYTES: Final = 64 * 2**20
-PARTS: Final = 10_000
-CONCURRENT_PARTS: Final = 3
-# One request each, kept whole: a slow reader must not hold a response of the store's open.
-FIRST_WINDOW_BYTES: Final = 2**20
-WINDOW_BYTES: Final = 4 * 2**20
-LIST_STEP: Final = 1000
-# Bodies that are written; as many requests that read.
-MAX_CONCURRENT_REQUESTS: Final = 64
-# One request moves at most a part.
-CLIENT: Final[dict[str, Any]] = {
-    "connect_timeout": timedelta(seconds=5),
-    "read_timeout": timedelta(seconds=30),
-    "timeout": timedelta(seconds=120),
-    "user_agent": "zonal",
-}
-RETRY: Final[dict[str, Any]] = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 
 
 class ObjectStore:

@@ -1,11 +1,6 @@
 """A CONNECT proxy on loopback, for a client without another hook (obstore).
 
 It requires the brain's own password, and connects only to addresses that the guard has checked.
-
-A server over asyncio's streams that leaves no connection open: not one that comes as it stops.
-
-``asyncio.start_server`` runs its own task for each connection, and one that is cancelled before it
-began never reaches the ``finally`` that would have closed it.
 """
 
 import asyncio
@@ -24,11 +19,25 @@ from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import OriginError, OriginForbidden
 from edgecache.brain.origins.egress.guard import Guard
 
+log = structlog.get_logger(__name__)
+
+HEAD_LIMIT_BYTES: Final = 16_384
+HEAD_TIMEOUT_S: Final = 5.0
+DIAL_TIMEOUT_S: Final = 5.0
+PIECE_BYTES: Final = 256 * 1024
+TARGET: Final = re.compile(
+    r"CONNECT (?:\[([0-9A-Fa-f:.]+)\]|([^\s:/]{1,255})):([0-9]{1,5}) HTTP/1\.1"
+)
+
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
 
 class StreamServer:
-    """Serves each connection with a handler, and closes it after. limit: of a line, in bytes."""
+    """Serves each connection with a handler, and closes it after, even one that comes at the stop.
+
+    ``asyncio.start_server`` runs its own task for each connection, and one that is cancelled before
+    it began never reaches the ``finally`` that would have closed it. limit: of a line, in bytes.
+    """
 
     def __init__(
         self, handler: Handler, *, limit: int = 2**16, tls: ssl.SSLContext | None = None
@@ -66,17 +75,6 @@ class StreamServer:
         else:
             task = self._tasks.add(self._handler(reader, writer))
             task.add_done_callback(lambda _: writer.close())
-
-
-log = structlog.get_logger(__name__)
-
-HEAD_LIMIT_BYTES: Final = 16_384
-HEAD_TIMEOUT_S: Final = 5.0
-DIAL_TIMEOUT_S: Final = 5.0
-PIECE_BYTES: Final = 256 * 1024
-TARGET: Final = re.compile(
-    r"CONNECT (?:\[([0-9A-Fa-f:.]+)\]|([^\s:/]{1,255})):([0-9]{1,5}) HTTP/1\.1"
-)
 
 
 class Proxy:

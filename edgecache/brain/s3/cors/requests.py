@@ -1,15 +1,14 @@
-"""Which CORS rules apply to a request, before its signature is checked.
+"""CORS of requests: which rules apply, answers to preflights, and the headers of other answers.
 
-A browser sends its preflight without credentials, and scripts can read an error only if it has CORS
-headers, too. So the bucket is found by the request's claims: the access key in a presigned URL or
-in its Authorization header names the environment, a public name the bucket itself.
+Rules are found before the request's signature is checked: a browser sends its preflight without
+credentials, and scripts can read an error only if it has CORS headers, too. So the bucket is found
+by the request's claims: the access key in a presigned URL or in its Authorization header names the
+environment, a public name the bucket itself.
 
 The preflight of a request that will be signed in its header has neither, and bucket names are
 unique within an environment only: it is allowed if any bucket of that name allows it. That reveals
 nothing: without a match the answer is the same whether such a bucket exists or not, and the request
 itself is checked again by its own bucket.
-
-Answers to preflights, and the CORS headers of all other answers.
 """
 
 import re
@@ -32,6 +31,15 @@ from edgecache.brain.s3.cors.rules import ANY, METHODS, CorsRule, first_match, l
 from edgecache.http.headers import Headers
 from edgecache.http.response_head import HeaderPairs
 
+ORIGIN: Final = "origin"
+REQUEST_METHOD: Final = "access-control-request-method"
+REQUEST_HEADERS: Final = "access-control-request-headers"
+# On every answer under rules: a cache must not hand one origin's to another.
+VARY: Final = (
+    "vary",
+    "Origin, Access-Control-Request-Headers, Access-Control-Request-Method",
+)
+
 # Later buckets of the same name do not count: they must not displace earlier ones.
 NAMESAKES: Final = 50
 KEPT_BYTES: Final = 16 * 2**20
@@ -45,6 +53,7 @@ OF_NAME: Final = (
 )
 _WEB_ORIGIN: Final = re.compile(r"https?://[^\s/*]{1,300}")
 _CREDENTIAL: Final = re.compile(r"Credential=([^/,\s]+)/")
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 Rules = tuple[CorsRule, ...]
 Known = BoundedCache[int | str, tuple[Rules, int]]
@@ -121,46 +130,6 @@ class CorsRules:
         self._by_name.clear()
 
 
-def _of_platform(request: S3Request) -> Rules:
-    """Return the rule for the origin that a URL of the platform's names."""
-    origin = request.query(ORIGIN_PARAMETER)
-    if not _WEB_ORIGIN.fullmatch(origin) or not is_platform_key(_claimed_key(request)):
-        return ()
-    rule = CorsRule(
-        id="",
-        origins=(origin,),
-        methods=("GET", "PUT", "POST", "DELETE"),
-        headers=("content-type", "if-none-match"),
-        exposed=("ETag",),
-        max_age_s=None,
-        allows_credentials=False,
-    )
-    return (rule,)
-
-
-def _claimed_key(request: S3Request) -> str:
-    """Return the id of the access key that a request names, not yet verified.
-
-    Only where ``authenticate`` would verify it: without that a request is anonymous.
-    """
-    credential = request.query("X-Amz-Credential")
-    if credential and (request.has("X-Amz-Algorithm") or request.has("X-Amz-Signature")):
-        return credential.partition("/")[0]
-    match = _CREDENTIAL.search(request.header("authorization"))
-    return match[1] if match is not None else request.query(KEY_PARAMETER)
-
-
-ORIGIN: Final = "origin"
-REQUEST_METHOD: Final = "access-control-request-method"
-REQUEST_HEADERS: Final = "access-control-request-headers"
-# On every answer under rules: a cache must not hand one origin's to another.
-VARY: Final = (
-    "vary",
-    "Origin, Access-Control-Request-Headers, Access-Control-Request-Method",
-)
-_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
-
 def headers_of(rules: Rules, method: str, headers: Headers) -> HeaderPairs:
     """Return the CORS headers of the answer to a request with an Origin."""
     if not rules:
@@ -197,6 +166,35 @@ def preflight(rules: Rules, headers: Headers) -> S3Response:
     if wanted:
         found.append(("access-control-allow-headers", ", ".join(wanted)))
     return S3Response(headers=found)
+
+
+def _of_platform(request: S3Request) -> Rules:
+    """Return the rule for the origin that a URL of the platform's names."""
+    origin = request.query(ORIGIN_PARAMETER)
+    if not _WEB_ORIGIN.fullmatch(origin) or not is_platform_key(_claimed_key(request)):
+        return ()
+    rule = CorsRule(
+        id="",
+        origins=(origin,),
+        methods=("GET", "PUT", "POST", "DELETE"),
+        headers=("content-type", "if-none-match"),
+        exposed=("ETag",),
+        max_age_s=None,
+        allows_credentials=False,
+    )
+    return (rule,)
+
+
+def _claimed_key(request: S3Request) -> str:
+    """Return the id of the access key that a request names, not yet verified.
+
+    Only where ``authenticate`` would verify it: without that a request is anonymous.
+    """
+    credential = request.query("X-Amz-Credential")
+    if credential and (request.has("X-Amz-Algorithm") or request.has("X-Amz-Signature")):
+        return credential.partition("/")[0]
+    match = _CREDENTIAL.search(request.header("authorization"))
+    return match[1] if match is not None else request.query(KEY_PARAMETER)
 
 
 def _allowed(rule: CorsRule, origin: str) -> list[tuple[str, str]]:

@@ -1,8 +1,6 @@
-"""A bucket's CORS rules: parsed, within AWS's limits, stored, and matched against requests.
+"""A bucket's CORS rules: get, put and delete them; parsed, stored, and matched against requests.
 
 Source: AWS, "Elements of a CORS configuration" and PutBucketCors; the Fetch standard, §3.2.
-
-GetBucketCors, PutBucketCors and DeleteBucketCors.
 """
 
 import re
@@ -58,6 +56,32 @@ class CorsRule:
 
     def _allows_header(self, name: str) -> bool:
         return any(_fits(pattern.lower(), name.lower()) for pattern in self.headers)
+
+
+async def get_bucket_cors(context: RequestContext) -> S3Response:
+    """Return a bucket's rules. Raises S3Error NoSuchCORSConfiguration where it has none."""
+    bucket = await context.bucket()
+    found = await context.dependencies.buckets.cors(bucket.id)
+    if not found:
+        raise S3Error("NoSuchCORSConfiguration", extra={"BucketName": bucket.name})
+    return S3Response(body=rules_document(loaded(found)))
+
+
+async def put_bucket_cors(context: RequestContext) -> S3Response:
+    """Replace a bucket's rules; every brain follows the new ones when this returns.
+
+    Raises S3Error: MalformedXML, InvalidRequest, MaxMessageLengthExceeded.
+    """
+    bucket = await context.writable_bucket()
+    wanted = await parse_rules(await read_xml(context))
+    await context.dependencies.buckets.set_cors(bucket.id, stored(wanted))
+    return S3Response()
+
+
+async def delete_bucket_cors(context: RequestContext) -> S3Response:
+    bucket = await context.writable_bucket()
+    await context.dependencies.buckets.set_cors(bucket.id, [])
+    return S3Response(204)
 
 
 def first_match(
@@ -171,29 +195,3 @@ def _fits(pattern: str, text: str) -> bool:
         return text == pattern
     is_long_enough = len(text) >= len(before) + len(after)
     return is_long_enough and text.startswith(before) and text.endswith(after)
-
-
-async def get_bucket_cors(context: RequestContext) -> S3Response:
-    """Return a bucket's rules. Raises S3Error NoSuchCORSConfiguration where it has none."""
-    bucket = await context.bucket()
-    found = await context.dependencies.buckets.cors(bucket.id)
-    if not found:
-        raise S3Error("NoSuchCORSConfiguration", extra={"BucketName": bucket.name})
-    return S3Response(body=rules_document(loaded(found)))
-
-
-async def put_bucket_cors(context: RequestContext) -> S3Response:
-    """Replace a bucket's rules; every brain follows the new ones when this returns.
-
-    Raises S3Error: MalformedXML, InvalidRequest, MaxMessageLengthExceeded.
-    """
-    bucket = await context.writable_bucket()
-    wanted = await parse_rules(await read_xml(context))
-    await context.dependencies.buckets.set_cors(bucket.id, stored(wanted))
-    return S3Response()
-
-
-async def delete_bucket_cors(context: RequestContext) -> S3Response:
-    bucket = await context.writable_bucket()
-    await context.dependencies.buckets.set_cors(bucket.id, [])
-    return S3Response(204)

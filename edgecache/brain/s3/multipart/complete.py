@@ -1,7 +1,4 @@
-"""CompleteMultipartUpload: the parts become an object, or nothing changes.
-
-The parts that a CompleteMultipartUpload lists, compared with those that were uploaded.
-"""
+"""CompleteMultipartUpload: the listed parts become an object, or nothing changes."""
 
 import asyncio
 import hashlib
@@ -32,6 +29,11 @@ MIN_PART_BYTES: Final = 5 * 2**20
 OBJECT_LIMIT_BYTES: Final = 5 * 2**40
 _CHECKSUMS: Final = tuple(map(checksums.element, checksums.SIZES))
 
+# After this the response begins: clients time out after about a minute without a byte.
+RESPONSE_AFTER_S: Final = 10.0
+# They run to their end when their clients disconnect.
+_RUNNING: Final = BackgroundTasks()
+
 
 @dataclass(frozen=True, slots=True)
 class ListedPart:
@@ -40,141 +42,6 @@ class ListedPart:
     number: int
     etag: str
     checksums: Mapping[str, str]
-
-
-async def parse_parts(body: bytes) -> list[ListedPart]:
-    """Parse the client's list. Raises S3Error: MalformedXML, InvalidPartOrder."""
-    root = await parse(body, "CompleteMultipartUpload", limit=ELEMENT_LIMIT)
-    root.check("Part")
-    rows = root.children
-    if not 0 < len(rows) <= PART_LIMIT:
-        raise S3Error("MalformedXML")
-    found = await in_steps(_parse_part, rows)
-    numbers = [each.number for each in found]
-    if numbers != sorted(set(numbers)):
-        raise S3Error("InvalidPartOrder")
-    return found
-
-
-def select_parts(listed: Sequence[ListedPart], parts: Sequence[Part]) -> list[Part]:
-    """Return the parts that the client lists.
-
-    Raises S3Error: InvalidPart, EntityTooSmall, EntityTooLarge.
-    """
-    by_number = {part.number: part for part in parts}
-    found = []
-    for each in listed:
-        part = by_number.get(each.number)
-        if part is None or part.etag != each.etag or not _has_same_checksums(each, part):
-            raise invalid_part(each.number, each.etag)
-        found.append(part)
-    for part in found[:-1]:
-        if part.size < MIN_PART_BYTES:
-            raise S3Error(
-                "EntityTooSmall",
-                extra={
-                    "ProposedSize": str(part.size),
-                    "MinSizeAllowed": str(MIN_PART_BYTES),
-                    "PartNumber": str(part.number),
-                    "ETag": part.etag,
-                },
-            )
-    if sum(part.size for part in found) > OBJECT_LIMIT_BYTES:
-        raise S3Error("EntityTooLarge")
-    return found
-
-
-def check_size(parts: Sequence[Part], limit_bytes: int) -> None:
-    """Check that an object of these parts is not too large for its bucket.
-
-    limit_bytes: the bucket's limit. Raises S3Error EntityTooLarge, which names the limit.
-    """
-    size = sum(part.size for part in parts)
-    if size > limit_bytes:
-        raise S3Error(
-            "EntityTooLarge",
-            f"An object of this bucket has at most {limit_bytes:,} bytes: its parts are joined on "
-            "the cache's disk (ZBRAIN_STAGING_MIB), or the store takes no more.",
-            extra={"ProposedSize": str(size), "MaxSizeAllowed": str(limit_bytes)},
-        )
-
-
-def invalid_part(number: int, etag: str) -> S3Error:
-    """Return the error for a part that is not there as the client lists it."""
-    return S3Error("InvalidPart", extra={"PartNumber": str(number), "ETag": etag[:100]})
-
-
-def multipart_etag(etags: Sequence[str]) -> str:
-    """Return the ETag of an object made of parts: the MD5 of their MD5s, and their number.
-
-    Raises S3Error InvalidPart for an ETag that is not an MD5.
-    """
-    try:
-        joined = b"".join(bytes.fromhex(etag) for etag in etags)
-    except ValueError:
-        raise S3Error("InvalidPart") from None
-    return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(etags)}"
-
-
-def object_checksums(
-    upload: UnfinishedUpload, parts: Sequence[Part], request: S3Request
-) -> dict[str, str]:
-    """Return the object's checksum, made of its parts' checksums and compared with the client's.
-
-    The checksum in the request's headers is the object's, not that of the list of parts.
-    Raises S3Error: BadDigest; InvalidRequest for one that the upload does not have.
-    """
-    claimed = checksums.object_checksum(request)
-    name = upload.algorithm or claimed.name or checksums.DEFAULT
-    kind = _kind(upload, claimed, name)
-    values = [part.checksums.get(name, "") for part in parts]
-    if claimed.name not in {"", name} or claimed.kind not in {"", kind}:
-        raise S3Error("InvalidRequest", f"The upload has a {kind} checksum of {name.upper()}.")
-    if not all(values):
-        if claimed.value:
-            raise S3Error("InvalidRequest", f"Not every part has a checksum of {name.upper()}.")
-        return {}
-    if kind == checksums.COMPOSITE:
-        value = checksums.composite(name, values)
-    else:
-        value = checksums.combined(
-            name, [(text, part.size) for text, part in zip(values, parts, strict=True)]
-        )
-    # AWS takes a composite one with and without the number of parts.
-    if claimed.value and claimed.value not in {value, value.partition("-")[0]}:
-        raise S3Error("BadDigest", f"The {name.upper()} you specified did not match.")
-    found = {name: value, "type": kind}
-    return found | {checksums.PARTS: ",".join(values)} if upload.algorithm else found
-
-
-def _kind(upload: UnfinishedUpload, claimed: checksums.ObjectChecksum, name: str) -> str:
-    if upload.checksum_type:
-        return upload.checksum_type
-    if name not in checksums.COMBINES:
-        return checksums.COMPOSITE
-    return claimed.kind or checksums.FULL
-
-
-def _parse_part(row: Element) -> ListedPart:
-    row.check("PartNumber", "ETag", *_CHECKSUMS, are_texts=True)
-    number = row.value("PartNumber")
-    etag = row.value("ETag").strip('"')
-    if not (number.isascii() and number.isdigit() and len(number) <= 5) or not etag:
-        raise S3Error("MalformedXML")
-    if not 1 <= int(number) <= PART_LIMIT:
-        raise S3Error("InvalidArgument", "PartNumber must be >= 1 and <= 10000")
-    given = {name: row.value(checksums.element(name)) for name in checksums.SIZES}
-    return ListedPart(int(number), etag, {name: value for name, value in given.items() if value})
-
-
-def _has_same_checksums(listed: ListedPart, part: Part) -> bool:
-    return all(part.checksums.get(name) == value for name, value in listed.checksums.items())
-
-
-# After this the response begins: clients time out after about a minute without a byte.
-RESPONSE_AFTER_S: Final = 10.0
-# They run to their end when their clients disconnect.
-_RUNNING: Final = BackgroundTasks()
 
 
 async def complete_multipart_upload(context: RequestContext) -> S3Response | None:
@@ -307,3 +174,132 @@ def _result(context: RequestContext, version: ObjectVersion) -> bytes:
         *checksums.elements(version.checksums),
     ]
     return document("CompleteMultipartUploadResult", nodes)
+
+
+async def parse_parts(body: bytes) -> list[ListedPart]:
+    """Parse the client's list. Raises S3Error: MalformedXML, InvalidPartOrder."""
+    root = await parse(body, "CompleteMultipartUpload", limit=ELEMENT_LIMIT)
+    root.check("Part")
+    rows = root.children
+    if not 0 < len(rows) <= PART_LIMIT:
+        raise S3Error("MalformedXML")
+    found = await in_steps(_parse_part, rows)
+    numbers = [each.number for each in found]
+    if numbers != sorted(set(numbers)):
+        raise S3Error("InvalidPartOrder")
+    return found
+
+
+def select_parts(listed: Sequence[ListedPart], parts: Sequence[Part]) -> list[Part]:
+    """Return the parts that the client lists.
+
+    Raises S3Error: InvalidPart, EntityTooSmall, EntityTooLarge.
+    """
+    by_number = {part.number: part for part in parts}
+    found = []
+    for each in listed:
+        part = by_number.get(each.number)
+        if part is None or part.etag != each.etag or not _has_same_checksums(each, part):
+            raise invalid_part(each.number, each.etag)
+        found.append(part)
+    for part in found[:-1]:
+        if part.size < MIN_PART_BYTES:
+            raise S3Error(
+                "EntityTooSmall",
+                extra={
+                    "ProposedSize": str(part.size),
+                    "MinSizeAllowed": str(MIN_PART_BYTES),
+                    "PartNumber": str(part.number),
+                    "ETag": part.etag,
+                },
+            )
+    if sum(part.size for part in found) > OBJECT_LIMIT_BYTES:
+        raise S3Error("EntityTooLarge")
+    return found
+
+
+def check_size(parts: Sequence[Part], limit_bytes: int) -> None:
+    """Check that an object of these parts is not too large for its bucket.
+
+    limit_bytes: the bucket's limit. Raises S3Error EntityTooLarge, which names the limit.
+    """
+    size = sum(part.size for part in parts)
+    if size > limit_bytes:
+        raise S3Error(
+            "EntityTooLarge",
+            f"An object of this bucket has at most {limit_bytes:,} bytes: its parts are joined on "
+            "the cache's disk (ZBRAIN_STAGING_MIB), or the store takes no more.",
+            extra={"ProposedSize": str(size), "MaxSizeAllowed": str(limit_bytes)},
+        )
+
+
+def invalid_part(number: int, etag: str) -> S3Error:
+    """Return the error for a part that is not there as the client lists it."""
+    return S3Error("InvalidPart", extra={"PartNumber": str(number), "ETag": etag[:100]})
+
+
+def multipart_etag(etags: Sequence[str]) -> str:
+    """Return the ETag of an object made of parts: the MD5 of their MD5s, and their number.
+
+    Raises S3Error InvalidPart for an ETag that is not an MD5.
+    """
+    try:
+        joined = b"".join(bytes.fromhex(etag) for etag in etags)
+    except ValueError:
+        raise S3Error("InvalidPart") from None
+    return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(etags)}"
+
+
+def object_checksums(
+    upload: UnfinishedUpload, parts: Sequence[Part], request: S3Request
+) -> dict[str, str]:
+    """Return the object's checksum, made of its parts' checksums and compared with the client's.
+
+    The checksum in the request's headers is the object's, not that of the list of parts.
+    Raises S3Error: BadDigest; InvalidRequest for one that the upload does not have.
+    """
+    claimed = checksums.object_checksum(request)
+    name = upload.algorithm or claimed.name or checksums.DEFAULT
+    kind = _kind(upload, claimed, name)
+    values = [part.checksums.get(name, "") for part in parts]
+    if claimed.name not in {"", name} or claimed.kind not in {"", kind}:
+        raise S3Error("InvalidRequest", f"The upload has a {kind} checksum of {name.upper()}.")
+    if not all(values):
+        if claimed.value:
+            raise S3Error("InvalidRequest", f"Not every part has a checksum of {name.upper()}.")
+        return {}
+    if kind == checksums.COMPOSITE:
+        value = checksums.composite(name, values)
+    else:
+        value = checksums.combined(
+            name, [(text, part.size) for text, part in zip(values, parts, strict=True)]
+        )
+    # AWS takes a composite one with and without the number of parts.
+    if claimed.value and claimed.value not in {value, value.partition("-")[0]}:
+        raise S3Error("BadDigest", f"The {name.upper()} you specified did not match.")
+    found = {name: value, "type": kind}
+    return found | {checksums.PARTS: ",".join(values)} if upload.algorithm else found
+
+
+def _kind(upload: UnfinishedUpload, claimed: checksums.ObjectChecksum, name: str) -> str:
+    if upload.checksum_type:
+        return upload.checksum_type
+    if name not in checksums.COMBINES:
+        return checksums.COMPOSITE
+    return claimed.kind or checksums.FULL
+
+
+def _parse_part(row: Element) -> ListedPart:
+    row.check("PartNumber", "ETag", *_CHECKSUMS, are_texts=True)
+    number = row.value("PartNumber")
+    etag = row.value("ETag").strip('"')
+    if not (number.isascii() and number.isdigit() and len(number) <= 5) or not etag:
+        raise S3Error("MalformedXML")
+    if not 1 <= int(number) <= PART_LIMIT:
+        raise S3Error("InvalidArgument", "PartNumber must be >= 1 and <= 10000")
+    given = {name: row.value(checksums.element(name)) for name in checksums.SIZES}
+    return ListedPart(int(number), etag, {name: value for name, value in given.items() if value})
+
+
+def _has_same_checksums(listed: ListedPart, part: Part) -> bool:
+    return all(part.checksums.get(name) == value for name, value in listed.checksums.items())

@@ -1,15 +1,4 @@
-"""UploadPartCopy: a part made of an existing object's bytes.
-
-AbortMultipartUpload: the upload and its parts are deleted.
-
-CreateMultipartUpload: an upload id, under which parts are uploaded.
-
-ListParts: the parts of an unfinished upload.
-
-ListMultipartUploads: unfinished uploads, grouped by a delimiter where one is given.
-
-UploadPart: the bytes of one part.
-"""
+"""Multipart uploads: create and abort one, upload or copy its parts, list uploads and parts."""
 
 import re
 from collections.abc import Sequence
@@ -40,6 +29,91 @@ from edgecache.brain.s3.objects.copy import CopySource, copied
 from edgecache.brain.s3.objects.selection import part_number
 
 _RANGE: Final = re.compile(r"bytes=([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
+
+LIMIT: Final = 1000
+
+
+async def create_multipart_upload(context: RequestContext) -> S3Response:
+    """Create an upload.
+
+    Raises S3Error: NoSuchBucket, AccessDenied, InvalidRequest (an impossible checksum type).
+    """
+    bucket = await context.writable_bucket()
+    request, parts = context.request, context.dependencies
+    fields = object_headers.upload_fields(request, bucket)
+    algorithm = checksums.requested_algorithm(request)
+    checksum_type = _checksum_type(request, algorithm)
+    upload_id = await uploads.create(
+        parts.database,
+        bucket,
+        request.key,
+        fields,
+        algorithm=algorithm,
+        checksum_type=checksum_type,
+    )
+    nodes: list[Node] = [
+        ("Bucket", request.bucket),
+        ("Key", request.key),
+        ("UploadId", upload_id),
+    ]
+    headers = []
+    if algorithm:
+        headers = [
+            ("x-amz-checksum-algorithm", algorithm.upper()),
+            ("x-amz-checksum-type", checksum_type),
+        ]
+    return S3Response(headers=headers, body=document("InitiateMultipartUploadResult", nodes))
+
+
+def _checksum_type(request: S3Request, algorithm: str) -> str:
+    """Return the type of the object's checksum, by AWS's defaults and restrictions."""
+    kind = request.header(checksums.TYPE_HEADER).upper()
+    if kind not in {"", checksums.FULL, checksums.COMPOSITE}:
+        raise S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
+    if not algorithm:
+        if kind:
+            raise S3Error(
+                "InvalidRequest",
+                "The x-amz-checksum-type header can only be used with the "
+                "x-amz-checksum-algorithm header.",
+            )
+        return ""
+    can_be_full = algorithm in checksums.COMBINES
+    can_be_composite = algorithm != "crc64nvme"
+    kind = kind or (checksums.COMPOSITE if can_be_composite else checksums.FULL)
+    if not (can_be_full if kind == checksums.FULL else can_be_composite):
+        raise S3Error(
+            "InvalidRequest",
+            f"The {kind} checksum type cannot be used with the {algorithm} checksum algorithm.",
+        )
+    return kind
+
+
+async def upload_part(context: RequestContext) -> S3Response:
+    """Store a part.
+
+    Raises S3Error: NoSuchUpload, InvalidArgument, EntityTooLarge, what ``bodies.receive`` raises.
+    Raises TooManyParts.
+    """
+    bucket = await context.writable_bucket()
+    request, parts = context.request, context.dependencies
+    number = part_number(request)
+    upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
+    named = checksums.declared_digests(request).name
+    if upload.algorithm and named and named != upload.algorithm:
+        raise S3Error(
+            "InvalidRequest",
+            f"Checksum Type mismatch occurred, expected checksum Type: {upload.algorithm}, "
+            f"actual checksum Type: {named}",
+        )
+    await parts.upload_parts.check_room(bucket.tenant, bodies.body_length(context))
+    received = await bodies.receive(context, keep=upload.algorithm or checksums.DEFAULT)
+    part = await uploads.write_part(
+        parts.database, parts.upload_parts, upload, number, received.body, received.checksums
+    )
+    name = named or upload.algorithm or checksums.DEFAULT
+    checksum = (checksums.HEADER + name, received.checksums[name])
+    return S3Response(headers=[("etag", f'"{part.etag}"'), checksum])
 
 
 async def upload_part_copy(context: RequestContext) -> S3Response:
@@ -102,65 +176,6 @@ async def abort_multipart_upload(context: RequestContext) -> S3Response:
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     await upload_rows.remove(parts.database, parts.staging, upload.id)
     return S3Response(204)
-
-
-async def create_multipart_upload(context: RequestContext) -> S3Response:
-    """Create an upload.
-
-    Raises S3Error: NoSuchBucket, AccessDenied, InvalidRequest (an impossible checksum type).
-    """
-    bucket = await context.writable_bucket()
-    request, parts = context.request, context.dependencies
-    fields = object_headers.upload_fields(request, bucket)
-    algorithm = checksums.requested_algorithm(request)
-    checksum_type = _checksum_type(request, algorithm)
-    upload_id = await uploads.create(
-        parts.database,
-        bucket,
-        request.key,
-        fields,
-        algorithm=algorithm,
-        checksum_type=checksum_type,
-    )
-    nodes: list[Node] = [
-        ("Bucket", request.bucket),
-        ("Key", request.key),
-        ("UploadId", upload_id),
-    ]
-    headers = []
-    if algorithm:
-        headers = [
-            ("x-amz-checksum-algorithm", algorithm.upper()),
-            ("x-amz-checksum-type", checksum_type),
-        ]
-    return S3Response(headers=headers, body=document("InitiateMultipartUploadResult", nodes))
-
-
-def _checksum_type(request: S3Request, algorithm: str) -> str:
-    """Return the type of the object's checksum, by AWS's defaults and restrictions."""
-    kind = request.header(checksums.TYPE_HEADER).upper()
-    if kind not in {"", checksums.FULL, checksums.COMPOSITE}:
-        raise S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
-    if not algorithm:
-        if kind:
-            raise S3Error(
-                "InvalidRequest",
-                "The x-amz-checksum-type header can only be used with the "
-                "x-amz-checksum-algorithm header.",
-            )
-        return ""
-    can_be_full = algorithm in checksums.COMBINES
-    can_be_composite = algorithm != "crc64nvme"
-    kind = kind or (checksums.COMPOSITE if can_be_composite else checksums.FULL)
-    if not (can_be_full if kind == checksums.FULL else can_be_composite):
-        raise S3Error(
-            "InvalidRequest",
-            f"The {kind} checksum type cannot be used with the {algorithm} checksum algorithm.",
-        )
-    return kind
-
-
-LIMIT: Final = 1000
 
 
 async def list_parts(context: RequestContext) -> S3Response:
@@ -249,30 +264,3 @@ def _upload(query: ListingQuery, row: Row, owner: Sequence[Node]) -> Node:
         ("ChecksumAlgorithm", row.checksum_algorithm.upper()) if row.checksum_algorithm else None,
         ("ChecksumType", row.checksum_type) if row.checksum_type else None,
     ]
-
-
-async def upload_part(context: RequestContext) -> S3Response:
-    """Store a part.
-
-    Raises S3Error: NoSuchUpload, InvalidArgument, EntityTooLarge, what ``bodies.receive`` raises.
-    Raises TooManyParts.
-    """
-    bucket = await context.writable_bucket()
-    request, parts = context.request, context.dependencies
-    number = part_number(request)
-    upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
-    named = checksums.declared_digests(request).name
-    if upload.algorithm and named and named != upload.algorithm:
-        raise S3Error(
-            "InvalidRequest",
-            f"Checksum Type mismatch occurred, expected checksum Type: {upload.algorithm}, "
-            f"actual checksum Type: {named}",
-        )
-    await parts.upload_parts.check_room(bucket.tenant, bodies.body_length(context))
-    received = await bodies.receive(context, keep=upload.algorithm or checksums.DEFAULT)
-    part = await uploads.write_part(
-        parts.database, parts.upload_parts, upload, number, received.body, received.checksums
-    )
-    name = named or upload.algorithm or checksums.DEFAULT
-    checksum = (checksums.HEADER + name, received.checksums[name])
-    return S3Response(headers=[("etag", f'"{part.etag}"'), checksum])

@@ -1,8 +1,7 @@
 """GetObject and HeadObject: from the nearest worker that holds the object, or from its origin.
 
-Direct mode: a redirect to the worker itself, for plain HTTP clients that may have it.
-
-SDKs do not follow it, so a request that is signed in its header gets it only on demand.
+A plain HTTP client may be redirected to the worker itself. SDKs do not follow redirects, so a
+request that is signed in its header gets one only on demand.
 """
 
 import time
@@ -28,44 +27,6 @@ from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind
 
 OPT_IN: Final = "x-zonal-redirect"
-
-
-def redirect_to_worker(
-    context: RequestContext,
-    bucket: BucketInfo,
-    version: ObjectVersion,
-    selection: ObjectSelection,
-    sources: Sequence[WorkerSource],
-) -> S3Response | None:
-    """Return a 307 with a ticket for these bytes; None where the brain sends them itself."""
-    request = context.request
-    if not sources or version.size == 0 or not may_redirect(request, bucket):
-        return None
-    if context.exchange.added:
-        # A browser follows it only to a server with CORS headers, which workers do not send.
-        return None
-    source = sources[0]
-    grant = TicketGrant(
-        bucket.tenant, bucket.id, version.sha256, selection.span.length, selection.span.start
-    )
-    ticket = context.dependencies.tickets.sign(
-        TicketKind.READ,
-        source.node_id,
-        grant,
-        now=time.time(),
-        client_prefix=client_prefix(request.client),
-    )
-    location = f"{source.endpoint}{object_path(version.sha256)}?{TICKET_PARAMETER}={ticket}"
-    return S3Response(307, [("location", location), ("cache-control", "no-store")])
-
-
-def may_redirect(request: S3Request, bucket: BucketInfo) -> bool:
-    """True if the request asks for redirects, or its bucket allows them for plain clients."""
-    if bucket.verifies_reads:
-        return False
-    is_sdk = bool(request.header("authorization"))
-    return request.header(OPT_IN) == "1" or (bucket.allows_redirect and not is_sdk)
-
 
 REQUEST_ID_HEADER = "x-amz-request-id"
 
@@ -124,6 +85,43 @@ async def head_object(context: RequestContext) -> S3Response:
     selection, headers = select_and_describe(context, version, overrides)
     length = ("content-length", str(selection.span.length))
     return S3Response(selection.status, [*headers, *selection.headers, length])
+
+
+def redirect_to_worker(
+    context: RequestContext,
+    bucket: BucketInfo,
+    version: ObjectVersion,
+    selection: ObjectSelection,
+    sources: Sequence[WorkerSource],
+) -> S3Response | None:
+    """Return a 307 with a ticket for these bytes; None where the brain sends them itself."""
+    request = context.request
+    if not sources or version.size == 0 or not may_redirect(request, bucket):
+        return None
+    if context.exchange.added:
+        # A browser follows it only to a server with CORS headers, which workers do not send.
+        return None
+    source = sources[0]
+    grant = TicketGrant(
+        bucket.tenant, bucket.id, version.sha256, selection.span.length, selection.span.start
+    )
+    ticket = context.dependencies.tickets.sign(
+        TicketKind.READ,
+        source.node_id,
+        grant,
+        now=time.time(),
+        client_prefix=client_prefix(request.client),
+    )
+    location = f"{source.endpoint}{object_path(version.sha256)}?{TICKET_PARAMETER}={ticket}"
+    return S3Response(307, [("location", location), ("cache-control", "no-store")])
+
+
+def may_redirect(request: S3Request, bucket: BucketInfo) -> bool:
+    """True if the request asks for redirects, or its bucket allows them for plain clients."""
+    if bucket.verifies_reads:
+        return False
+    is_sdk = bool(request.header("authorization"))
+    return request.header(OPT_IN) == "1" or (bucket.allows_redirect and not is_sdk)
 
 
 def _cache_key(
