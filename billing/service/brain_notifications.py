@@ -21,7 +21,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Decisions sent in one run; after a long outage of the brain the next runs send the rest.
 MAX_DECISIONS: Final = 1000
 
-RECENT: Final = timedelta(days=30)
+RECENT_SESSIONS: Final = timedelta(days=30)
 # What the brain keeps for one operator.
 MAX_NETWORKS: Final = 1000
 
@@ -76,7 +76,9 @@ def send_networks(*, now: datetime) -> None:
 
 def networks(organization_id: int, *, now: datetime) -> list[str]:
     """Return the networks (/24, /56) of recent sessions of an organization's members."""
-    rows = Session.scoped.within_organization(organization_id).filter(rotated_at__gt=now - RECENT)
+    rows = Session.scoped.within_organization(organization_id).filter(
+        rotated_at__gt=now - RECENT_SESSIONS
+    )
     latest = rows.order_by("-rotated_at").values_list("address", flat=True)
     prefixes = dict.fromkeys(map(prefix_of, latest.iterator()))
     return [prefix for prefix in prefixes if prefix][:MAX_NETWORKS]

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from common.api.views import StrictSerializer
-from edgecache.api.objects import DEFAULT_S, LIMIT_S
+from edgecache.api.objects import URL_DEFAULT_S, URL_LIMIT_S
 
 KEY_BYTES: Final = 1024
 PAGE: Final = 1000
@@ -92,7 +92,9 @@ class ObjectKeysSerializer(StrictSerializer):
 class UrlRequestSerializer(ObjectKeySerializer):
     """What every URL needs."""
 
-    expires_in_s = serializers.IntegerField(min_value=1, max_value=LIMIT_S, default=DEFAULT_S)
+    expires_in_s = serializers.IntegerField(
+        min_value=1, max_value=URL_LIMIT_S, default=URL_DEFAULT_S
+    )
 
 
 class DownloadUrlRequestSerializer(UrlRequestSerializer):

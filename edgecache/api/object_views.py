@@ -89,7 +89,7 @@ class ObjectViewSet(CacheResource):
     def download_url(self, request: Request, bucket_name: str) -> Response:
         """Presign a URL with which anyone reads this one object until it expires."""
         body, now = self.read(), timezone.now()
-        made = objects.to_read(
+        made = objects.url_to_read(
             self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
         )
         trail.record_request(
@@ -102,7 +102,7 @@ class ObjectViewSet(CacheResource):
     def upload_urls(self, request: Request, bucket_name: str) -> Response:
         """Presign URLs that write this one object, whole or in parts, until they expire."""
         body, now = self.read(), timezone.now()
-        made = objects.to_write(
+        made = objects.url_to_write(
             self.principal.scope, bucket_name, body, origin=self._own_origin(), now=now
         )
         # Parts belong to an upload whose creation and completion are recorded.

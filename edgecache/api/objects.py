@@ -17,8 +17,8 @@ from edgecache.api.client import Row, tenant
 
 NOTHING_PURGED: Final = {"objects_purged": 0, "bytes_freed": 0, "nodes_affected": 0}
 
-DEFAULT_S: Final = 300
-LIMIT_S: Final = 3600
+URL_DEFAULT_S: Final = 300
+URL_LIMIT_S: Final = 3600
 
 
 def purge(scope: Scope, body: Mapping[str, Any]) -> dict[str, int]:
@@ -78,7 +78,7 @@ def delete(scope: Scope, bucket_name: str, keys: list[str]) -> None:
     client.call("POST", "/v1/objects/delete", body=body)
 
 
-def to_read(
+def url_to_read(
     scope: Scope, bucket_name: str, body: Mapping[str, Any], *, origin: str, now: datetime
 ) -> Row:
     """Return ``url`` and ``expires_at``. body: ``key``, ``expires_in_s``, ``disposition``.
@@ -92,11 +92,11 @@ def to_read(
         "key": body["key"],
         "disposition": _disposition(body["disposition"], body["key"]),
     }
-    made = _signed(scope, bucket_name, wanted, body["expires_in_s"], origin)
-    return {"url": made["urls"][0], "expires_at": _end(body, now)}
+    made = _signed_urls(scope, bucket_name, wanted, body["expires_in_s"], origin)
+    return {"url": made["urls"][0], "expires_at": _expires_at(body, now)}
 
 
-def to_write(
+def url_to_write(
     scope: Scope, bucket_name: str, body: Mapping[str, Any], *, origin: str, now: datetime
 ) -> Row:
     """Return ``method``, ``urls`` and ``expires_at``, for a whole object or a step of an upload.
@@ -106,11 +106,11 @@ def to_write(
     Raises BucketNotFound, InvalidRequest.
     """
     wanted = {name: value for name, value in body.items() if name != "expires_in_s"}
-    made = _signed(scope, bucket_name, wanted, body["expires_in_s"], origin)
-    return made | {"expires_at": _end(body, now)}
+    made = _signed_urls(scope, bucket_name, wanted, body["expires_in_s"], origin)
+    return made | {"expires_at": _expires_at(body, now)}
 
 
-def _signed(
+def _signed_urls(
     scope: Scope, bucket_name: str, wanted: Mapping[str, Any], expires_s: int, origin: str
 ) -> Row:
     body = {
@@ -125,7 +125,7 @@ def _signed(
     return made
 
 
-def _end(body: Mapping[str, Any], now: datetime) -> datetime:
+def _expires_at(body: Mapping[str, Any], now: datetime) -> datetime:
     return now + timedelta(seconds=body["expires_in_s"])
 
 

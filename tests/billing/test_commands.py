@@ -15,8 +15,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from audit.models import AuditEvent
-from billing import consumer_credits, ledger
-from billing import verify_statement as recompute_module
+from billing import consumer_credits, ledger, verify_statement
 from billing.errors import JournalRefused
 from billing.ledger import Posting
 from billing.models.ledger import AccountKind, Journal
@@ -278,7 +277,7 @@ def test_an_exported_statement_is_recomputed_by_a_script_of_its_own(
     statement.write_text(capsys.readouterr().out)
 
     def recompute() -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-I", recompute_module.__file__, str(statement)]
+        command = [sys.executable, "-I", verify_statement.__file__, str(statement)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     right = recompute()

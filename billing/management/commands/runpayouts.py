@@ -16,8 +16,7 @@ from billing import holds
 from billing.audit_tags import BillingTag
 from billing.models.payouts import Payout
 from billing.payouts import manual, reconciliation, requests
-from billing.payouts.providers import PayoutOutcome as Answer
-from billing.payouts.providers import PayoutProviderUnavailable, ProviderAnswer
+from billing.payouts.providers import PayoutOutcome, PayoutProviderUnavailable, ProviderAnswer
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from edgecache.management.arguments import table
 
@@ -130,10 +129,10 @@ def _settle(options: dict[str, Any], now: datetime) -> None:
     """Mark a payout by hand; once it is marked, saying so again changes nothing."""
     reason = options["reason"] or STOPPED
     if options["paid"]:
-        answer = ProviderAnswer(Answer.CONFIRMED, reference=options["reference"])
+        answer = ProviderAnswer(PayoutOutcome.CONFIRMED, reference=options["reference"])
         state, tag = Payout.State.CONFIRMED, BillingTag.ADMIN_PAYOUT_CONFIRM
     else:
-        answer = ProviderAnswer(Answer.REFUSED, failure=reason)
+        answer = ProviderAnswer(PayoutOutcome.REFUSED, failure=reason)
         state, tag = Payout.State.REVERSED, BillingTag.ADMIN_PAYOUT_REVERSE
     with transaction.atomic():
         payout = manual.settle(options["paid"] or options["failed"], answer, now=now)

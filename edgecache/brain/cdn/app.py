@@ -52,10 +52,10 @@ MALFORMED: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 class CdnApi:
-    def __init__(self, parts: CdnDependencies) -> None:
-        self._parts = parts
-        self._lookup = Lookup(parts.objects, parts.directory)
-        self._forwarding = Forwarding(parts)
+    def __init__(self, dependencies: CdnDependencies) -> None:
+        self._dependencies = dependencies
+        self._lookup = Lookup(dependencies.objects, dependencies.directory)
+        self._forwarding = Forwarding(dependencies)
 
     async def stop(self) -> None:
         """Cancel what runs in the background."""
@@ -87,14 +87,14 @@ class CdnApi:
             raise OriginReadOnly
         cache_url = await self._cache_url(scope, bucket_id)
         share_key = use_share_of_bucket(
-            cache_url.bucket, self._parts.streamer.offload.client_of(scope)
+            cache_url.bucket, self._dependencies.streamer.offload.client_of(scope)
         )
-        if not self._parts.running.try_take(share_key):
+        if not self._dependencies.running.try_take(share_key):
             raise Overloaded
         try:
             await self._answer(scope, exchange, cache_url)
         finally:
-            self._parts.running.give_back(share_key)
+            self._dependencies.running.give_back(share_key)
 
     async def _answer(self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl) -> None:
         if scope.method in caching_rules.UNSAFE:
@@ -112,7 +112,7 @@ class CdnApi:
             await self._deliver(scope, exchange, request, result)
 
     async def _cache_url(self, scope: HttpScope, bucket_id: int | None) -> CacheUrl:
-        directory = self._parts.directory
+        directory = self._dependencies.directory
         bucket: BucketInfo | None
         if bucket_id is None:
             public_name, _, path = scope.raw_path.removeprefix(PREFIX).partition("/")
@@ -129,7 +129,11 @@ class CdnApi:
             key = unquote_to_bytes(path.encode("latin-1")).decode()
         except UnicodeDecodeError:
             raise KeyRefused from None
-        driver = await self._parts.origins.driver(bucket) if bucket.origin_id is not None else None
+        driver = (
+            await self._dependencies.origins.driver(bucket)
+            if bucket.origin_id is not None
+            else None
+        )
         driver = driver if isinstance(driver, HttpDriver) else None
         return CacheUrl(bucket, target_of(key, path, scope.query_string), prefix, driver)
 
@@ -143,7 +147,7 @@ class CdnApi:
                 cache_url.bucket.forwarded_headers.split(","), is_shared_host=cache_url.is_shared
             ),
             only_if_cached="only-if-cached" in control,
-            client=self._parts.streamer.offload.client_of(scope),
+            client=self._dependencies.streamer.offload.client_of(scope),
         )
 
     async def _deliver(
@@ -183,7 +187,7 @@ class CdnApi:
             sources=await self._sources(scope, request.bucket, version),
             is_hit=opened.is_hit,
         )
-        await self._parts.streamer.deliver(delivery, exchange, opened.body)
+        await self._dependencies.streamer.deliver(delivery, exchange, opened.body)
 
     async def _pass_through(
         self,
@@ -197,7 +201,7 @@ class CdnApi:
             headers = [*headers, ("content-length", str(selected.span.length))]
             span = selected.span
         head = (selected.status, headers)
-        await self._parts.streamer.pass_through(bucket, exchange, head, opened.body(span))
+        await self._dependencies.streamer.pass_through(bucket, exchange, head, opened.body(span))
 
     async def _send_small(
         self, exchange: Exchange, request: CdnRequest, result: LookupResult, headers: HeaderPairs
@@ -209,17 +213,17 @@ class CdnApi:
                 yield result.small
 
         head = (result.status, [*headers, ("content-length", str(len(result.small)))])
-        await self._parts.streamer.pass_through(request.bucket, exchange, head, body())
+        await self._dependencies.streamer.pass_through(request.bucket, exchange, head, body())
 
     async def _sources(
         self, scope: HttpScope, bucket: BucketInfo, version: ObjectVersion
     ) -> tuple[WorkerSource, ...]:
-        parts = self._parts
-        offload = parts.streamer.offload
-        region = parts.locator.region_of(
+        dependencies = self._dependencies
+        offload = dependencies.streamer.offload
+        region = dependencies.locator.region_of(
             offload.client_of(scope), scope.headers, peer=offload.peer_of(scope)
         )
-        return await sources_of(parts.directory, parts.nodes, bucket, version, region)
+        return await sources_of(dependencies.directory, dependencies.nodes, bucket, version, region)
 
     def _headers(self, cache_url: CacheUrl, result: LookupResult) -> list[tuple[str, str]]:
         status = ("cache-status", result.cache_status)

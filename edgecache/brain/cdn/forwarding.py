@@ -103,8 +103,8 @@ class ForwardTarget:
 class Forwarding:
     """Forwards unsafe requests; they run to their end when their clients disconnect."""
 
-    def __init__(self, parts: CdnDependencies) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: CdnDependencies) -> None:
+        self._dependencies = dependencies
         self._running: dict[asyncio.Task[Any], RunningForward] = {}
         self._shares = Shares(FORWARDS, refusal=Overloaded, spare=SPARE)
 
@@ -161,7 +161,7 @@ class Forwarding:
         self, scope: HttpScope, running: RunningForward, target: ForwardTarget
     ) -> None:
         running.began = asyncio.get_running_loop().time()
-        staged = await self._parts.staging.take(_limited(running.exchange))
+        staged = await self._dependencies.staging.take(_limited(running.exchange))
         running.began = NEVER
         try:
             async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
@@ -171,14 +171,14 @@ class Forwarding:
         except TimeoutError:
             raise ForwardingRefused(HTTPStatus.GATEWAY_TIMEOUT) from None
         finally:
-            await self._parts.staging.discard(staged)
+            await self._dependencies.staging.discard(staged)
 
     async def _send(
         self, target: ForwardTarget, scope: HttpScope, staged: StagedFile, stack: AsyncExitStack
     ) -> Reply:
         """Return the origin's response, once every brain has forgotten what it invalidates."""
         size = staged.manifest.size
-        body = self._parts.staging.read(staged.path, Span(0, size)) if size else b""
+        body = self._dependencies.staging.read(staged.path, Span(0, size)) if size else b""
         headers = [*_passed_on(scope.headers), ("content-length", str(size))]
         replies: list[Reply] = []
 
@@ -190,7 +190,7 @@ class Forwarding:
             keys = (target.driver.key_of(urlsplit(url).path) for url in urls)
             return list(dict.fromkeys(key for key in keys if key is not None))
 
-        await self._parts.objects.writes.run_recorded(
+        await self._dependencies.objects.writes.run_recorded(
             target.cache_url.bucket, target.cache_url.target.key, send
         )
         return replies[0]
@@ -207,7 +207,7 @@ class Forwarding:
         length = dict(reply.pairs).get("content-length", "")
         if length.isascii() and length.isdigit():
             headers.append(("content-length", length))
-        streamer = self._parts.streamer
+        streamer = self._dependencies.streamer
         await streamer.pass_through(
             target.cache_url.bucket, exchange, (reply.status, headers), reply.body
         )

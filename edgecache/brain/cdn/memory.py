@@ -18,12 +18,12 @@ from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.http_caching.cache_keys import Target, query_name
 from edgecache.brain.http_caching.caching_rules import StoredResponse
 
-KEPT_S: Final = 2.0
-STATUSES: Final = frozenset({404, 410})
+NEGATIVE_KEPT_S: Final = 2.0
+NEGATIVE_STATUSES: Final = frozenset({404, 410})
 BODY_LIMIT_BYTES: Final = 16_384
-RESPONSES_KEPT: Final = 1_000
+MAX_NEGATIVE_RESPONSES: Final = 1_000
 
-MAX_NAMES: Final = 100_000
+MAX_VARYING_URLS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,10 @@ class NegativeResponses:
         if changes != self.changes(name[0]) or not self._coherence.is_current:
             return
         self._variants.add(name)
-        self._kept[name] = NegativeResponse(version, stored, body, time.monotonic() + KEPT_S)
-        if len(self._kept) > RESPONSES_KEPT:
+        self._kept[name] = NegativeResponse(
+            version, stored, body, time.monotonic() + NEGATIVE_KEPT_S
+        )
+        if len(self._kept) > MAX_NEGATIVE_RESPONSES:
             self._forget([next(iter(self._kept))])
 
     def changes(self, bucket_id: int) -> int:
@@ -108,7 +110,7 @@ class NegativeResponses:
 def is_negative(stored: StoredResponse) -> bool:
     """True for a response that is kept although the origin says nothing about that."""
     return (
-        stored.status in STATUSES
+        stored.status in NEGATIVE_STATUSES
         and not caching_rules.is_useful(stored)
         and caching_rules.allows_negative_caching(stored.headers)
     )
@@ -136,7 +138,7 @@ class VaryNames:
             return
         self._names[bucket_id, target] = names
         self._names.move_to_end((bucket_id, target))
-        if len(self._names) > MAX_NAMES:
+        if len(self._names) > MAX_VARYING_URLS:
             self._names.popitem(last=False)
 
     async def recall(self, bucket_id: int, target: Target) -> bool:

@@ -20,7 +20,7 @@ M = TypeVar("M")
 STALE_NAMES = 10_000
 
 # Beyond these the memo is emptied.
-MAX_ENTRIES: Final = 1024
+MAX_MEMO_ENTRIES: Final = 1024
 
 
 class BoundedCache(Generic[K, V]):
@@ -104,7 +104,7 @@ class Memo(Generic[A, P, M]):
         if known is not None:
             return known[1]
         made = self._make(value, *args, **kwargs)
-        if len(self._known) >= MAX_ENTRIES:
+        if len(self._known) >= MAX_MEMO_ENTRIES:
             self._known.clear()
         # The value is kept as well, so that no other one can get its identity.
         self._known[id(value)] = (value, made)

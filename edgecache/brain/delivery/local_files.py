@@ -32,13 +32,13 @@ log = structlog.get_logger(__name__)
 
 # An organization verifies one file at a time, however large; the other thread is for others.
 VERIFYING_THREADS: Final = 2
-SPARE: Final = 1.0
+VERIFYING_SPARE: Final = 1.0
 # Files that wait to be verified, half of them of one organization at most; of others it begins when
 # they are read again.
 WAITING_LIMIT: Final = 256
 
 # Smaller ones that are popular are in memory.
-MIN_BYTES: Final = OBJECT_LIMIT_BYTES
+MIN_SENDFILE_BYTES: Final = OBJECT_LIMIT_BYTES
 SENDING_THREADS: Final = 4
 MAX_RECENT_BLOBS: Final = 10_000
 
@@ -57,7 +57,7 @@ class LocalFiles:
         self._begun: set[FileState] = set()
         self._tasks = BackgroundTasks()
         self._threads = FairThreads(
-            VERIFYING_THREADS, "brain-verifying", spare=SPARE, queue=WAITING_LIMIT
+            VERIFYING_THREADS, "brain-verifying", spare=VERIFYING_SPARE, queue=WAITING_LIMIT
         )
 
     async def stop(self) -> None:
@@ -115,7 +115,7 @@ class OwnFiles:
         A file that is not verified yet is verified in the background.
         """
         sha256, (start, length) = delivery.sha256, delivery.span
-        if length <= MIN_BYTES or not sha256 or delivery.is_verified:
+        if length <= MIN_SENDFILE_BYTES or not sha256 or delivery.is_verified:
             return None
         paths = (self._staging.origin_path(sha256), self._staging.blob_path(sha256))
         # The kernel has the location of a recently sent file in memory; others may take a disk

@@ -40,13 +40,13 @@ SMALL_BYTES: Final = 2**18
 # Yields the bytes of a span from the brain's own copy or the origin, all of them correct.
 Fallback = Callable[[Span], AsyncIterator[bytes]]
 
-SHARE: Final = 1 / 64
-INTERVAL_S: Final = 0.1
+SPOT_CHECK_SHARE: Final = 1 / 64
+SPOT_CHECK_INTERVAL_S: Final = 0.1
 MAX_CHECK_TIMES: Final = 10_000
 
 
 class SpotChecks:
-    """Chooses reads at random, each blob at most once in INTERVAL_S."""
+    """Chooses reads at random, each blob at most once in SPOT_CHECK_INTERVAL_S."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """clock: seconds."""
@@ -55,10 +55,10 @@ class SpotChecks:
 
     def is_due(self, sha256: bytes) -> bool:
         """True if this read of a blob is a spot check."""
-        if random.random() >= SHARE:  # noqa: S311 - a sample
+        if random.random() >= SPOT_CHECK_SHARE:  # noqa: S311 - a sample
             return False
         now = self._clock()
-        if now - self._checked_at.get(sha256, -INTERVAL_S) < INTERVAL_S:
+        if now - self._checked_at.get(sha256, -SPOT_CHECK_INTERVAL_S) < SPOT_CHECK_INTERVAL_S:
             return False
         if len(self._checked_at) >= MAX_CHECK_TIMES:
             self._checked_at.clear()

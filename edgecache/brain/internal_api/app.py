@@ -35,8 +35,8 @@ CODES: Final = {
 }
 
 
-def internal_api(parts: InternalApiDependencies) -> JsonApi:
-    accepted = [_digest(secret) for secret in parts.settings.secrets]
+def internal_api(dependencies: InternalApiDependencies) -> JsonApi:
+    accepted = [_digest(secret) for secret in dependencies.settings.secrets]
 
     async def authenticate(call: JsonCall) -> None:
         scheme, _, given = call.headers.get("authorization", "").partition(" ")
@@ -46,23 +46,23 @@ def internal_api(parts: InternalApiDependencies) -> JsonApi:
         if scheme.lower() != "bearer" or not any(matches):
             raise NotAuthenticated
 
-    return JsonApi(_routes(parts), authenticate, codes=CODES)
+    return JsonApi(_routes(dependencies), authenticate, codes=CODES)
 
 
-def _routes(parts: InternalApiDependencies) -> Iterator[Route]:
-    yield from health.routes(parts.database, parts.brain_id)
-    yield from nodes.NodesApi(parts).routes()
-    yield from metrics.routes(parts)
-    yield from purges.routes(parts)
-    yield from buckets.routes(parts.buckets, parts.repair)
-    yield from objects.ObjectsApi(parts).routes()
-    yield from access_keys.routes(parts.database, parts.coherence)
-    yield from origins.routes(parts.catalog)
-    yield from environments.routes(parts)
-    yield from hosts.routes(parts.hosts)
-    yield from organizations.routes(parts.nodes, parts.networks)
-    yield from creators.routes(parts.database, parts.coherence)
-    yield from all_tenants.routes(parts.database)
+def _routes(dependencies: InternalApiDependencies) -> Iterator[Route]:
+    yield from health.routes(dependencies.database, dependencies.brain_id)
+    yield from nodes.NodesApi(dependencies).routes()
+    yield from metrics.routes(dependencies)
+    yield from purges.routes(dependencies)
+    yield from buckets.routes(dependencies.buckets, dependencies.repair)
+    yield from objects.ObjectsApi(dependencies).routes()
+    yield from access_keys.routes(dependencies.database, dependencies.coherence)
+    yield from origins.routes(dependencies.catalog)
+    yield from environments.routes(dependencies)
+    yield from hosts.routes(dependencies.hosts)
+    yield from organizations.routes(dependencies.nodes, dependencies.networks)
+    yield from creators.routes(dependencies.database, dependencies.coherence)
+    yield from all_tenants.routes(dependencies.database)
 
 
 def _digest(text: str) -> bytes:

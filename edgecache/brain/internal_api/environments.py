@@ -18,16 +18,22 @@ COUNT: Final = (
 )
 
 
-def routes(parts: InternalApiDependencies) -> list[Route]:
+def routes(dependencies: InternalApiDependencies) -> list[Route]:
     async def count(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.captures)
         whose = tenant
-        row = await parts.database.one(COUNT, [*whose, *whose])
+        row = await dependencies.database.one(COUNT, [*whose, *whose])
         return JsonResponse(row._asdict() if row is not None else None)
 
     async def drop(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.captures)
-        await tenants.drop(parts.database, parts.coherence, parts.staging, parts.purges, tenant)
+        await tenants.drop(
+            dependencies.database,
+            dependencies.coherence,
+            dependencies.staging,
+            dependencies.purges,
+            tenant,
+        )
         return JsonResponse(status=204)
 
     path = "/v1/environments/{organization_id}/{environment_pk}"

@@ -8,20 +8,19 @@ from edgecache.brain.db.database import Row
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.internal_api.nodes import find
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
-from edgecache.brain.metering import prometheus as exposition
-from edgecache.brain.metering import usage_lines
+from edgecache.brain.metering import prometheus, usage_lines
 from edgecache.protocol.fields import FieldReader
 
 USAGE_PAGE: Final = 5000
 
 
-def routes(parts: InternalApiDependencies) -> list[Route]:
+def routes(dependencies: InternalApiDependencies) -> list[Route]:
     """Return the routes.
 
     What all processes of this brain have counted up to now is included; other brains write theirs
     every ten seconds.
     """
-    statistics, siblings = parts.statistics, parts.siblings
+    statistics, siblings = dependencies.statistics, dependencies.siblings
 
     async def status(_call: JsonCall) -> JsonResponse:
         await siblings.flush_others()
@@ -33,31 +32,31 @@ def routes(parts: InternalApiDependencies) -> list[Route]:
 
     async def of_node(call: JsonCall) -> JsonResponse:
         await siblings.flush_others()
-        return JsonResponse(await statistics.of_node(await find(parts.database, call)))
+        return JsonResponse(await statistics.of_node(await find(dependencies.database, call)))
 
-    async def prometheus(_call: JsonCall) -> JsonResponse:
-        text = exposition.text(parts.nodes, await siblings.traffic())
-        return JsonResponse(text, content_type=exposition.CONTENT_TYPE)
+    async def scrape(_call: JsonCall) -> JsonResponse:
+        text = prometheus.text(dependencies.nodes, await siblings.traffic())
+        return JsonResponse(text, content_type=prometheus.CONTENT_TYPE)
 
     return [
         Route("GET", "/v1/status", status),
         Route("GET", "/v1/metrics", cluster),
         Route("GET", "/v1/nodes/{node_id}/metrics", of_node),
-        _usage(parts),
-        Route("GET", "/metrics", prometheus, is_local=True),
+        _usage(dependencies),
+        Route("GET", "/metrics", scrape, is_local=True),
     ]
 
 
-def _usage(parts: InternalApiDependencies) -> Route:
+def _usage(dependencies: InternalApiDependencies) -> Route:
     async def usage(call: JsonCall) -> JsonResponse:
         query = FieldReader(call.query, is_text=True)
         after = query.integer("after", default=0)
         limit = query.integer("limit", default=USAGE_PAGE)
         cut = query.text("cut", limit=3, default="all")
         query.finish()
-        await asyncio.gather(parts.statistics.flush(), parts.siblings.flush_others())
+        await asyncio.gather(dependencies.statistics.flush(), dependencies.siblings.flush_others())
         rows = await usage_lines.page(
-            parts.database, after, min(limit, USAGE_PAGE), cuts_all=cut == "all"
+            dependencies.database, after, min(limit, USAGE_PAGE), cuts_all=cut == "all"
         )
         return JsonResponse(_page(rows, after))
 

@@ -16,8 +16,8 @@ PAGE: Final = 500
 
 
 class NodesApi:
-    def __init__(self, parts: InternalApiDependencies) -> None:
-        self._parts = parts
+    def __init__(self, dependencies: InternalApiDependencies) -> None:
+        self._dependencies = dependencies
 
     def routes(self) -> list[Route]:
         return [
@@ -33,40 +33,48 @@ class NodesApi:
         ]
 
     async def _listing(self, _call: JsonCall) -> JsonResponse:
-        rows = await node_rows.read_all(self._parts.database)
-        shown = [shape(row, self._parts.nodes.interval_s) for row in rows if row.removed_at is None]
+        rows = await node_rows.read_all(self._dependencies.database)
+        shown = [
+            shape(row, self._dependencies.nodes.interval_s)
+            for row in rows
+            if row.removed_at is None
+        ]
         return JsonResponse({"nodes": sorted(shown, key=lambda node: node["node_id"])})
 
     async def _create(self, call: JsonCall) -> JsonResponse:
-        parts = self._parts
+        dependencies = self._dependencies
         row, secret = await registration.register(
-            parts.coherence, FieldReader(call.body), is_production=parts.settings.is_production
+            dependencies.coherence,
+            FieldReader(call.body),
+            is_production=dependencies.settings.is_production,
         )
         shown = await self._refreshed(row)
         return JsonResponse(
-            {**shown, "node_secret": secret, "brain_url": parts.settings.workers_url}, 201
+            {**shown, "node_secret": secret, "brain_url": dependencies.settings.workers_url}, 201
         )
 
     async def _one(self, call: JsonCall) -> JsonResponse:
         return JsonResponse(
-            shape(await find(self._parts.database, call), self._parts.nodes.interval_s)
+            shape(
+                await find(self._dependencies.database, call), self._dependencies.nodes.interval_s
+            )
         )
 
     async def _audits(self, call: JsonCall) -> JsonResponse:
-        row = await find(self._parts.database, call)
-        return JsonResponse(await records.summary(self._parts.database, row.id))
+        row = await find(self._dependencies.database, call)
+        return JsonResponse(await records.summary(self._dependencies.database, row.id))
 
     async def _quarantines(self, call: JsonCall) -> JsonResponse:
         query = FieldReader(call.query, is_text=True)
         after = query.integer("after", default=0)
         limit = query.integer("limit", default=PAGE)
         query.finish()
-        found = await node_rows.quarantines(self._parts.database, after, min(limit, PAGE))
+        found = await node_rows.quarantines(self._dependencies.database, after, min(limit, PAGE))
         return JsonResponse({"quarantines": found})
 
     async def _remove(self, call: JsonCall) -> JsonResponse:
-        await registration.remove(self._parts.coherence, node_id(call))
-        await self._parts.nodes.refresh()
+        await registration.remove(self._dependencies.coherence, node_id(call))
+        await self._dependencies.nodes.refresh()
         return JsonResponse(status=204)
 
     async def _approve(self, call: JsonCall) -> JsonResponse:
@@ -80,14 +88,14 @@ class NodesApi:
         return await self._decide(call, "quarantined", reason=reason)
 
     async def _decide(self, call: JsonCall, status: str, *, reason: str = "") -> JsonResponse:
-        coherence = self._parts.coherence
+        coherence = self._dependencies.coherence
         row = await registration.decide(coherence, node_id(call), status, reason=reason)
         return JsonResponse(await self._refreshed(row))
 
     async def _refreshed(self, row: NodeRow) -> dict[str, Any]:
         """Have this brain know the change, and return the node as JSON."""
-        await self._parts.nodes.refresh()
-        return shape(row, self._parts.nodes.interval_s)
+        await self._dependencies.nodes.refresh()
+        return shape(row, self._dependencies.nodes.interval_s)
 
 
 def shape(row: NodeRow, interval_s: float) -> dict[str, Any]:

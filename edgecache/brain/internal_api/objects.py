@@ -52,10 +52,10 @@ WRITING: Final = frozenset((PresignedStep.PUT, PresignedStep.COMPLETE))
 class ObjectsApi:
     """The handlers. Each call names its tenant and one of its buckets."""
 
-    def __init__(self, parts: InternalApiDependencies) -> None:
-        self._directory = parts.directory
-        self._objects = parts.objects
-        self._platform_keys = parts.platform_keys
+    def __init__(self, dependencies: InternalApiDependencies) -> None:
+        self._directory = dependencies.directory
+        self._objects = dependencies.objects
+        self._platform_keys = dependencies.platform_keys
 
     def routes(self) -> list[Route]:
         return [

@@ -17,7 +17,7 @@ WARM_KEYS: Final = 1000
 CONCURRENT_WARMINGS: Final = 8
 
 
-def routes(parts: InternalApiDependencies) -> list[Route]:
+def routes(dependencies: InternalApiDependencies) -> list[Route]:
     async def purge(call: JsonCall) -> JsonResponse:
         body = FieldReader(call.body)
         tenant = take_tenant(body)
@@ -28,7 +28,7 @@ def routes(parts: InternalApiDependencies) -> list[Route]:
         if not (keys or prefix or everything):
             body.wrong("keys", "give keys, a prefix, or all: true", None, code="required")
         body.finish()
-        found = await parts.purges.purge(
+        found = await dependencies.purges.purge(
             tenant, keys=keys, prefix=prefix, everything=everything, preview=preview
         )
         return JsonResponse(found)
@@ -39,7 +39,7 @@ def routes(parts: InternalApiDependencies) -> list[Route]:
         keys = body.texts("keys", limit=WARM_KEYS, length=OBJECT_NAME_CHARS)
         body.finish()
         turns = asyncio.Semaphore(CONCURRENT_WARMINGS)
-        codes = await asyncio.gather(*(_warm(parts, tenant, key, turns) for key in keys))
+        codes = await asyncio.gather(*(_warm(dependencies, tenant, key, turns) for key in keys))
         failed = [{"key": key, "code": code} for key, code in zip(keys, codes, strict=True) if code]
         return JsonResponse({"warmed": len(keys) - len(failed), "failed": failed})
 
@@ -50,16 +50,19 @@ def routes(parts: InternalApiDependencies) -> list[Route]:
 
 
 async def _warm(
-    parts: InternalApiDependencies, tenant: EnvironmentKey, name: str, turns: asyncio.Semaphore
+    dependencies: InternalApiDependencies,
+    tenant: EnvironmentKey,
+    name: str,
+    turns: asyncio.Semaphore,
 ) -> str:
     """Fetch an object into the cache; return an error code, "" on success."""
     bucket_name, _, key = name.partition("/")
     async with turns:
         try:
-            bucket = await parts.directory.bucket(tenant, bucket_name)
+            bucket = await dependencies.directory.bucket(tenant, bucket_name)
             if bucket is None:
                 return "no_such_bucket"
-            opened = await parts.objects.open(bucket, key)
+            opened = await dependencies.objects.open(bucket, key)
             await opened.whole()
         except Invalid:
             return "invalid"

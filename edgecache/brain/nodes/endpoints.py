@@ -37,7 +37,7 @@ LOCAL_NAMES: Final = ("localhost", ".localhost", ".local", ".internal", ".locald
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 NONCE_BYTES: Final = 24
 
-AGAIN_AFTER_S: Final = 30.0
+PROOF_AGAIN_AFTER_S: Final = 30.0
 
 
 def normalize(text: object, *, is_trusted: bool, is_production: bool) -> str:
@@ -104,9 +104,11 @@ class EndpointProofs:
         now = time.monotonic()
         if row.status != "pending" or row.proved_at is not None:
             return
-        if now - self._asked_at.get(row.id, -AGAIN_AFTER_S) < AGAIN_AFTER_S:
+        if now - self._asked_at.get(row.id, -PROOF_AGAIN_AFTER_S) < PROOF_AGAIN_AFTER_S:
             return
-        self._asked_at = {k: at for k, at in self._asked_at.items() if now - at < AGAIN_AFTER_S}
+        self._asked_at = {
+            k: at for k, at in self._asked_at.items() if now - at < PROOF_AGAIN_AFTER_S
+        }
         self._asked_at[row.id] = now
         self._tasks.add(self._ask(row))
 

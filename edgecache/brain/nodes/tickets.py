@@ -43,7 +43,7 @@ MAC: Final = b"zonal edge cache: tickets, HMAC, 1"
 REUSE_S: Final = 15
 MAX_REUSED_TICKETS: Final = 50_000
 
-PREFIX_BITS: Final = {4: 24, 6: 64}
+CLIENT_PREFIX_BITS: Final = {4: 24, 6: 64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def client_prefix(address: str) -> str:
     client = parse_address(address)
     if client is None:
         raise ValueError(address)
-    return str(ipaddress.ip_network((client, PREFIX_BITS[client.version]), strict=False))
+    return str(ipaddress.ip_network((client, CLIENT_PREFIX_BITS[client.version]), strict=False))
 
 
 def _derive(secret: str) -> tuple[str, KeySet]:

@@ -38,8 +38,8 @@ from edgecache.http.addresses import network_of
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed, memory_bytes
 from edgecache.runtime.shares import ShareKey, Shares
 
-KEPT_S: Final = 2.0
-NAMES_KEPT: Final = 10_000
+MISSING_KEPT_S: Final = 2.0
+MAX_MISSING_NAMES: Final = 10_000
 
 # One organization gets half of the places at most, one bucket a quarter, an anonymous client less.
 SPARE: Final = 1
@@ -73,10 +73,10 @@ class NegativeCache:
         self._variants = KeyVariants()
 
     def add(self, name: Name) -> None:
-        if len(self._until) >= NAMES_KEPT:
+        if len(self._until) >= MAX_MISSING_NAMES:
             self.clear()
         self._variants.add(name)
-        self._until[name] = time.monotonic() + KEPT_S
+        self._until[name] = time.monotonic() + MISSING_KEPT_S
 
     def contains(self, name: Name) -> bool:
         """True if the name has a 404 that is fresh."""

@@ -69,14 +69,18 @@ class ObjectApi:
     share_keys: the queue keys of requests.
     """
 
-    def __init__(self, parts: S3Dependencies, cdn: Cdn) -> None:
+    def __init__(self, dependencies: S3Dependencies, cdn: Cdn) -> None:
         """cdn: serves ``/p/…`` and the hosts of buckets, which are not S3."""
-        self._parts = parts
-        self._keys = AccessKeys(parts.database, parts.coherence, parts.platform_keys)
-        self._cors = CorsRules(parts.database, parts.directory, self._keys)
+        self._dependencies = dependencies
+        self._keys = AccessKeys(
+            dependencies.database, dependencies.coherence, dependencies.platform_keys
+        )
+        self._cors = CorsRules(dependencies.database, dependencies.directory, self._keys)
         self._cdn = cdn
-        offload = parts.streamer.offload
-        self.share_keys = ClaimedShareKeys(self._keys, parts.directory, parts.hosts, offload)
+        offload = dependencies.streamer.offload
+        self.share_keys = ClaimedShareKeys(
+            self._keys, dependencies.directory, dependencies.hosts, offload
+        )
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
 
     async def __call__(self, scope: HttpScope, exchange: Exchange) -> None:
@@ -112,14 +116,14 @@ class ObjectApi:
                 self._log.write(entry.fields(scope, exchange))
 
     async def _serve(self, scope: HttpScope, exchange: Exchange, entry: LogEntry) -> None:
-        parts = self._parts
-        entry.client = parts.streamer.offload.client_of(scope)
+        dependencies = self._dependencies
+        entry.client = dependencies.streamer.offload.client_of(scope)
         use_share_of_unknown_client(entry.client)
-        may_be_cdn = self._is_cdn_path(scope) or parts.hosts.may_name_bucket(scope.authority)
+        may_be_cdn = self._is_cdn_path(scope) or dependencies.hosts.may_name_bucket(scope.authority)
         if may_be_cdn and await self._served_by_cdn(scope, exchange, entry):
             return
         request = requests.parse(
-            scope, parts.settings.s3_domains, entry.request_id, client=entry.client
+            scope, dependencies.settings.s3_domains, entry.request_id, client=entry.client
         )
         entry.bucket, entry.key = request.bucket, request.key
         if scope.method == "OPTIONS":
@@ -156,7 +160,7 @@ class ObjectApi:
             # As authentication does: an empty header counts as absent.
             if not request.header("authorization"):
                 request = requests.with_query_headers(request)
-        return RequestContext(self._parts, request, exchange, identity)
+        return RequestContext(self._dependencies, request, exchange, identity)
 
     async def _preflight(self, scope: HttpScope, request: requests.S3Request) -> S3Response:
         cors_requests.check_preflight(scope.headers)
@@ -169,7 +173,7 @@ class ObjectApi:
         In virtual-host style it is a key: the host is one bucket's, and so is the web origin.
         """
         return scope.raw_path.startswith(CDN_PREFIX) and not requests.bucket_of_host(
-            scope.authority, self._parts.settings.s3_domains
+            scope.authority, self._dependencies.settings.s3_domains
         )
 
     async def _served_by_cdn(self, scope: HttpScope, exchange: Exchange, entry: LogEntry) -> bool:
@@ -177,7 +181,7 @@ class ObjectApi:
 
         Raises DatabaseUnavailable.
         """
-        bucket_id = await self._parts.hosts.bucket_id(scope.authority)
+        bucket_id = await self._dependencies.hosts.bucket_id(scope.authority)
         if bucket_id is not None:
             entry.bucket, entry.key = values.host_name(scope.authority), scope.path[1:]
         elif self._is_cdn_path(scope):
@@ -199,7 +203,7 @@ class ObjectApi:
 
         Raises S3Error AccessForbidden.
         """
-        directory = self._parts.directory
+        directory = self._dependencies.directory
         if bucket_id is None:
             public_name = scope.raw_path.removeprefix(CDN_PREFIX).partition("/")[0]
             bucket = await directory.bucket_by_public_name(public_name)

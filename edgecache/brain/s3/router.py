@@ -11,11 +11,9 @@ from edgecache.brain.aws.requests import PREFIX, S3Request, is_of_signature, is_
 from edgecache.brain.aws.sigv2 import KEY_PARAMETER
 from edgecache.brain.aws.sigv4.canonical import SIGNATURE_PARAMETER
 from edgecache.brain.core.values import METADATA_PREFIX
-from edgecache.brain.s3 import absent_features, buckets
-from edgecache.brain.s3 import tagging as tagging_of_buckets
-from edgecache.brain.s3 import tagging as tagging_of_objects
+from edgecache.brain.s3 import absent_features, buckets, tagging
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.cors import rules as cors_of_buckets
+from edgecache.brain.s3.cors import rules as cors_rules
 from edgecache.brain.s3.listings import list_object_versions, list_objects, list_objects_v2
 from edgecache.brain.s3.multipart.complete import complete_multipart_upload
 from edgecache.brain.s3.multipart.operations import (
@@ -45,12 +43,12 @@ Operation = Callable[[RequestContext], Awaitable[S3Response | None]]
 # Method, parameter that the query must have, name: in the order in which they are tried.
 _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     *absent_features.OF_BUCKETS,
-    ("GET", "cors", "GetBucketCors", cors_of_buckets.get_bucket_cors),
-    ("PUT", "cors", "PutBucketCors", cors_of_buckets.put_bucket_cors),
-    ("DELETE", "cors", "DeleteBucketCors", cors_of_buckets.delete_bucket_cors),
-    ("GET", "tagging", "GetBucketTagging", tagging_of_buckets.get_bucket_tagging),
-    ("PUT", "tagging", "PutBucketTagging", tagging_of_buckets.put_bucket_tagging),
-    ("DELETE", "tagging", "DeleteBucketTagging", tagging_of_buckets.delete_bucket_tagging),
+    ("GET", "cors", "GetBucketCors", cors_rules.get_bucket_cors),
+    ("PUT", "cors", "PutBucketCors", cors_rules.put_bucket_cors),
+    ("DELETE", "cors", "DeleteBucketCors", cors_rules.delete_bucket_cors),
+    ("GET", "tagging", "GetBucketTagging", tagging.get_bucket_tagging),
+    ("PUT", "tagging", "PutBucketTagging", tagging.put_bucket_tagging),
+    ("DELETE", "tagging", "DeleteBucketTagging", tagging.delete_bucket_tagging),
     ("GET", "location", "GetBucketLocation", buckets.get_bucket_location),
     ("GET", "uploads", "ListMultipartUploads", list_multipart_uploads),
     ("GET", "versions", "ListObjectVersions", list_object_versions),
@@ -63,9 +61,9 @@ _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
 )
 _OF_OBJECTS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     *absent_features.OF_OBJECTS,
-    ("GET", "tagging", "GetObjectTagging", tagging_of_objects.get_object_tagging),
-    ("PUT", "tagging", "PutObjectTagging", tagging_of_objects.put_object_tagging),
-    ("DELETE", "tagging", "DeleteObjectTagging", tagging_of_objects.delete_object_tagging),
+    ("GET", "tagging", "GetObjectTagging", tagging.get_object_tagging),
+    ("PUT", "tagging", "PutObjectTagging", tagging.put_object_tagging),
+    ("DELETE", "tagging", "DeleteObjectTagging", tagging.delete_object_tagging),
     ("GET", "uploadId", "ListParts", list_parts),
     ("GET", "attributes", "GetObjectAttributes", get_object_attributes),
     ("GET", "", "GetObject", get_object),

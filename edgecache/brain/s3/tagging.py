@@ -22,14 +22,14 @@ async def put_object_tagging(context: RequestContext) -> S3Response:
     """
     context.require_write()
     wanted = await tags.read_tags(context, limit=tags.OF_OBJECT_LIMIT)
-    await _change(context, tags.encoded(wanted))
+    await _replace_object_tags(context, tags.encoded(wanted))
     return S3Response()
 
 
 async def delete_object_tagging(context: RequestContext) -> S3Response:
     """Remove an object's tags. Raises S3Error: NoSuchKey, NotImplemented."""
     context.require_write()
-    await _change(context, "")
+    await _replace_object_tags(context, "")
     return S3Response(204)
 
 
@@ -56,7 +56,7 @@ async def delete_bucket_tagging(context: RequestContext) -> S3Response:
     return S3Response(204)
 
 
-async def _change(context: RequestContext, tagging: str) -> None:
+async def _replace_object_tags(context: RequestContext, tagging: str) -> None:
     bucket = await context.bucket()
     tags.refuse_external(bucket)
     await context.dependencies.objects.tag(bucket, object_key(context), tagging)

@@ -13,28 +13,30 @@ from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
 from edgecache.protocol.credentials import parse_authorization, secret_hash
 
 
-def workers_api(parts: WorkersApiDependencies) -> JsonApi:
+def workers_api(dependencies: WorkersApiDependencies) -> JsonApi:
     async def authenticate(call: JsonCall) -> NodeRow:
         given = parse_authorization(call.headers.get("authorization", ""))
         if given is None or call.captures.get("node_id") != str(given[0]):
             raise NotAuthenticated
-        return await _node(parts, given[0], secret_hash(given[1]))
+        return await _node(dependencies, given[0], secret_hash(given[1]))
 
     routes = [
-        *health.routes(parts.database, parts.brain_id),
-        *heartbeats.routes(parts),
-        *inventories.routes(parts),
-        *jobs.routes(parts),
-        *receipts.routes(parts),
+        *health.routes(dependencies.database, dependencies.brain_id),
+        *heartbeats.routes(dependencies),
+        *inventories.routes(dependencies),
+        *jobs.routes(dependencies),
+        *receipts.routes(dependencies),
     ]
     return JsonApi(routes, authenticate)
 
 
-async def _node(parts: WorkersApiDependencies, node_id: UUID, digest: bytes) -> NodeRow:
-    row = parts.nodes.get(node_id) or await node_rows.read_one(parts.database, node_id)
+async def _node(dependencies: WorkersApiDependencies, node_id: UUID, digest: bytes) -> NodeRow:
+    row = dependencies.nodes.get(node_id) or await node_rows.read_one(
+        dependencies.database, node_id
+    )
     if row is not None and hmac.compare_digest(row.secret_hash, digest):
         return row
     # Only with the right credential does a response say that the node existed.
-    if row is None and await node_rows.is_known(parts.database, node_id, digest):
+    if row is None and await node_rows.is_known(dependencies.database, node_id, digest):
         raise NodeRemoved
     raise NotAuthenticated

@@ -54,15 +54,15 @@ END: Final[LiteralString] = (
 )
 
 
-def routes(parts: WorkersApiDependencies) -> list[Route]:
+def routes(dependencies: WorkersApiDependencies) -> list[Route]:
     async def inventory(call: JsonCall) -> JsonResponse:
         message = Inventory.read(FieldReader(call.body))
         node: NodeRow = call.caller
         if node.status not in {"active", "draining"}:
             # An inactive node; it sends a full inventory when it becomes active again.
             return JsonResponse(InventoryAnswer().as_json())
-        async with parts.coherence.transaction(wait_for_acks=False) as change:
-            unknown = await _take(change, node, message, parts.settings.replicas)
+        async with dependencies.coherence.transaction(wait_for_acks=False) as change:
+            unknown = await _take(change, node, message, dependencies.settings.replicas)
         return JsonResponse(InventoryAnswer(unknown).as_json())
 
     return [Route("POST", "/v1/workers/{node_id}/inventory", inventory)]

@@ -19,27 +19,31 @@ from edgecache.protocol.tickets import TicketKind
 log = structlog.get_logger(__name__)
 
 
-def routes(parts: WorkersApiDependencies) -> list[Route]:
+def routes(dependencies: WorkersApiDependencies) -> list[Route]:
     async def waiting(call: JsonCall) -> JsonResponse:
         node: NodeRow = call.caller
         limit = call.query.get("limit", "")
         count = int(limit) if limit.isdecimal() and len(limit) < 6 else JOB_BATCH
-        tasks = await node_jobs.take(parts.database, node.id, limit=min(max(count, 1), JOB_BATCH))
+        tasks = await node_jobs.take(
+            dependencies.database, node.id, limit=min(max(count, 1), JOB_BATCH)
+        )
         pointless = [task.id for task in tasks if _is_pointless(node, task)]
-        await node_jobs.drop(parts.database, pointless)
-        jobs = [_job(parts, node, task) for task in tasks if task.id not in pointless]
+        await node_jobs.drop(dependencies.database, pointless)
+        jobs = [_job(dependencies, node, task) for task in tasks if task.id not in pointless]
         later = [job.id for job in jobs if not _can_be_done(job)]
-        await node_jobs.postpone(parts.database, node.id, later)
+        await node_jobs.postpone(dependencies.database, node.id, later)
         return JsonResponse(Jobs(tuple(job for job in jobs if _can_be_done(job))).as_json())
 
     async def done(call: JsonCall) -> JsonResponse:
         message = JobsDone.read(FieldReader(call.body))
         node: NodeRow = call.caller
-        await node_jobs.finish(parts.coherence, node.id, [job.id for job in message.jobs if job.ok])
+        await node_jobs.finish(
+            dependencies.coherence, node.id, [job.id for job in message.jobs if job.ok]
+        )
         failed = [job for job in message.jobs if not job.ok]
         for job in failed:
             log.warning("node_job_failed", node_id=str(node.id), job=job.id, error=job.error)
-        await node_jobs.postpone(parts.database, node.id, [job.id for job in failed])
+        await node_jobs.postpone(dependencies.database, node.id, [job.id for job in failed])
         return JsonResponse({})
 
     return [
@@ -61,15 +65,17 @@ def _can_be_done(job: Job) -> bool:
     return job.kind is not JobKind.REPLICATE or bool(job.sources)
 
 
-def _job(parts: WorkersApiDependencies, node: NodeRow, task: JobRow) -> Job:
+def _job(dependencies: WorkersApiDependencies, node: NodeRow, task: JobRow) -> Job:
     if task.kind != JobKind.REPLICATE:
         return Job(task.id, JobKind(task.kind), task.sha256, task.size)
-    sources = _sources(parts, node, task)
+    sources = _sources(dependencies, node, task)
     return Job(task.id, JobKind.REPLICATE, task.sha256, task.size, sources)
 
 
-def _sources(parts: WorkersApiDependencies, node: NodeRow, task: JobRow) -> tuple[JobSource, ...]:
-    holders = parts.nodes.sources(
+def _sources(
+    dependencies: WorkersApiDependencies, node: NodeRow, task: JobRow
+) -> tuple[JobSource, ...]:
+    holders = dependencies.nodes.sources(
         task.sha256,
         (holder for holder in task.holders if holder != node.id),
         node.region,
@@ -82,8 +88,8 @@ def _sources(parts: WorkersApiDependencies, node: NodeRow, task: JobRow) -> tupl
     return tuple(
         JobSource(
             source.endpoint,
-            parts.tickets.sign(TicketKind.REPLICATE, source.node_id, grant, now=now),
-            is_guarded=parts.nodes.is_guarded(source.node_id),
+            dependencies.tickets.sign(TicketKind.REPLICATE, source.node_id, grant, now=now),
+            is_guarded=dependencies.nodes.is_guarded(source.node_id),
         )
         for source in holders[:3]
     )

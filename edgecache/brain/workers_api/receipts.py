@@ -10,16 +10,16 @@ from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.receipts import Receipts
 
 
-def routes(parts: WorkersApiDependencies) -> list[Route]:
+def routes(dependencies: WorkersApiDependencies) -> list[Route]:
     async def receipts(call: JsonCall) -> JsonResponse:
         message = Receipts.read(FieldReader(call.body))
         node: NodeRow = call.caller
         answer = await redeem(
-            parts.database,
-            parts.tickets,
+            dependencies.database,
+            dependencies.tickets,
             node.id,
             message.receipts,
-            parts.creditable_reads.is_creditable,
+            dependencies.creditable_reads.is_creditable,
             now=time.time(),
         )
         return JsonResponse(answer.as_json())

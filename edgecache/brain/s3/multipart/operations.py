@@ -30,7 +30,7 @@ from edgecache.brain.s3.objects.selection import part_number
 
 _RANGE: Final = re.compile(r"bytes=([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
 
-LIMIT: Final = 1000
+PAGE_LIMIT: Final = 1000
 
 
 async def create_multipart_upload(context: RequestContext) -> S3Response:
@@ -39,12 +39,12 @@ async def create_multipart_upload(context: RequestContext) -> S3Response:
     Raises S3Error: NoSuchBucket, AccessDenied, InvalidRequest (an impossible checksum type).
     """
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.dependencies
+    request, dependencies = context.request, context.dependencies
     fields = object_headers.upload_fields(request, bucket)
     algorithm = checksums.requested_algorithm(request)
     checksum_type = _checksum_type(request, algorithm)
     upload_id = await uploads.create(
-        parts.database,
+        dependencies.database,
         bucket,
         request.key,
         fields,
@@ -96,9 +96,11 @@ async def upload_part(context: RequestContext) -> S3Response:
     Raises TooManyParts.
     """
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.dependencies
+    request, dependencies = context.request, context.dependencies
     number = part_number(request)
-    upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
+    upload = await uploads.find(
+        dependencies.database, bucket, request.key, request.query("uploadId")
+    )
     named = checksums.declared_digests(request).name
     if upload.algorithm and named and named != upload.algorithm:
         raise S3Error(
@@ -106,10 +108,15 @@ async def upload_part(context: RequestContext) -> S3Response:
             f"Checksum Type mismatch occurred, expected checksum Type: {upload.algorithm}, "
             f"actual checksum Type: {named}",
         )
-    await parts.upload_parts.check_room(bucket.tenant, bodies.body_length(context))
+    await dependencies.upload_parts.check_room(bucket.tenant, bodies.body_length(context))
     received = await bodies.receive(context, keep=upload.algorithm or checksums.DEFAULT)
     part = await uploads.write_part(
-        parts.database, parts.upload_parts, upload, number, received.body, received.checksums
+        dependencies.database,
+        dependencies.upload_parts,
+        upload,
+        number,
+        received.body,
+        received.checksums,
     )
     name = named or upload.algorithm or checksums.DEFAULT
     checksum = (checksums.HEADER + name, received.checksums[name])
@@ -122,22 +129,24 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
     Raises S3Error: NoSuchUpload, NoSuchKey, PreconditionFailed, InvalidArgument, EntityTooLarge.
     """
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.dependencies
+    request, dependencies = context.request, context.dependencies
     number = part_number(request)
-    upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
+    upload = await uploads.find(
+        dependencies.database, bucket, request.key, request.query("uploadId")
+    )
 
     async def received(source: CopySource) -> tuple[StagedFile, dict[str, str]]:
-        opened = await parts.objects.open(source.bucket, source.key)
+        opened = await dependencies.objects.open(source.bucket, source.key)
         found = opened.version if opened.version.size >= 0 else await opened.whole()
         conditions.check_copy(request, found.etag, found.last_modified)
         span = _span(request.header("x-amz-copy-source-range"), found.size)
         running = bodies.BodyChecksums(upload.algorithm or checksums.DEFAULT)
-        staged = await parts.staging.take(running.over(opened.body(span)))
+        staged = await dependencies.staging.take(running.over(opened.body(span)))
         return staged, running.values(staged.manifest)
 
     staged, computed = await copied(context, received)
     part = await uploads.write_part(
-        parts.database, parts.upload_parts, upload, number, staged, computed
+        dependencies.database, dependencies.upload_parts, upload, number, staged, computed
     )
     nodes: list[Node] = [
         ("LastModified", iso(part.created_at)),
@@ -172,20 +181,24 @@ def _span(text: str, size: int) -> Span:
 async def abort_multipart_upload(context: RequestContext) -> S3Response:
     """Delete the upload. Raises S3Error NoSuchUpload, UploadMissing, UploadBusy."""
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.dependencies
-    upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
-    await upload_rows.remove(parts.database, parts.staging, upload.id)
+    request, dependencies = context.request, context.dependencies
+    upload = await uploads.find(
+        dependencies.database, bucket, request.key, request.query("uploadId")
+    )
+    await upload_rows.remove(dependencies.database, dependencies.staging, upload.id)
     return S3Response(204)
 
 
 async def list_parts(context: RequestContext) -> S3Response:
     """Return a page of parts. Raises S3Error NoSuchUpload."""
     bucket = await context.writable_bucket()
-    request, parts = context.request, context.dependencies
-    upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
+    request, dependencies = context.request, context.dependencies
+    upload = await uploads.find(
+        dependencies.database, bucket, request.key, request.query("uploadId")
+    )
     marker = request.integer("part-number-marker", 0, maximum=2**31 - 1)
-    limit = request.integer("max-parts", LIMIT, maximum=LIMIT)
-    rows = await uploads.parts(parts.database, upload.id, after=marker, limit=limit + 1)
+    limit = request.integer("max-parts", PAGE_LIMIT, maximum=PAGE_LIMIT)
+    rows = await uploads.parts(dependencies.database, upload.id, after=marker, limit=limit + 1)
     page = rows[:limit]
     owner: list[Node] = [("ID", owner_id(context.tenant))]
     nodes: list[Node | None] = [

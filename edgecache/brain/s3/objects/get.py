@@ -47,15 +47,17 @@ async def get_object(context: RequestContext) -> S3Response | None:
     version = opened.version if opened.version.size >= 0 else await opened.whole()
     selection, headers = select_and_describe(context, version, overrides)
     context.is_hit = opened.is_hit
-    parts = context.dependencies
-    region = parts.locator.region_of(
+    dependencies = context.dependencies
+    region = dependencies.locator.region_of(
         context.request.client,
         context.request.headers,
-        peer=parts.streamer.offload.peer_of(context.exchange.scope),
+        peer=dependencies.streamer.offload.peer_of(context.exchange.scope),
     )
     sources: tuple[WorkerSource, ...] = ()
     if opened.is_hit:
-        sources = await sources_of(parts.directory, parts.nodes, bucket, version, region)
+        sources = await sources_of(
+            dependencies.directory, dependencies.nodes, bucket, version, region
+        )
     redirect = redirect_to_worker(context, bucket, version, selection, sources)
     if redirect is not None:
         return redirect
@@ -68,11 +70,13 @@ async def get_object(context: RequestContext) -> S3Response | None:
         sources=sources,
         is_hit=opened.is_hit,
     )
-    is_served_locally = await parts.streamer.deliver(
+    is_served_locally = await dependencies.streamer.deliver(
         _with_request_id(delivery, context), context.exchange, opened.body
     )
     if is_served_locally and cache_key is not None:
-        parts.responses.keep(cache_key, bucket, version, delivery, opened.body, region=region)
+        dependencies.responses.keep(
+            cache_key, bucket, version, delivery, opened.body, region=region
+        )
     return None
 
 

@@ -19,7 +19,7 @@ from edgecache.brain.core.fair_share import use_share_of_organization
 from edgecache.brain.core.values import EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery import local_files
 from edgecache.brain.delivery.integrity import BlockChecks
-from edgecache.brain.delivery.local_files import MIN_BYTES, LocalFiles, OwnFiles
+from edgecache.brain.delivery.local_files import MIN_SENDFILE_BYTES, LocalFiles, OwnFiles
 from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.nodes import client as node_client
@@ -150,7 +150,7 @@ async def test_large_files_are_sent_in_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> None:
     monkeypatch.setattr(local_files, "SENDING_THREADS", 1)
-    body = os.urandom(MIN_BYTES + 1)
+    body = os.urandom(MIN_SENDFILE_BYTES + 1)
     delivery = delivery_of(body)
     path = tmp_path / delivery.sha256.hex()
     path.write_bytes(body)

@@ -9,7 +9,7 @@ import pytest
 from edgecache.brain.core.values import EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery import streaming
 from edgecache.brain.delivery.plan import DeliveryPlan
-from edgecache.brain.delivery.streaming import INTERVAL_S, SpotChecks, Streamer
+from edgecache.brain.delivery.streaming import SPOT_CHECK_INTERVAL_S, SpotChecks, Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
 
 BLOB = b"often" * 100
@@ -77,7 +77,7 @@ def test_a_blob_is_checked_at_most_ten_times_a_second(
     checks = SpotChecks(lambda: now)
     assert [checks.is_due(b"a") for _ in range(5)] == [True, False, False, False, False]
     assert checks.is_due(b"b")
-    now += 2 * INTERVAL_S
+    now += 2 * SPOT_CHECK_INTERVAL_S
     assert [checks.is_due(b"a") for _ in range(3)] == [True, False, False]
     # The number of remembered blobs is limited.
     assert all(checks.is_due(bytes([number])) for number in range(10))

@@ -264,7 +264,7 @@ class ComparedKey(str):
 async def test_a_change_of_a_key_finds_its_fetches_without_a_search(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.objects.singleflight.KEPT_S", 600.0)
+    monkeypatch.setattr("edgecache.brain.objects.singleflight.MISSING_KEPT_S", 600.0)
     gate, count = Gate(), 30
 
     async def answer(asked: Asked) -> None:
