@@ -64,7 +64,7 @@ class Core:
     database: BrainDatabase
     coherence: Coherence
     directory: Directory
-    staging: DataDirectory
+    data_directory: DataDirectory
     objects: ObjectCache
     purges: Purges
     built_in: BucketInfo
@@ -99,7 +99,7 @@ async def puts(brain: Core) -> None:
 
         async def put(number: int, gate: asyncio.Semaphore = gate) -> None:
             async with gate:
-                receiver = brain.staging.receive()
+                receiver = brain.data_directory.receive()
                 await receiver.write(b"%d" % number * 200)
                 staged = await receiver.finish()
                 await brain.objects.put(brain.built_in, f"put/{number}", staged, WrittenFields())
@@ -190,24 +190,26 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     database = BrainDatabase(url, max_connections=16)
     coherence = Coherence(database, brain_id)
     directory = Directory(database, coherence, index_bytes=2**30)
-    staging = DataDirectory(folder, limit_bytes=4 * 2**30)
-    origins = Origins(database, coherence, staging, allows_private=True)
+    data_directory = DataDirectory(folder, limit_bytes=4 * 2**30)
+    origins = Origins(database, coherence, data_directory, allows_private=True)
     stores = Stores(database, coherence)
-    managed = ManagedStore(database, staging, stores, on_restored=lambda _bucket, _version: None)
+    managed = ManagedStore(
+        database, data_directory, stores, on_restored=lambda _bucket, _version: None
+    )
     objects = ObjectCache(
         database,
         directory,
-        staging,
+        data_directory,
         origins,
         managed,
         brain_id=brain_id,
         on_stored=lambda _bucket, _version: None,
     )
     purges = Purges(database, coherence)
-    buckets = Buckets(database, coherence, staging)
+    buckets = Buckets(database, coherence, data_directory)
     catalog = Catalog(database, coherence, allows_private=True)
     await database.start()
-    await staging.start()
+    await data_directory.start()
     await origins.start()
     await coherence.start()
     await stores.start()
@@ -216,13 +218,13 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
         await buckets.create(TENANT, "docs")
         await buckets.create(TENANT, "far", origin_id=made.id)
     external, built_in = sorted(await buckets.list(TENANT), key=lambda row: row.name == "docs")
-    yield Core(database, coherence, directory, staging, objects, purges, built_in, external)
+    yield Core(database, coherence, directory, data_directory, objects, purges, built_in, external)
     await objects.stop()
     await purges.stop()
     await origins.stop()
     await stores.stop()
     await coherence.stop()
-    await staging.stop()
+    await data_directory.stop()
     await database.stop()
 
 

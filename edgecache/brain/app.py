@@ -74,7 +74,7 @@ class Wiring:
         self.siblings = Siblings(
             context,
             self.coherence,
-            self.staging,
+            self.data_directory,
             self.meters,
             self.garbage_collector.count_parts,
         )
@@ -90,10 +90,10 @@ class Wiring:
         self.directory = Directory(
             self.database, self.coherence, index_bytes=settings.processes.index_bytes
         )
-        self.staging = DataDirectory(settings.data_dir, limit_bytes=settings.staging_bytes)
+        self.data_directory = DataDirectory(settings.data_dir, limit_bytes=settings.staging_bytes)
         self.stores = Stores(self.database, self.coherence, settings.stores)
         limit = UploadPartsLimit(self.database, settings.uploads)
-        self.upload_parts = UploadParts(self.staging, self.stores, limit)
+        self.upload_parts = UploadParts(self.data_directory, self.stores, limit)
 
     def _make_nodes(self, credited: HourlyCounts) -> None:
         settings = self.settings
@@ -111,7 +111,7 @@ class Wiring:
         )
         self.replication = Replication(
             self.directory,
-            self.staging,
+            self.data_directory,
             self.nodes,
             self.tickets,
             self.worker_client,
@@ -144,7 +144,7 @@ class Wiring:
             self.worker_reads,
             self.meters,
             offload,
-            OwnFiles(self.staging, offload.files),
+            OwnFiles(self.data_directory, offload.files),
             on_read=self.hot_objects.read,
         )
 
@@ -152,14 +152,16 @@ class Wiring:
         settings, database, coherence = self.settings, self.database, self.coherence
         allows_private = not settings.is_production
         self.catalog = Catalog(database, coherence, allows_private=allows_private)
-        self.origins = Origins(database, coherence, self.staging, allows_private=allows_private)
+        self.origins = Origins(
+            database, coherence, self.data_directory, allows_private=allows_private
+        )
         self.managed = ManagedStore(
-            database, self.staging, self.stores, on_restored=self.replication.stored
+            database, self.data_directory, self.stores, on_restored=self.replication.stored
         )
         self.objects = ObjectCache(
             database,
             self.directory,
-            self.staging,
+            self.data_directory,
             self.origins,
             self.managed,
             brain_id=self.brain_id,
@@ -172,13 +174,13 @@ class Wiring:
         self.garbage_collector = GarbageCollector(
             database,
             coherence,
-            self.staging,
+            self.data_directory,
             self.purges,
             self.objects.writes,
             self.stores,
             max_responses=settings.max_responses,
         )
-        self.buckets = Buckets(database, coherence, self.staging)
+        self.buckets = Buckets(database, coherence, self.data_directory)
         self.hosts = Hosts(database, coherence, settings.s3_domains)
         # Running requests of the object API's clients; an organization may have half of them.
         self.running = Shares(connections_allowed(), refusal=Overloaded)
@@ -195,7 +197,7 @@ def assemble(settings: BrainSettings, context: ProcessContext) -> BrainProcess:
 def _started(wiring: Wiring, cdn: CdnApi) -> tuple[ProcessPart, ...]:
     """Return the parts in the order of their start, which is reversed for the stop."""
     return (
-        wiring.staging,
+        wiring.data_directory,
         wiring.database,
         wiring.coherence,
         wiring.stores,

@@ -16,7 +16,7 @@ class CdnDependencies(Protocol):
     """What serving plain HTTP uses. running: places for running requests."""
 
     directory: Directory
-    staging: DataDirectory
+    data_directory: DataDirectory
     origins: Origins
     objects: ObjectCache
     nodes: KnownNodes

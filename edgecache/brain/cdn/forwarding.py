@@ -161,7 +161,7 @@ class Forwarding:
         self, scope: HttpScope, running: RunningForward, target: ForwardTarget
     ) -> None:
         running.began = asyncio.get_running_loop().time()
-        staged = await self._dependencies.staging.take(_limited(running.exchange))
+        staged = await self._dependencies.data_directory.take(_limited(running.exchange))
         running.began = NEVER
         try:
             async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
@@ -171,14 +171,14 @@ class Forwarding:
         except TimeoutError:
             raise ForwardingRefused(HTTPStatus.GATEWAY_TIMEOUT) from None
         finally:
-            await self._dependencies.staging.discard(staged)
+            await self._dependencies.data_directory.discard(staged)
 
     async def _send(
         self, target: ForwardTarget, scope: HttpScope, staged: StagedFile, stack: AsyncExitStack
     ) -> Reply:
         """Return the origin's response, once every brain has forgotten what it invalidates."""
         size = staged.manifest.size
-        body = self._dependencies.staging.read(staged.path, Span(0, size)) if size else b""
+        body = self._dependencies.data_directory.read(staged.path, Span(0, size)) if size else b""
         headers = [*_passed_on(scope.headers), ("content-length", str(size))]
         replies: list[Reply] = []
 

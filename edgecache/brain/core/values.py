@@ -45,7 +45,8 @@ class BlobManifest:
 class StagedFile:
     """Bytes received whole and synced to disk, under a temporary name.
 
-    It must be passed to ``ObjectCache.put``, ``staging.keep_part`` or ``staging.discard``.
+    It must be passed to ``ObjectCache.put``, or to ``keep_part`` or ``discard`` of the data
+    directory.
     """
 
     path: Path

@@ -99,8 +99,8 @@ class LocalFiles:
 
 
 class OwnFiles:
-    def __init__(self, staging: DataDirectory, files: LocalFiles) -> None:
-        self._staging = staging
+    def __init__(self, data_directory: DataDirectory, files: LocalFiles) -> None:
+        self._data_directory = data_directory
         self._files = files
         self._threads = FairThreads(SENDING_THREADS, "brain-sending")
         self._sent: OrderedDict[bytes, None] = OrderedDict()
@@ -117,7 +117,7 @@ class OwnFiles:
         sha256, (start, length) = delivery.sha256, delivery.span
         if length <= MIN_SENDFILE_BYTES or not sha256 or delivery.is_verified:
             return None
-        paths = (self._staging.origin_path(sha256), self._staging.blob_path(sha256))
+        paths = (self._data_directory.origin_path(sha256), self._data_directory.blob_path(sha256))
         # The kernel has the location of a recently sent file in memory; others may take a disk
         # access.
         if sha256 in self._sent:

@@ -77,11 +77,11 @@ class Buckets:
     """Changes of buckets; all brains see a change when the call returns."""
 
     def __init__(
-        self, database: BrainDatabase, coherence: Coherence, staging: DataDirectory
+        self, database: BrainDatabase, coherence: Coherence, data_directory: DataDirectory
     ) -> None:
         self._database = database
         self._coherence = coherence
-        self._staging = staging
+        self._data_directory = data_directory
 
     async def list(self, tenant: EnvironmentKey) -> list[BucketInfo]:
         """Return the environment's buckets by name. Raises DatabaseUnavailable."""
@@ -214,7 +214,7 @@ class Buckets:
             if held is None or held.holds:
                 raise BucketNotEmpty
             files = await remove(change, bucket_id)
-        await self._staging.drop_parts(files)
+        await self._data_directory.drop_parts(files)
 
 
 def _is_as_expected(row: Any, expected: BucketOptions) -> bool:

@@ -22,7 +22,7 @@ EMPTY: Final = (
 async def drop(
     database: BrainDatabase,
     coherence: Coherence,
-    staging: DataDirectory,
+    data_directory: DataDirectory,
     purges: Purges,
     tenant: EnvironmentKey,
 ) -> None:
@@ -45,7 +45,7 @@ async def drop(
         "SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s", whose
     )
     for row in rows:
-        await _drop_bucket(coherence, staging, row.id)
+        await _drop_bucket(coherence, data_directory, row.id)
     async with coherence.transaction() as change:
         origins = await change.all(
             "DELETE FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"
@@ -56,7 +56,7 @@ async def drop(
             change.announce("origin", origin.id)
 
 
-async def _drop_bucket(coherence: Coherence, staging: DataDirectory, bucket_id: int) -> None:
+async def _drop_bucket(coherence: Coherence, data_directory: DataDirectory, bucket_id: int) -> None:
     is_empty = False
     while not is_empty:
         async with coherence.transaction(wait_for_acks=False, timeout_s=STEP_TIMEOUT_S) as change:
@@ -72,4 +72,4 @@ async def _drop_bucket(coherence: Coherence, staging: DataDirectory, bucket_id: 
         )
         await commits.release_stored(change, {row.blob_id for row in rest})
         files = await buckets.remove(change, bucket_id)
-    await staging.drop_parts(files)
+    await data_directory.drop_parts(files)

@@ -263,9 +263,9 @@ class Receiver:
     growing file at ``path``.
     """
 
-    def __init__(self, staging: DataDirectory) -> None:
-        self._staging = staging
-        self.path = staging.temp / secrets.token_hex(16)
+    def __init__(self, data_directory: DataDirectory) -> None:
+        self._data_directory = data_directory
+        self.path = data_directory.temp / secrets.token_hex(16)
         self.size = 0
         self.written = 0
         self._share_key = SHARE_KEY.get()
@@ -279,8 +279,10 @@ class Receiver:
 
     async def write(self, data: bytes) -> None:
         """Write the next bytes. Raises StorageFull, OSError."""
-        self._staging.budget.take(self._share_key, len(data), wanted_bytes=self.size + len(data))
-        self._staging.received_bytes += len(data)
+        self._data_directory.budget.take(
+            self._share_key, len(data), wanted_bytes=self.size + len(data)
+        )
+        self._data_directory.received_bytes += len(data)
         self._buffer.append(data)
         self._buffered += len(data)
         self.size += len(data)
@@ -290,7 +292,7 @@ class Receiver:
     async def flush(self) -> None:
         """Write what was received to the file."""
         pieces, self._buffer, self._buffered = self._buffer, [], 0
-        self.written += await self._staging.run(self._append, pieces)
+        self.written += await self._data_directory.run(self._append, pieces)
 
     async def finish(self) -> StagedFile:
         """Return the complete, synced body, which counts until it is moved or removed.
@@ -298,20 +300,20 @@ class Receiver:
         Raises StorageFull, OSError.
         """
         pieces, self._buffer, self._buffered = self._buffer, [], 0
-        self.written += await self._staging.run(self._append, pieces, is_last=True)
-        self._staging.budget.charge_file(self.path, self._share_key, self.size)
+        self.written += await self._data_directory.run(self._append, pieces, is_last=True)
+        self._data_directory.budget.charge_file(self.path, self._share_key, self.size)
         self.size = 0
         return StagedFile(self.path, self._digests.manifest())
 
     async def discard(self) -> None:
         """Remove the file; harmless afterwards."""
-        self._staging.received_bytes -= self.size
-        self._staging.budget.give_back(self._share_key, self.size)
+        self._data_directory.received_bytes -= self.size
+        self._data_directory.budget.give_back(self._share_key, self.size)
         self.size = 0
         try:
-            await asyncio.shield(self._staging.run(self._remove))
+            await asyncio.shield(self._data_directory.run(self._remove))
         finally:
-            self._staging.count_out(self.path)
+            self._data_directory.count_out(self.path)
 
     def _append(self, pieces: list[bytes], *, is_last: bool = False) -> int:
         with self._at_work:
@@ -340,23 +342,23 @@ class Receiver:
 
 
 async def local_bytes(
-    staging: DataDirectory, manifest: BlobManifest, span: Span
+    data_directory: DataDirectory, manifest: BlobManifest, span: Span
 ) -> AsyncIterator[bytes]:
     """Yield a span of a blob until a byte is wrong or missing; maybe nothing.
 
     A wrong copy is deleted.
     """
-    path = await staging.local(manifest.sha256)
+    path = await data_directory.local(manifest.sha256)
     if path is None:
         return
     try:
-        async for piece in verified(partial(staging.read, path), manifest, span):
+        async for piece in verified(partial(data_directory.read, path), manifest, span):
             yield piece
     except (OriginChanged, OSError):
         log.exception("own_bytes_wrong", sha256=manifest.sha256.hex())
         # The built-in origin's file stays: it may be the only one with the other bytes.
-        if path == staging.blob_path(manifest.sha256):
-            await staging.run(staging.unlink_copy, path)
+        if path == data_directory.blob_path(manifest.sha256):
+            await data_directory.run(data_directory.unlink_copy, path)
 
 
 def file_error(exc: OSError) -> Exception:

@@ -24,8 +24,8 @@ log = structlog.get_logger(__name__)
 class DurableBytes:
     """Files in the data directory: the only bytes, or copies of a store's."""
 
-    def __init__(self, staging: DataDirectory) -> None:
-        self._staging = staging
+    def __init__(self, data_directory: DataDirectory) -> None:
+        self._data_directory = data_directory
 
     async def stage(
         self, bodies: Sequence[StagedFile | BufferedBody], *, is_durable: bool = True
@@ -38,7 +38,9 @@ class DurableBytes:
         if not buffered:
             return [body for body in bodies if isinstance(body, StagedFile)]
         written = iter(
-            await self._staging.run(_write_all, self._staging.temp, buffered, is_durable=is_durable)
+            await self._data_directory.run(
+                _write_all, self._data_directory.temp, buffered, is_durable=is_durable
+            )
         )
         return [body if isinstance(body, StagedFile) else next(written) for body in bodies]
 
@@ -47,9 +49,9 @@ class DurableBytes:
 
         The caller has locked the blobs' rows, as for ``place``.
         """
-        results = await self._staging.run(self._write_journaled, bodies)
-        if self._staging.journal.needs_sync_now:
-            self._staging.sync_soon()
+        results = await self._data_directory.run(self._write_journaled, bodies)
+        if self._data_directory.journal.needs_sync_now:
+            self._data_directory.sync_soon()
         return results
 
     def has_room(self, bodies: Sequence[BufferedBody]) -> bool:
@@ -57,9 +59,9 @@ class DurableBytes:
 
         Files are then synced before the transaction: a sync may take longer than it may.
         """
-        has_room = self._staging.journal.has_room(_journaled(bodies))
+        has_room = self._data_directory.journal.has_room(_journaled(bodies))
         if not has_room:
-            self._staging.sync_soon()
+            self._data_directory.sync_soon()
         return has_room
 
     async def place(self, files: Sequence[StagedFile]) -> list[Exception | None]:
@@ -67,22 +69,22 @@ class DurableBytes:
 
         The caller has locked the blobs' rows, so garbage collection removes none of these files.
         """
-        errors = await self._staging.run(self._place, files)
+        errors = await self._data_directory.run(self._place, files)
         for staged, error in zip(files, errors, strict=True):
             if error is None:
-                self._staging.count_out(staged.path)
+                self._data_directory.count_out(staged.path)
         return errors
 
     async def keep_copies(self, files: Sequence[StagedFile]) -> None:
         """Keep bytes that a store has, so that workers can have them; they may be evicted."""
         if files:
-            await self._staging.run(self._keep_copies, files)
+            await self._data_directory.run(self._keep_copies, files)
             for staged in files:
-                self._staging.count_out(staged.path)
+                self._data_directory.count_out(staged.path)
 
     def _write_journaled(self, bodies: Sequence[BufferedBody]) -> list[Exception | None]:
         try:
-            has_room = self._staging.journal.append(_journaled(bodies))
+            has_room = self._data_directory.journal.append(_journaled(bodies))
         except OSError:
             # Some of them may have been written.
             has_room = False
@@ -91,7 +93,7 @@ class DurableBytes:
         return self._write_files(bodies)
 
     def _write_files(self, bodies: Sequence[BufferedBody]) -> list[Exception | None]:
-        written = _write_all(self._staging.temp, bodies, is_durable=True)
+        written = _write_all(self._data_directory.temp, bodies, is_durable=True)
         staged = [each for each in written if isinstance(each, StagedFile)]
         placed = iter(self._place(staged))
         errors: list[Exception | None] = [
@@ -103,28 +105,28 @@ class DurableBytes:
         return errors
 
     def _place(self, files: Sequence[StagedFile]) -> list[Exception | None]:
-        targets = [self._staging.origin_path(staged.manifest.sha256) for staged in files]
+        targets = [self._data_directory.origin_path(staged.manifest.sha256) for staged in files]
         return _place_all([staged.path for staged in files], targets)
 
     def _keep_copies(self, files: Sequence[StagedFile]) -> None:
         for staged in files:
             try:
-                self._staging.keep_copy(staged)
+                self._data_directory.keep_copy(staged)
             except OSError:
                 log.warning("copy_not_kept", sha256=staged.manifest.sha256.hex())
                 staged.path.unlink(missing_ok=True)
 
     def as_placed_file(self, manifest: BlobManifest) -> StagedFile:
         """Return a body that was placed, to be placed again."""
-        return StagedFile(self._staging.origin_path(manifest.sha256), manifest)
+        return StagedFile(self._data_directory.origin_path(manifest.sha256), manifest)
 
     async def discard(self, body: StagedFile | BufferedBody) -> None:
         """Remove a body that was not placed."""
-        await self._staging.discard(body)
+        await self._data_directory.discard(body)
 
     async def drop_parts(self, names: list[str]) -> None:
         """Remove the files of parts from which an object was made."""
-        await self._staging.drop_parts(names)
+        await self._data_directory.drop_parts(names)
 
 
 def is_journaled(body: StagedFile | BufferedBody) -> bool:

@@ -29,7 +29,7 @@ class FileSnapshot(NamedTuple):
 
 
 async def remove_files(
-    staging: DataDirectory, connection: DatabaseTransaction, paths: Sequence[Path]
+    data_directory: DataDirectory, connection: DatabaseTransaction, paths: Sequence[Path]
 ) -> None:
     """Remove the files of blobs whose rows a transaction has locked; some may not exist.
 
@@ -37,10 +37,10 @@ async def remove_files(
     left.
     """
     for start in range(0, len(paths), STEP):
-        found = await staging.run(_snapshots, paths[start : start + STEP])
+        found = await data_directory.run(_snapshots, paths[start : start + STEP])
         # A result shows that the rows were still locked when the snapshots were taken.
         await connection.run("SELECT 1")
-        await staging.run(_remove, staging, found)
+        await data_directory.run(_remove, data_directory, found)
 
 
 def _snapshots(paths: Sequence[Path]) -> list[FileSnapshot]:
@@ -55,10 +55,10 @@ def _snapshot(path: Path) -> FileSnapshot | None:
     return FileSnapshot(path, found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _remove(staging: DataDirectory, files: Sequence[FileSnapshot]) -> None:
+def _remove(data_directory: DataDirectory, files: Sequence[FileSnapshot]) -> None:
     for file in files:
-        if _remove_same(file, staging.temp / secrets.token_hex(16)):
-            staging.forget_copy(file.path, file.size)
+        if _remove_same(file, data_directory.temp / secrets.token_hex(16)):
+            data_directory.forget_copy(file.path, file.size)
 
 
 def _remove_same(file: FileSnapshot, aside: Path) -> bool:

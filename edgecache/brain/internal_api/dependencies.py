@@ -33,7 +33,7 @@ class InternalApiDependencies(Protocol):
     buckets: Buckets
     hosts: Hosts
     catalog: Catalog
-    staging: DataDirectory
+    data_directory: DataDirectory
     objects: ObjectCache
     purges: Purges
     nodes: KnownNodes

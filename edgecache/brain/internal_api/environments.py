@@ -30,7 +30,7 @@ def routes(dependencies: InternalApiDependencies) -> list[Route]:
         await tenants.drop(
             dependencies.database,
             dependencies.coherence,
-            dependencies.staging,
+            dependencies.data_directory,
             dependencies.purges,
             tenant,
         )

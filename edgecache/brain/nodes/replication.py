@@ -137,7 +137,7 @@ class Replication:
     def __init__(
         self,
         directory: Directory,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
         nodes: KnownNodes,
         tickets: TicketSigner,
         client: WorkerClient,
@@ -147,7 +147,7 @@ class Replication:
         """copies: wanted numbers of replicas."""
         self.copies = copies
         self._directory = directory
-        self._staging = staging
+        self._data_directory = data_directory
         self._nodes = nodes
         self._tickets = tickets
         self._client = client
@@ -202,7 +202,7 @@ class Replication:
     async def _spread(self, requests: Sequence[ReplicaRequest]) -> None:
         """Upload blobs of one bucket."""
         bucket = await self._directory.bucket_by_id(requests[0].bucket_id)
-        bodies = await self._staging.run(self._bodies, requests)
+        bodies = await self._data_directory.run(self._bodies, requests)
         missing = {one.sha256: one for one in requests if one.sha256 in bodies}
         held = await self._directory.all_locations(list(missing))
         failed: set[UUID] = set()
@@ -234,7 +234,7 @@ class Replication:
         """Return the bytes of small blobs, and the files of others; missing ones are left out."""
         found: dict[bytes, Path | bytes] = {}
         for request in requests:
-            path = self._staging.find(request.sha256)
+            path = self._data_directory.find(request.sha256)
             body = _small_body(path, request) if request.size <= BATCHED_BYTES else path
             if body is not None:
                 found[request.sha256] = body

@@ -19,13 +19,13 @@ class DirectoryWriter:
         self,
         database: BrainDatabase,
         directory: Directory,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
         name: Name,
         began: int,
     ) -> None:
         self._database = database
         self._directory = directory
-        self._staging = staging
+        self._data_directory = data_directory
         self._name = name
         self._began = began
 
@@ -48,7 +48,7 @@ class DirectoryWriter:
             version.last_modified,
             cacheability.http,
         )
-        target = self._staging.blob_path(staged.manifest.sha256)
+        target = self._data_directory.blob_path(staged.manifest.sha256)
         name = (bucket_id, key, cacheability.variant)
         async with self._database.without_timeout():
             with self._directory.watch(name) as watch:
@@ -57,7 +57,7 @@ class DirectoryWriter:
                     if await commits.is_overtaken(change, name, self._began):
                         return None
                     await commits.hold_blob(change, staged.manifest)
-                    await self._staging.run(self._staging.place, staged, target)
+                    await self._data_directory.run(self._data_directory.place, staged, target)
                     kept = await commits.write_cached(change, row)
                 self._directory.remember(kept, watch)
         return kept

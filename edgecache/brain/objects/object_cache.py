@@ -60,7 +60,7 @@ class ObjectCache:
         self,
         database: BrainDatabase,
         directory: Directory,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
         origins: Origins,
         managed: ManagedStore,
         *,
@@ -72,22 +72,24 @@ class ObjectCache:
         self._database = database
         self._directory = directory
         self._coherence = directory.coherence
-        self._staging = staging
+        self._data_directory = data_directory
         self._managed = managed
         self._running = BackgroundTasks()
         self.singleflight = Singleflight(
             database,
             directory,
-            staging,
+            data_directory,
             origins,
             brain_id=brain_id,
             limit=limit,
             on_stored=on_stored,
         )
         self._on_stored = on_stored
-        self._stored_writes = GroupCommit(directory, DurableBytes(staging), on_stored=on_stored)
+        self._stored_writes = GroupCommit(
+            directory, DurableBytes(data_directory), on_stored=on_stored
+        )
         self._deletes: GroupedCalls[StoredKey, None] = GroupedCalls(self._delete_rows)
-        self.writes = OriginWrites(database, self._coherence, staging, brain_id)
+        self.writes = OriginWrites(database, self._coherence, data_directory, brain_id)
 
     async def stop(self) -> None:
         """Finish the writes, cancel the fetches."""
@@ -151,7 +153,7 @@ class ObjectCache:
     async def reopen(
         self, bucket: BucketInfo, found: ObjectVersion, span: Span
     ) -> AsyncIterator[bytes]:
-        """Yield correct bytes of exactly this version when no node can: from staging or the origin.
+        """Yield correct bytes of exactly this version when no node can: from disk or the origin.
 
         Raises OriginChanged when the origin has another version, OriginError, DatabaseUnavailable.
         """
@@ -159,7 +161,7 @@ class ObjectCache:
         if manifest is None:
             raise OriginChanged
         position = span.start
-        async for piece in local_bytes(self._staging, manifest, span):
+        async for piece in local_bytes(self._data_directory, manifest, span):
             position += len(piece)
             yield piece
         rest = Span(position, span.start + span.length - position)
@@ -290,7 +292,7 @@ class ObjectCache:
                     return copied
         opened = await self.open(origin, source_key)
         fields = describe(opened.version)
-        staged = await self._staging.take(opened.body())
+        staged = await self._data_directory.take(opened.body())
         return await self.put(bucket, key, staged, fields, conditions=conditions)
 
     async def delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
@@ -357,7 +359,7 @@ class ObjectCache:
                 write = self.writes.put(driver, bucket, key, staged, fields, conditions)
                 return await self._remembered(bucket, key, write)
         finally:
-            await self._staging.discard(staged)
+            await self._data_directory.discard(staged)
 
     async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
         if bucket.origin_id is not None:

@@ -43,11 +43,15 @@ class OriginWrites:
     """This brain's writes to external origins."""
 
     def __init__(
-        self, database: BrainDatabase, coherence: Coherence, staging: DataDirectory, brain_id: UUID
+        self,
+        database: BrainDatabase,
+        coherence: Coherence,
+        data_directory: DataDirectory,
+        brain_id: UUID,
     ) -> None:
         self._database = database
         self._coherence = coherence
-        self._staging = staging
+        self._data_directory = data_directory
         self._brain_id = brain_id
         # Writes that run here; other rows of this brain were left by a failure.
         self.active: set[UUID] = set()
@@ -163,10 +167,10 @@ class OriginWrites:
                 written = commits.version_of(version)
             else:
                 await commits.hold_blob(change, manifest)
-                path = self._staging.blob_path(manifest.sha256)
-                await self._staging.run(self._staging.place, staged, path)
+                path = self._data_directory.blob_path(manifest.sha256)
+                await self._data_directory.run(self._data_directory.place, staged, path)
                 written = await commits.write_cached(change, version, is_written=True)
-        await self._staging.drop_parts(parts)
+        await self._data_directory.drop_parts(parts)
         return written
 
     async def _end(self, write_id: UUID) -> None:

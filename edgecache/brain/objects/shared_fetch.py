@@ -127,7 +127,7 @@ class SharedFetch:
         self,
         name: Name,
         request: FetchRequest,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
         *,
         place_for_body: Callable[[], AbstractAsyncContextManager[None]],
         on_header: Callable[["SharedFetch"], None],
@@ -155,8 +155,8 @@ class SharedFetch:
         self._place_for_body = place_for_body
         self._on_header = on_header
         self._on_failure = on_failure
-        self._staging = staging
-        self._receiver: Receiver = staging.receive()
+        self._data_directory = data_directory
+        self._receiver: Receiver = data_directory.receive()
         self._file = -1
         self._readers = 0
         self._abandon_timer: asyncio.TimerHandle | None = None
@@ -278,7 +278,7 @@ class SharedFetch:
                 ready = self._receiver.written - position
                 if ready > 0:
                     limit = ready if end is None else min(ready, end - position)
-                    piece = await self._staging.run(
+                    piece = await self._data_directory.run(
                         os.pread, self._file, min(limit, READ_BYTES), position
                     )
                     position += len(piece)

@@ -114,7 +114,7 @@ class Singleflight:
         self,
         database: BrainDatabase,
         directory: Directory,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
         origins: Origins,
         *,
         brain_id: UUID,
@@ -128,7 +128,7 @@ class Singleflight:
         self._database = database
         self._directory = directory
         self._coherence: Coherence = directory.coherence
-        self._staging = staging
+        self._data_directory = data_directory
         self._origins = origins
         # HEAD, listings and writes at origins have their places here as well (``ObjectCache``).
         self.shares = Shares(limit, refusal=Overloaded, spare=SPARE, queue=limit, wait_s=QUEUE_S)
@@ -159,7 +159,7 @@ class Singleflight:
         fetch = SharedFetch(
             name,
             request,
-            self._staging,
+            self._data_directory,
             place_for_body=lambda: self.bodies.place(_share_key(bucket, request.client)),
             on_header=self._header_received,
             on_failure=self._failed,
@@ -279,7 +279,7 @@ class Singleflight:
         Its local files may be out of reach.
         """
         for _ in range(round(REPLICA_LIMIT_S / POLL_S)):
-            is_local = await self._staging.local(found.sha256) is not None
+            is_local = await self._data_directory.local(found.sha256) is not None
             if is_local or await self._directory.locations(found.sha256):
                 return True
             await asyncio.sleep(POLL_S)
@@ -289,7 +289,9 @@ class Singleflight:
         began = fetch.began = await self._generations.get(None)
         if began is None:
             raise DatabaseUnavailable
-        return DirectoryWriter(self._database, self._directory, self._staging, fetch.name, began)
+        return DirectoryWriter(
+            self._database, self._directory, self._data_directory, fetch.name, began
+        )
 
     async def _next_generation(self, names: list[None]) -> dict[None, int]:
         """Return a number above all earlier ones; fetches that begin together may share it."""

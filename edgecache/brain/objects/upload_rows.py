@@ -57,16 +57,16 @@ async def delete(connection: DatabaseTransaction, upload_id: str) -> list[str]:
 
 
 async def remove(
-    database: BrainDatabase, staging: DataDirectory, upload_id: str, *, waits: bool = True
+    database: BrainDatabase, data_directory: DataDirectory, upload_id: str, *, waits: bool = True
 ) -> None:
     """Delete an upload and its parts. Raises as ``lock`` does, and DatabaseUnavailable."""
     async with database.transaction() as connection:
         await lock(connection, upload_id, waits=waits)
         files = await delete(connection, upload_id)
-    await staging.drop_parts(files)
+    await data_directory.drop_parts(files)
 
 
-async def remove_expired(database: BrainDatabase, staging: DataDirectory) -> None:
+async def remove_expired(database: BrainDatabase, data_directory: DataDirectory) -> None:
     """Delete the uploads that were not completed in a week, or many of them.
 
     Raises DatabaseUnavailable.
@@ -78,7 +78,7 @@ async def remove_expired(database: BrainDatabase, staging: DataDirectory) -> Non
             # Its client may be ending it, completing it or writing parts; garbage collection for
             # all tenants does not wait for that.
             with suppress(UploadMissing, UploadBusy):
-                await remove(database, staging, row.id, waits=False)
+                await remove(database, data_directory, row.id, waits=False)
         if len(rows) < MAX_EXPIRED:
             return
         after = rows[-1].id

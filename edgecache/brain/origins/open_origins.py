@@ -70,7 +70,7 @@ class Origins:
         self,
         database: BrainDatabase,
         coherence: Coherence,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
         *,
         allows_private: bool,
         refused: Sequence[Network] = (),
@@ -78,7 +78,7 @@ class Origins:
         stall_timeout_s: float = STALL_TIMEOUT_S,
     ) -> None:
         self._database = database
-        self._staging = staging
+        self._data_directory = data_directory
         self._guard = Guard(allows_private=allows_private, refused=refused)
         self._proxy = Proxy(self._guard)
         self._trust_pem = "" if trust is None else trust.read_text(encoding="ascii")
@@ -141,7 +141,7 @@ class Origins:
         connections = OriginConnections(pool, self._stall_timeout_s)
         if config.kind == "http":
             return OpenOrigin(row, partial(_http, connections, config), connections)
-        return OpenOrigin(row, partial(_s3, connections, config, self._staging), connections)
+        return OpenOrigin(row, partial(_s3, connections, config, self._data_directory), connections)
 
     def _resolve(self, owner: int) -> Resolve:
         return partial(self._guard.resolve, owner=owner)
@@ -175,7 +175,7 @@ def _http(connections: OriginConnections, config: OriginConfig, prefix: str) -> 
 
 
 def _s3(
-    connections: OriginConnections, config: OriginConfig, staging: DataDirectory, prefix: str
+    connections: OriginConnections, config: OriginConfig, data_directory: DataDirectory, prefix: str
 ) -> S3Driver:
     secret = config.secret
     credentials = None
@@ -183,7 +183,7 @@ def _s3(
         credentials = OriginCredentials(
             secret["access_key_id"], secret["secret_access_key"], secret.get("session_token", "")
         )
-    return S3Driver(connections, place_of(config.config, prefix), credentials, staging)
+    return S3Driver(connections, place_of(config.config, prefix), credentials, data_directory)
 
 
 @cache

@@ -133,11 +133,11 @@ class S3Driver:
         connections: OriginConnections,
         place: S3Place,
         credentials: OriginCredentials | None,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
     ) -> None:
         self._ask = S3Requests(connections, place, credentials).ask
         self._prefix = place.prefix
-        self._staging = staging
+        self._data_directory = data_directory
 
     @asynccontextmanager
     async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
@@ -164,7 +164,9 @@ class S3Driver:
             *_conditions(conditions),
             ("content-length", str(manifest.size)),
         ]
-        body = self._staging.read(staged.path, Span(0, manifest.size)) if manifest.size else b""
+        body = (
+            self._data_directory.read(staged.path, Span(0, manifest.size)) if manifest.size else b""
+        )
         async with self._ask(
             "PUT",
             self._named(key),

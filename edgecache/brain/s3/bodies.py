@@ -39,7 +39,7 @@ async def buffer(context: RequestContext) -> ReceivedBody[BufferedBody] | None:
     On failure nothing is stored. Raises as ``receive`` does.
     """
     length = body_length(context)
-    release = context.dependencies.staging.reserve(context.tenant.organization_id, length)
+    release = context.dependencies.data_directory.reserve(context.tenant.organization_id, length)
     if release is None:
         return None
     try:
@@ -48,7 +48,7 @@ async def buffer(context: RequestContext) -> ReceivedBody[BufferedBody] | None:
         data = await _whole(source, length)
         name = declared.name or checksums.DEFAULT
         if length > IN_PLACE_BYTES:
-            manifest, computed = await context.dependencies.staging.run(_digests, data, name)
+            manifest, computed = await context.dependencies.data_directory.run(_digests, data, name)
         else:
             manifest, computed = _digests(data, name)
         _check(context, manifest, declared, _client_checksums(declared, source), computed)
@@ -96,15 +96,15 @@ async def receive(context: RequestContext, *, keep: str = "") -> ReceivedBody[St
     declared = checksums.declared_digests(request)
     running = BodyChecksums(declared.name or keep or checksums.DEFAULT, keep)
     source = _source(context, length)
-    staging = context.dependencies.staging
-    staged = await staging.take(running.over(aiter(source)))
+    data_directory = context.dependencies.data_directory
+    staged = await data_directory.take(running.over(aiter(source)))
     try:
         if staged.manifest.size != length:
             _incomplete()
         computed = running.values(staged.manifest)
         _check(context, staged.manifest, declared, _client_checksums(declared, source), computed)
     except BaseException:
-        await staging.discard(staged)
+        await data_directory.discard(staged)
         raise
     return ReceivedBody(staged, {**computed, "type": checksums.FULL})
 
@@ -134,7 +134,7 @@ async def read_xml(
     if needs_digest and declared.md5 is None and not claimed:
         raise S3Error("InvalidRequest", "Missing required header for this request: Content-MD5")
     if length > IN_PLACE_BYTES:
-        manifest, computed = await context.dependencies.staging.run(_digests, body, *claimed)
+        manifest, computed = await context.dependencies.data_directory.run(_digests, body, *claimed)
     else:
         manifest, computed = _digests(body, *claimed)
     _check(context, manifest, declared, claimed, computed)

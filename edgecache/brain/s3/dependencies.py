@@ -38,7 +38,7 @@ class S3Dependencies(Protocol):
     directory: Directory
     buckets: Buckets
     hosts: Hosts
-    staging: DataDirectory
+    data_directory: DataDirectory
     upload_parts: UploadParts
     objects: ObjectCache
     nodes: KnownNodes

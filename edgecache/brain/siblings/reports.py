@@ -33,7 +33,7 @@ class Siblings(PeriodicTask):
         self,
         context: ProcessContext,
         coherence: Coherence,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
         meters: Meters,
         count_parts: Callable[[], Awaitable[None]],
     ) -> None:
@@ -49,7 +49,7 @@ class Siblings(PeriodicTask):
             on_ended=coherence.end_peer,
         )
         self._coherence = coherence
-        self._staging = staging
+        self._data_directory = data_directory
         self._meters = meters
         self._count_parts = count_parts
         # What a former process in this place has counted: counters only rise.
@@ -67,7 +67,7 @@ class Siblings(PeriodicTask):
             self._former = _traffic(former)
             self._former_copies = former["copies"]
         if self._memory.processes > 1:
-            self._staging.budget.allowance = 0
+            self._data_directory.budget.allowance = 0
         with contextlib.suppress(DatabaseUnavailable):
             await self.round()
         await self._mailbox.start()
@@ -94,9 +94,9 @@ class Siblings(PeriodicTask):
         for report in others:
             for organization_id, size in report["staged"]:
                 other_processes[organization_id] = other_processes.get(organization_id, 0) + size
-        budget = self._staging.budget
+        budget = self._data_directory.budget
         budget.count_other_processes(other_processes)
-        self._staging.copies.set_other_processes(sum(report["copies"] for report in others))
+        self._data_directory.copies.set_other_processes(sum(report["copies"] for report in others))
         knows_parts = await self._knows_parts(sum(report["parts"] for report in others))
         if knows_parts and self._memory.processes > 1:
             allowances = sum(report["allowance"] for report in others)
@@ -149,13 +149,13 @@ class Siblings(PeriodicTask):
 
     def _report(self) -> dict[str, Any]:
         own = self._own()
-        staged = sorted(self._staging.budget.staged(), key=lambda row: -row[1])
+        staged = sorted(self._data_directory.budget.staged(), key=lambda row: -row[1])
         return {
             "brain": self._coherence.brain_id.hex,
             "staged": staged[:MAX_ORGANIZATIONS],
-            "parts": self._staging.budget.parts_taken,
-            "allowance": self._staging.budget.allowance if self._memory.processes > 1 else 0,
-            "copies": self._former_copies + self._staging.copies.change,
+            "parts": self._data_directory.budget.parts_taken,
+            "allowance": self._data_directory.budget.allowance if self._memory.processes > 1 else 0,
+            "copies": self._former_copies + self._data_directory.copies.change,
             "repeated": own.repeated,
             "hits": own.measure.hits,
             "misses": own.measure.misses,

@@ -53,14 +53,14 @@ class ManagedStore:
     def __init__(
         self,
         database: BrainDatabase,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
         stores: Stores,
         *,
         on_restored: Callable[[BucketInfo, ObjectVersion], None],
     ) -> None:
         """on_restored: called with a version that this brain has on disk again."""
         self._database = database
-        self._staging = staging
+        self._data_directory = data_directory
         self._stores = stores
         self._on_restored = on_restored
         self._restoring: set[bytes] = set()
@@ -83,7 +83,7 @@ class ManagedStore:
             try:
                 target = stack.enter_context(self._stores.open_write())
             except StoreUnavailable:
-                await self._staging.discard(body)
+                await self._data_directory.discard(body)
                 raise
             if target.store is None:
                 yield None
@@ -94,7 +94,7 @@ class ManagedStore:
             try:
                 await target.store.put(name, data, body.manifest.size)
             except BaseException:
-                await self._staging.discard(body)
+                await self._data_directory.discard(body)
                 raise
             async with _kept_if_written(self._tasks, target, name):
                 at = BlobLocation(target.id, name)
@@ -117,7 +117,7 @@ class ManagedStore:
             name = stored_blobs.new_name(target.tag, tenant, stored_blobs.OBJECTS)
             digests = Digests()
             await target.store.put(name, self._digested(digests, pieces), size)
-            body = StagedFile(self._staging.temp / secrets.token_hex(16), digests.manifest())
+            body = StagedFile(self._data_directory.temp / secrets.token_hex(16), digests.manifest())
             async with _kept_if_written(self._tasks, target, name):
                 at = BlobLocation(target.id, name)
                 yield body, NewBlob(tenant, body.manifest.sha256, at, began)
@@ -126,7 +126,7 @@ class ManagedStore:
         self, digests: Digests, pieces: AsyncIterator[bytes]
     ) -> AsyncIterator[bytes]:
         async for piece in pieces:
-            await self._staging.run(digests.update, piece)
+            await self._data_directory.run(digests.update, piece)
             yield piece
 
     async def read(
@@ -166,12 +166,12 @@ class ManagedStore:
     ) -> None:
         try:
             body = self.read(bucket, found, manifest, Span(0, found.size))
-            staged = await self._staging.take(body)
+            staged = await self._data_directory.take(body)
             try:
-                path = self._staging.blob_path(found.sha256)
-                await self._staging.run(self._staging.place, staged, path)
+                path = self._data_directory.blob_path(found.sha256)
+                await self._data_directory.run(self._data_directory.place, staged, path)
             finally:
-                await self._staging.discard(staged)
+                await self._data_directory.discard(staged)
             self._on_restored(bucket, found)
         except (BrainError, OSError) as exc:
             log.info("object_not_restored", sha256=found.sha256.hex(), kind=type(exc).__name__)

@@ -127,7 +127,7 @@ class Move:
         self,
         database: BrainDatabase,
         coherence: Coherence,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
         stores: Stores,
         target: KnownStore,
         *,
@@ -137,7 +137,7 @@ class Move:
         self.progress = MoveProgress()
         self._database = database
         self._coherence = coherence
-        self._staging = staging
+        self._data_directory = data_directory
         self._stores = stores
         self.target = target
         # The id of the store in rows; None for the data directory.
@@ -226,7 +226,7 @@ class Move:
 
     async def _move_blob(self, row: Row) -> bool:
         tenant = EnvironmentKey(row.organization_id, row.environment_pk)
-        body = self._bytes(row, self._staging.origin_path(row.sha256))
+        body = self._bytes(row, self._data_directory.origin_path(row.sha256))
         wanted = (IS_STORED, [row.sha256, *tenant])
         async with self._copied(body, wanted) as staged:
             if staged is None:
@@ -261,8 +261,8 @@ class Move:
                 return False
             moved = await change.one(MOVE_BLOB_TO_FILE, [row.id, row.store_id, row.name])
             if moved is not None:
-                path = self._staging.origin_path(row.sha256)
-                await self._staging.run(self._staging.place, staged, path)
+                path = self._data_directory.origin_path(row.sha256)
+                await self._data_directory.run(self._data_directory.place, staged, path)
                 await self._discard(change, row)
         return moved is not None
 
@@ -276,14 +276,16 @@ class Move:
 
     async def _move_part(self, row: Row) -> bool:
         tenant = EnvironmentKey(row.organization_id, row.environment_pk)
-        body = self._bytes(row, self._staging.part_path(row.name))
+        body = self._bytes(row, self._data_directory.part_path(row.name))
         async with self._copied(body, (IS_PART, [row.id, row.name])) as staged:
             if staged is None:
                 return False
             if staged.manifest.md5.hex() != row.etag:
                 raise StoreMissing
             if self.target.store is None:
-                return await self._commit_part(row, None, await self._staging.keep_part(staged))
+                return await self._commit_part(
+                    row, None, await self._data_directory.keep_part(staged)
+                )
             async with self._written(tenant, stored_blobs.PARTS, staged) as new:
                 return await self._commit_part(row, *new.at)
 
@@ -303,7 +305,7 @@ class Move:
         """Return the bytes of a row. path: where they are if they are in no store."""
         span = Span(0, row.size)
         if row.store_id is None:
-            return self._staging.read(path, span)
+            return self._data_directory.read(path, span)
         known = self._stores.known(row.store_id)
         if known.store is None:
             raise StoreMissing
@@ -316,7 +318,7 @@ class Move:
         """Yield bytes as a file; None if they were deleted concurrently (``wanted`` has no row)."""
         staged = None
         try:
-            staged = await self._staging.take(body)
+            staged = await self._data_directory.take(body)
         except (StoreMissing, FileNotFoundError):
             if await self._database.one(*wanted) is not None:
                 raise
@@ -324,7 +326,7 @@ class Move:
             yield staged
         finally:
             if staged is not None:
-                await self._staging.discard(staged)
+                await self._data_directory.discard(staged)
 
     @asynccontextmanager
     async def _written(

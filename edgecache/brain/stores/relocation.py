@@ -111,23 +111,23 @@ async def _opened(settings: BrainSettings, request: RelocationRequest) -> AsyncI
     database = BrainDatabase(settings.database_url, max_connections=CONNECTIONS)
     coherence = Coherence(database, uuid7())
     stores = Stores(database, coherence, settings.stores)
-    staging = DataDirectory(settings.data_dir, limit_bytes=settings.staging_bytes)
+    data_directory = DataDirectory(settings.data_dir, limit_bytes=settings.staging_bytes)
     await database.start()
     try:
         await stores.refresh()
-        await staging.start()
+        await data_directory.start()
         try:
             yield Move(
                 database,
                 coherence,
-                staging,
+                data_directory,
                 stores,
                 _target(settings, stores),
                 at_once=request.at_once,
                 on_progress=request.on_progress,
             )
         finally:
-            await staging.stop()
+            await data_directory.stop()
     finally:
         await database.stop()
 

@@ -45,8 +45,10 @@ class StoredPart(NamedTuple):
 class UploadParts:
     """This process's reads and writes of parts. At most COMPLETIONS objects are made of them."""
 
-    def __init__(self, staging: DataDirectory, stores: Stores, limit: UploadPartsLimit) -> None:
-        self._staging = staging
+    def __init__(
+        self, data_directory: DataDirectory, stores: Stores, limit: UploadPartsLimit
+    ) -> None:
+        self._data_directory = data_directory
         self._stores = stores
         self._limit = limit
         self._completing = Shares(
@@ -79,11 +81,11 @@ class UploadParts:
         """
         with self._stores.open_write() as target:
             if target.store is None:
-                name = await self._staging.keep_part(staged)
+                name = await self._data_directory.keep_part(staged)
                 try:
                     yield PartFile(None, name)
                 finally:
-                    self._staging.budget.note_row(name)
+                    self._data_directory.budget.note_row(name)
                 return
             began = stored_blobs.clock()
             name = stored_blobs.new_name(target.tag, tenant, stored_blobs.PARTS)
@@ -93,20 +95,20 @@ class UploadParts:
                 with self._limit.count_arriving(organization_id, size):
                     await target.store.put(name, staged.path, size)
             finally:
-                await self._staging.discard(staged)
+                await self._data_directory.discard(staged)
             stored_blobs.check_fresh(began)
             yield PartFile(target.id, name)
 
     async def drop(self, part: PartFile) -> None:
         """Delete a part; what remains is found by listing. Raises OSError."""
         if part.store_id is None:
-            await self._staging.drop_parts([part.name])
+            await self._data_directory.drop_parts([part.name])
         elif self._stores.is_known(part.store_id):
             await delete_quietly(self._stores.known(part.store_id), part.name)
 
     def is_streamed(self, bucket: BucketInfo, size: int) -> bool:
         """True if parts go to the store as they are joined, without using this machine's disk."""
-        is_long = size > min(STREAMED_BYTES, self._staging.limit_bytes // STREAMED_SHARE)
+        is_long = size > min(STREAMED_BYTES, self._data_directory.limit_bytes // STREAMED_SHARE)
         return is_long and bucket.origin_id is None and self._stores.active_store is not None
 
     def max_object_bytes(self, bucket: BucketInfo) -> int:
@@ -114,14 +116,14 @@ class UploadParts:
         store = self._stores.active_store
         if store is not None and bucket.origin_id is None:
             return store.max_object_bytes
-        return self._staging.budget.max_multipart_object_bytes(parts_are_local=store is None)
+        return self._data_directory.budget.max_multipart_object_bytes(parts_are_local=store is None)
 
     async def join(self, parts: Sequence[StoredPart]) -> StagedFile:
         """Concatenate parts into one body; the parts stay.
 
         Raises PartMissing when one was deleted or altered, StoreUnavailable, StorageFull, OSError.
         """
-        return await self._staging.take(self.read(parts))
+        return await self._data_directory.take(self.read(parts))
 
     async def read(self, parts: Sequence[StoredPart]) -> AsyncIterator[bytes]:
         """Yield the bytes of parts, one after another. Raises as ``join`` does."""
@@ -144,7 +146,9 @@ class UploadParts:
 
     async def _read_file(self, name: str, span: Span) -> AsyncIterator[bytes]:
         try:
-            async for piece in self._staging.read(self._staging.part_path(name), span):
+            async for piece in self._data_directory.read(
+                self._data_directory.part_path(name), span
+            ):
                 yield piece
         except OSError as exc:
             if exc.errno not in DAMAGED:

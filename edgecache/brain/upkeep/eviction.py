@@ -39,18 +39,18 @@ class File(NamedTuple):
     age: float
 
 
-async def evict(staging: DataDirectory, held: Held) -> int:
+async def evict(data_directory: DataDirectory, held: Held) -> int:
     """Evict files if they and unfinished bodies fill the limit; return the bytes freed.
 
     held: returns those of some blobs that nodes hold. Raises DatabaseUnavailable.
     """
-    limit = staging.limit_bytes
-    if staging.used_bytes + staging.copies.bytes <= limit * FULL:
+    limit = data_directory.limit_bytes
+    if data_directory.used_bytes + data_directory.copies.bytes <= limit * FULL:
         return 0
-    files = await staging.run(_files, staging.root / "blobs")
+    files = await data_directory.run(_files, data_directory.root / "blobs")
     files.sort(key=lambda file: -file.age)
-    staging.copies.found(sum(file.size for file in files))
-    wanted = staging.used_bytes + staging.copies.bytes - int(limit * ENOUGH)
+    data_directory.copies.found(sum(file.size for file in files))
+    wanted = data_directory.used_bytes + data_directory.copies.bytes - int(limit * ENOUGH)
     freed = 0
     left: list[File] = []
     for step in _steps(files):
@@ -61,30 +61,30 @@ async def evict(staging: DataDirectory, held: Held) -> int:
             if bytes.fromhex(file.path.name) not in safe:
                 left.append(file)
                 continue
-            await staging.run(staging.unlink_copy, file.path)
+            await data_directory.run(data_directory.unlink_copy, file.path)
             freed += file.size
     for file in left:
         if freed >= wanted:
             break
-        await staging.run(staging.unlink_copy, file.path)
+        await data_directory.run(data_directory.unlink_copy, file.path)
         freed += file.size
     log.info("brain_copies_evicted", freed_bytes=freed)
     return freed
 
 
-async def sweep(staging: DataDirectory, database: BrainDatabase, moved: Moved) -> int:
+async def sweep(data_directory: DataDirectory, database: BrainDatabase, moved: Moved) -> int:
     """Remove files without a row, left by crashes; return their number.
 
     moved: removes those of some blobs that a store has by now. Raises DatabaseUnavailable.
     """
     removed = 0
     for folder in ("origin", "blobs"):
-        files = await staging.run(_files, staging.root / folder)
+        files = await data_directory.run(_files, data_directory.root / folder)
         for step in _steps([file for file in files if file.age > STRAY_AFTER_S]):
-            removed += await _remove_unknown(staging, database, step)
+            removed += await _remove_unknown(data_directory, database, step)
             if folder == "origin":
                 removed += await moved([bytes.fromhex(file.path.name) for file in step])
-    parts = await staging.run(_files, staging.root / "parts")
+    parts = await data_directory.run(_files, data_directory.root / "parts")
     for step in _steps([file for file in parts if file.age > PART_STRAY_AFTER_S]):
         rows = await database.all(
             "SELECT file FROM brain_uploadpart WHERE file = ANY(%s)",
@@ -93,13 +93,13 @@ async def sweep(staging: DataDirectory, database: BrainDatabase, moved: Moved) -
         known = {row.file for row in rows}
         for file in step:
             if file.path.name not in known:
-                await staging.run(file.path.unlink, missing_ok=True)
+                await data_directory.run(file.path.unlink, missing_ok=True)
                 removed += 1
     return removed
 
 
 async def _remove_unknown(
-    staging: DataDirectory, database: BrainDatabase, files: Sequence[File]
+    data_directory: DataDirectory, database: BrainDatabase, files: Sequence[File]
 ) -> int:
     names = {bytes.fromhex(file.path.name): file for file in files}
     async with database.transaction(timeout_s=60) as connection:
@@ -110,7 +110,7 @@ async def _remove_unknown(
             " ON CONFLICT DO NOTHING RETURNING sha256",
             [sorted(names)],
         )
-        await remove_files(staging, connection, [names[row.sha256].path for row in rows])
+        await remove_files(data_directory, connection, [names[row.sha256].path for row in rows])
         await connection.run(
             "DELETE FROM brain_blob WHERE sha256 = ANY(%s)", [[row.sha256 for row in rows]]
         )

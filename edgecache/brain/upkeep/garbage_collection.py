@@ -91,7 +91,7 @@ class GarbageCollector(PeriodicTask):
         self,
         database: BrainDatabase,
         coherence: Coherence,
-        staging: DataDirectory,
+        data_directory: DataDirectory,
         purges: Purges,
         writes: OriginWrites,
         stores: Stores,
@@ -100,9 +100,9 @@ class GarbageCollector(PeriodicTask):
     ) -> None:
         self._max_responses = max_responses
         self._database = database
-        self.stores = StoreCollector(database, staging, stores)
+        self.stores = StoreCollector(database, data_directory, stores)
         self._coherence = coherence
-        self._staging = staging
+        self._data_directory = data_directory
         self._purges = purges
         self._writes = writes
         self._wakeup = asyncio.Event()
@@ -125,15 +125,15 @@ class GarbageCollector(PeriodicTask):
         await self._database.run(OLD_LEASES)
         await self.stores.round()
         await self.count_parts()
-        await evict(self._staging, self._held)
+        await evict(self._data_directory, self._held)
         if time.monotonic() > self._trim_at:
             self._trim_at = time.monotonic() + TRIM_EVERY_S
             await forget_excess(self._coherence, self._max_responses)
         if time.monotonic() > self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S
-            await upload_rows.remove_expired(self._database, self._staging)
+            await upload_rows.remove_expired(self._database, self._data_directory)
             await forget_expired(self._coherence)
-            await sweep(self._staging, self._database, self.stores.moved)
+            await sweep(self._data_directory, self._database, self.stores.moved)
 
     async def count_parts(self) -> None:
         """Count the parts of uploads in the data directory, of all processes and brains.
@@ -142,10 +142,10 @@ class GarbageCollector(PeriodicTask):
         """
         # First: a part that gets its row in between is counted twice until the next time, not
         # missed.
-        counted = self._staging.budget.parts_without_row()
+        counted = self._data_directory.budget.parts_without_row()
         for row in await self._database.all(PARTS):
             counted[row.organization_id] += row.bytes
-        self._staging.budget.count_parts(counted)
+        self._data_directory.budget.count_parts(counted)
 
     async def _finish_purges(self) -> None:
         rows = await self._database.all(
@@ -184,12 +184,12 @@ class GarbageCollector(PeriodicTask):
             gone = [row.sha256 for row in named if not row.is_cached and not row.is_stored]
             await stored_blobs.drop_unneeded(change, locked)
             # While the rows are locked no new reference can be made.
-            await remove_files(self._staging, change, self._paths(gone))
+            await remove_files(self._data_directory, change, self._paths(gone))
             await change.run("DELETE FROM brain_blob WHERE sha256 = ANY(%s)", [gone])
         return len(rows) == STEP_RELEASES
 
     def _paths(self, blobs: Sequence[bytes]) -> list[Path]:
-        places = (self._staging.origin_path, self._staging.blob_path)
+        places = (self._data_directory.origin_path, self._data_directory.blob_path)
         return [path_of(sha256) for sha256 in blobs for path_of in places]
 
     async def _free_nodes(self, change: AnnouncingTransaction, blobs: Sequence[bytes]) -> None:

@@ -51,9 +51,11 @@ MOVED: Final = (
 class StoreCollector:
     """This brain's garbage collection in the stores; the database keeps the brains apart."""
 
-    def __init__(self, database: BrainDatabase, staging: DataDirectory, stores: Stores) -> None:
+    def __init__(
+        self, database: BrainDatabase, data_directory: DataDirectory, stores: Stores
+    ) -> None:
         self._database = database
-        self._staging = staging
+        self._data_directory = data_directory
         self._stores = stores
         self._sweep_at = time.monotonic() + FIRST_SWEEP_AFTER_S
 
@@ -100,8 +102,8 @@ class StoreCollector:
         """
         async with self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection:
             rows = await connection.all(MOVED, [list(blobs), after_s])
-            paths = [self._staging.origin_path(row.sha256) for row in rows]
-            await remove_files(self._staging, connection, paths)
+            paths = [self._data_directory.origin_path(row.sha256) for row in rows]
+            await remove_files(self._data_directory, connection, paths)
         return len(rows)
 
     async def _delete_due(self, known: KnownStore, store: ByteStore) -> None:

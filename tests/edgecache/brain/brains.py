@@ -55,7 +55,7 @@ class Brain:
     database: BrainDatabase
     coherence: Coherence
     directory: Directory
-    staging: DataDirectory
+    data_directory: DataDirectory
     origins: Origins
     catalog: Catalog
     objects: ObjectCache
@@ -77,7 +77,7 @@ class Brain:
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
         """Write an object."""
-        receiver = self.staging.receive()
+        receiver = self.data_directory.receive()
         await receiver.write(data)
         staged = await receiver.finish()
         return await self.objects.put(bucket, key, staged, fields, conditions=conditions)
@@ -88,7 +88,7 @@ class Brain:
 
     async def sweep(self) -> int:
         """Remove files that nothing needs; return their number."""
-        return await sweep(self.staging, self.database, self.garbage_collector.stores.moved)
+        return await sweep(self.data_directory, self.database, self.garbage_collector.stores.moved)
 
     async def bucket(self, name: str = "docs", tenant: EnvironmentKey = ALICE) -> BucketInfo:
         """Create a bucket with the built-in origin."""
@@ -111,7 +111,7 @@ class Brain:
 
 def buffered(brain: Brain, data: bytes, tenant: EnvironmentKey = ALICE) -> BufferedBody:
     """Return a body in memory."""
-    release = brain.staging.reserve(tenant.organization_id, len(data))
+    release = brain.data_directory.reserve(tenant.organization_id, len(data))
     assert release is not None
     return BufferedBody(data, manifest_of(data), release)
 
@@ -141,7 +141,7 @@ async def running(url: str, root: Path, **options: Any) -> AsyncIterator[Brain]:
     """Yield a brain that stops at the end of the block."""
     brain = assemble(url, root, **options)
     await brain.database.start()
-    await brain.staging.start()
+    await brain.data_directory.start()
     await brain.origins.start()
     await brain.coherence.start()
     try:
@@ -155,7 +155,7 @@ async def running(url: str, root: Path, **options: Any) -> AsyncIterator[Brain]:
         await brain.stores.stop()
         await brain.origins.stop()
         await brain.coherence.stop()
-        await brain.staging.stop()
+        await brain.data_directory.stop()
         await brain.database.stop()
 
 
@@ -177,11 +177,11 @@ def assemble(
     database = BrainDatabase(url, max_connections=10)
     coherence = Coherence(database, brain_id)
     directory = Directory(database, coherence, index_bytes=index_bytes)
-    staging = DataDirectory(root, limit_bytes=limit_bytes)
+    data_directory = DataDirectory(root, limit_bytes=limit_bytes)
     origins = Origins(
         database,
         coherence,
-        staging,
+        data_directory,
         allows_private=allows_private,
         stall_timeout_s=stall_timeout_s,
         trust=trust,
@@ -189,12 +189,12 @@ def assemble(
     kept: list[ObjectVersion] = []
     reached = Stores(database, coherence, stores)
     managed = ManagedStore(
-        database, staging, reached, on_restored=lambda _bucket, found: kept.append(found)
+        database, data_directory, reached, on_restored=lambda _bucket, found: kept.append(found)
     )
     made = ObjectCache(
         database,
         directory,
-        staging,
+        data_directory,
         origins,
         managed,
         brain_id=brain_id,
@@ -207,18 +207,18 @@ def assemble(
         database=database,
         coherence=coherence,
         directory=directory,
-        staging=staging,
+        data_directory=data_directory,
         origins=origins,
         catalog=Catalog(database, coherence, allows_private=allows_private),
         objects=made,
         purges=purges,
-        buckets=Buckets(database, coherence, staging),
+        buckets=Buckets(database, coherence, data_directory),
         garbage_collector=GarbageCollector(
-            database, coherence, staging, purges, made.writes, reached, max_responses=1000
+            database, coherence, data_directory, purges, made.writes, reached, max_responses=1000
         ),
         stores=reached,
         managed=managed,
-        upload_parts=UploadParts(staging, reached, UploadPartsLimit(database, uploads)),
+        upload_parts=UploadParts(data_directory, reached, UploadPartsLimit(database, uploads)),
         kept=kept,
     )
 

@@ -20,7 +20,7 @@ async def test_a_kill_between_fetch_and_commit_leaves_no_object(
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.objects["/k"] = b"bytes"
-    async with child(rows.url, brain.staging.root) as doomed:
+    async with child(rows.url, brain.data_directory.root) as doomed:
         await doomed.halt(
             "edgecache.brain.directory.commits:hold_blob", "get", bucket=bucket.id, key="k"
         )
@@ -31,9 +31,9 @@ async def test_a_kill_between_fetch_and_commit_leaves_no_object(
     await settled(brain)
     assert (await brain.objects.open(bucket, "k")).is_hit
     # Its leftover files are deleted when the next brain starts.
-    assert len(list((brain.staging.root / "temp").iterdir())) == 2
-    async with running(rows.url, brain.staging.root):
-        assert len(list((brain.staging.root / "temp").iterdir())) == 2
+    assert len(list((brain.data_directory.root / "temp").iterdir())) == 2
+    async with running(rows.url, brain.data_directory.root):
+        assert len(list((brain.data_directory.root / "temp").iterdir())) == 2
 
 
 async def test_a_kill_between_commit_and_replication_loses_nothing(
@@ -61,7 +61,7 @@ async def test_a_kill_during_a_write_leaves_the_old_object(
 ) -> None:
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"old")
-    async with child(rows.url, brain.staging.root) as doomed:
+    async with child(rows.url, brain.data_directory.root) as doomed:
         await doomed.halt(
             f"edgecache.brain.stores.{at}", "put", bucket=bucket.id, key="k", data="new"
         )
@@ -81,7 +81,7 @@ async def test_a_kill_between_the_origin_s_response_and_the_commit_leaves_nothin
     async with S3Origin() as origin:
         bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
         await brain.put(bucket, "k", b"old")
-        async with child(rows.url, brain.staging.root) as doomed:
+        async with child(rows.url, brain.data_directory.root) as doomed:
             await doomed.halt(
                 "edgecache.brain.objects.origin_writes:OriginWrites._commit",
                 "put",
@@ -106,7 +106,7 @@ async def test_a_kill_between_the_two_steps_of_a_purge_does_not_lose_it(
     for n in range(5):
         await brain.put(bucket, f"a/{n}", b"x%d" % n)
     await brain.put(bucket, "b", b"x")
-    async with child(rows.url, brain.staging.root) as doomed:
+    async with child(rows.url, brain.data_directory.root) as doomed:
         await doomed.halt(
             "edgecache.brain.directory.purges:Purges.finish", "purge", prefix="docs/a/"
         )
@@ -126,7 +126,7 @@ async def test_a_suspended_brain_returns_nothing_stale_when_it_resumes(
 ) -> None:
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"old")
-    async with child(rows.url, brain.staging.root) as paused:
+    async with child(rows.url, brain.data_directory.root) as paused:
         assert await paused.do("get", bucket=bucket.id, key="k") == "old"
         paused.pause()
         started = time.monotonic()
@@ -140,7 +140,7 @@ async def test_a_suspended_brain_returns_nothing_stale_when_it_resumes(
 
 async def test_two_processes_see_each_other_s_writes_immediately(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
-    async with child(rows.url, brain.staging.root) as other:
+    async with child(rows.url, brain.data_directory.root) as other:
         for n in range(20):
             await brain.put(bucket, "k", b"%d" % n)
             assert await other.do("get", bucket=bucket.id, key="k") == str(n)
@@ -162,7 +162,7 @@ async def test_a_killed_reader_does_not_affect_others(brain: Brain, rows: Rows) 
             "edgecache.brain.objects.directory_writer:DirectoryWriter.commit",
             "edgecache.brain.objects.leases:Leases.release",
         ):
-            async with child(rows.url, brain.staging.root) as doomed:
+            async with child(rows.url, brain.data_directory.root) as doomed:
                 await doomed.halt(at, "get", bucket=bucket.id, key="k")
                 await doomed.kill()
             assert len(await asyncio.wait_for(brain.get(bucket, "k"), 20)) == 1_000_000

@@ -106,7 +106,7 @@ async def test_organizations_wait_for_a_thread_in_turn(
 
         async def work_on_files(organization_id: int) -> None:
             use_share_of_organization(organization_id)
-            await brain.staging.run(note, organization_id)
+            await brain.data_directory.run(note, organization_id)
 
         working = [asyncio.create_task(work_on_files(1)) for _ in range(LIMIT)]
         working += [asyncio.create_task(work_on_files(2)) for _ in range(3)]

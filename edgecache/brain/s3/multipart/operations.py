@@ -141,7 +141,7 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
         conditions.check_copy(request, found.etag, found.last_modified)
         span = _span(request.header("x-amz-copy-source-range"), found.size)
         running = bodies.BodyChecksums(upload.algorithm or checksums.DEFAULT)
-        staged = await dependencies.staging.take(running.over(opened.body(span)))
+        staged = await dependencies.data_directory.take(running.over(opened.body(span)))
         return staged, running.values(staged.manifest)
 
     staged, computed = await copied(context, received)
@@ -185,7 +185,7 @@ async def abort_multipart_upload(context: RequestContext) -> S3Response:
     upload = await uploads.find(
         dependencies.database, bucket, request.key, request.query("uploadId")
     )
-    await upload_rows.remove(dependencies.database, dependencies.staging, upload.id)
+    await upload_rows.remove(dependencies.database, dependencies.data_directory, upload.id)
     return S3Response(204)
 
 

@@ -25,7 +25,7 @@ async def warm(brain: Brain, bucket: BucketInfo, key: str) -> bytes:
 async def test_a_write_is_seen_by_the_other_brain_before_it_returns(
     brain: Brain, other: Brain
 ) -> None:
-    other.staging.root = brain.staging.root
+    other.data_directory.root = brain.data_directory.root
     bucket = await brain.bucket()
     for n in range(30):
         await brain.put(bucket, "k", b"%d" % n)
@@ -37,7 +37,7 @@ async def test_a_write_is_seen_by_the_other_brain_before_it_returns(
 async def test_a_purge_is_seen_by_the_other_brain_before_it_returns(
     brain: Brain, other: Brain
 ) -> None:
-    other.staging.root = brain.staging.root
+    other.data_directory.root = brain.data_directory.root
     bucket = await brain.bucket()
     for prefix, keys in (("", ["docs/k"]), ("docs/", ())):
         await brain.put(bucket, "k", b"x")
@@ -52,7 +52,7 @@ async def test_a_purge_is_seen_by_the_other_brain_before_it_returns(
 async def test_a_deletion_is_seen_by_the_other_brain_before_it_returns(
     brain: Brain, other: Brain
 ) -> None:
-    other.staging.root = brain.staging.root
+    other.data_directory.root = brain.data_directory.root
     bucket = await brain.bucket()
     keys = [f"k{n}" for n in range(100)]
     for key in keys:
@@ -194,7 +194,7 @@ async def test_what_another_brain_did_not_receive_is_not_waited_for_long(
 ) -> None:
     """Its listener was lost for a moment, and it has forgotten everything since."""
     monkeypatch.setattr(module, "ACK_LIMIT_S", 600.0)
-    other.staging.root = brain.staging.root
+    other.data_directory.root = brain.data_directory.root
     bucket = await brain.bucket()
     received = other.coherence._take
     lost: list[str] = []

@@ -135,7 +135,7 @@ def gate() -> Iterator[threading.Event]:
 
 
 class Folder:
-    """The brain's files, as the staging area names them."""
+    """The brain's files, as the data directory names them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -284,7 +284,7 @@ async def test_a_purge_of_another_prefix_does_not_prevent_storing_a_fetch(
 async def test_concurrent_reads_writes_and_purges_end_in_the_origin_s_state(
     brain: Brain, other: Brain, rows: Rows, tmp_path: Path
 ) -> None:
-    other.staging.root = brain.staging.root
+    other.data_directory.root = brain.data_directory.root
     bucket = await brain.bucket()
     keys = [f"k{n}" for n in range(5)]
     latest: dict[str, bytes] = {}

@@ -26,7 +26,7 @@ async def small(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
 
 async def receive(brain: Brain, size: int = MIB) -> StagedFile:
     """Receive a body."""
-    receiver = brain.staging.receive()
+    receiver = brain.data_directory.receive()
     await receiver.write(bytes(size))
     return await receiver.finish()
 
@@ -36,7 +36,7 @@ async def fill(brain: Brain) -> tuple[list[str], StorageFull]:
     names: list[str] = []
     while True:
         try:
-            names.append(await brain.staging.keep_part(await receive(brain)))
+            names.append(await brain.data_directory.keep_part(await receive(brain)))
         except StorageFull as full:
             return names, full
 
@@ -51,13 +51,13 @@ async def test_parts_of_one_organization_leave_room_for_another(small: Brain) ->
     assert len(others) >= 2
 
     use_share_of_organization(1)
-    await small.staging.drop_parts(names)
-    await small.staging.drop_parts(others)
+    await small.data_directory.drop_parts(names)
+    await small.data_directory.drop_parts(others)
     assert len((await fill(small))[0]) == len(names)
 
 
 async def test_a_budget_that_all_have_filled_is_named(small: Brain) -> None:
-    small.staging.budget.count_parts(dict.fromkeys(range(12), MIB))
+    small.data_directory.budget.count_parts(dict.fromkeys(range(12), MIB))
     use_share_of_organization(99)
     with pytest.raises(StorageFull) as caught:
         await receive(small)
@@ -93,13 +93,13 @@ async def test_a_body_counts_until_the_managed_store_has_it(
 
         writing = asyncio.create_task(write())
         await gate.came.wait()
-        assert brain.staging.used_bytes == 4 * MIB
+        assert brain.data_directory.used_bytes == 4 * MIB
         with pytest.raises(StorageFull):
             await receive(brain, 9 * MIB)
 
         gate.opened.set()
         await writing
-        await until(lambda: brain.staging.used_bytes == 0)
+        await until(lambda: brain.data_directory.used_bytes == 0)
         assert await receive(brain, 9 * MIB)
 
 
@@ -107,13 +107,13 @@ async def test_a_body_that_is_removed_counts_no_more(small: Brain) -> None:
     use_share_of_organization(1)
     for _ in range(20):
         staged = await receive(small, 4 * MIB)
-        assert small.staging.used_bytes == 4 * MIB
-        await small.staging.discard(staged)
-        assert small.staging.used_bytes == 0
+        assert small.data_directory.used_bytes == 4 * MIB
+        await small.data_directory.discard(staged)
+        assert small.data_directory.used_bytes == 0
 
 
 async def test_what_a_process_may_take_unseen_by_others_is_shared(small: Brain) -> None:
-    small.staging.budget.divide(2, allowances=0)
+    small.data_directory.budget.divide(2, allowances=0)
     use_share_of_organization(1)
     names, full = await fill(small)
     assert (len(names), full.pool) == (4, "organization")

@@ -22,8 +22,8 @@ SHORTLY_S = 0.2
 
 
 @pytest.fixture
-async def staging(tmp_path: Path) -> AsyncIterator[DataDirectory]:
-    """Return the staging area of a new data directory."""
+async def data_directory(tmp_path: Path) -> AsyncIterator[DataDirectory]:
+    """Return a new data directory."""
     one = DataDirectory(tmp_path / "brain", limit_bytes=MIB)
     await one.start()
     yield one
@@ -31,7 +31,7 @@ async def staging(tmp_path: Path) -> AsyncIterator[DataDirectory]:
 
 
 async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_it(
-    staging: DataDirectory, monkeypatch: pytest.MonkeyPatch
+    data_directory: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held, write_all = Held(), write_whole
     outcomes: list[str] = []
@@ -47,7 +47,7 @@ async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_i
             outcomes.append("written")
 
     monkeypatch.setattr(files, "write_whole", slow_write)
-    receiver = staging.receive()
+    receiver = data_directory.receive()
     writing = asyncio.create_task(receiver.write(b"x" * BUFFER_BYTES))
     await held.came()
     writing.cancel()
@@ -58,18 +58,18 @@ async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_i
     await discarding
 
     assert outcomes == ["written"]
-    assert [path.name for path in staging.temp.iterdir()] == ["lock"]
-    assert staging.used_bytes == 0
+    assert [path.name for path in data_directory.temp.iterdir()] == ["lock"]
+    assert data_directory.used_bytes == 0
 
 
 async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
-    staging: DataDirectory,
+    data_directory: DataDirectory,
 ) -> None:
-    receiver = staging.receive()
+    receiver = data_directory.receive()
     await receiver.write(b"x" * BUFFER_BYTES)
     held, threads = Held(), FairThreads(1, "one")
-    staging._threads, many = threads, staging._threads
-    blocking = asyncio.create_task(staging.run(held.hold))
+    data_directory._threads, many = threads, data_directory._threads
+    blocking = asyncio.create_task(data_directory.run(held.hold))
     await held.came()
 
     discarding = asyncio.create_task(receiver.discard())
@@ -78,18 +78,18 @@ async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
     await asyncio.gather(discarding, return_exceptions=True)
     held.go_on()
     await blocking
-    await staging.run(int)
+    await data_directory.run(int)
 
-    assert [path.name for path in staging.temp.iterdir()] == ["lock"]
-    assert open_files(staging.temp) == {"lock"}
-    staging._threads = many
+    assert [path.name for path in data_directory.temp.iterdir()] == ["lock"]
+    assert open_files(data_directory.temp) == {"lock"}
+    data_directory._threads = many
     threads.stop()
 
 
 async def test_a_cancellation_while_a_file_is_opened_closes_it(
-    staging: DataDirectory, monkeypatch: pytest.MonkeyPatch
+    data_directory: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = staging.root / "parts" / "one"
+    path = data_directory.root / "parts" / "one"
     path.write_bytes(b"bytes")
     held, opened = Held(), os.open
 
@@ -100,7 +100,7 @@ async def test_a_cancellation_while_a_file_is_opened_closes_it(
         return file
 
     monkeypatch.setattr(os, "open", slow_open)
-    reading = asyncio.ensure_future(anext(staging.read(path, Span(0, 5))))
+    reading = asyncio.ensure_future(anext(data_directory.read(path, Span(0, 5))))
     await held.came()
     assert open_files(path.parent) == {"one"}
     reading.cancel()
@@ -111,7 +111,7 @@ async def test_a_cancellation_while_a_file_is_opened_closes_it(
 
 
 async def test_a_sync_that_fails_is_not_tried_again_before_its_time(
-    staging: DataDirectory, monkeypatch: pytest.MonkeyPatch
+    data_directory: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
     paused, go_on, real = asyncio.Event(), asyncio.Event(), asyncio.sleep
@@ -129,14 +129,14 @@ async def test_a_sync_that_fails_is_not_tried_again_before_its_time(
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with monkeypatch.context() as patch:
-        patch.setattr(staging.journal, "sync", fail)
-        staging.sync_soon()
+        patch.setattr(data_directory.journal, "sync", fail)
+        data_directory.sync_soon()
         await until(paused.is_set)
-        staging.sync_soon()
-        await staging.run(int)
+        data_directory.sync_soon()
+        await data_directory.run(int)
         assert tried == [1]
         go_on.set()
-        staging.sync_soon()
+        data_directory.sync_soon()
         await until(lambda: len(tried) == 2)
 
 
@@ -153,10 +153,12 @@ def open_files(folder: Path) -> set[str]:
     return found
 
 
-async def test_a_part_that_cannot_be_removed_keeps_no_other_part(staging: DataDirectory) -> None:
+async def test_a_part_that_cannot_be_removed_keeps_no_other_part(
+    data_directory: DataDirectory,
+) -> None:
     # The rows are gone, so that a caller can do nothing about it.
-    staging.part_path("bad").mkdir(parents=True)
-    good = staging.part_path("good")
+    data_directory.part_path("bad").mkdir(parents=True)
+    good = data_directory.part_path("good")
     good.write_bytes(b"x")
-    await staging.drop_parts(["bad", "good"])
+    await data_directory.drop_parts(["bad", "good"])
     assert not good.exists()

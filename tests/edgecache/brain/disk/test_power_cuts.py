@@ -21,12 +21,12 @@ BODIES = [b"first", b"second", b"third"]
 @pytest.mark.parametrize("damage", ["gone", "empty", "zeros"])
 async def test_files_are_restored_after_a_power_cut(rows: Rows, brain: Brain, damage: str) -> None:
     bucket = await brain.bucket()
-    async with child(rows.url, brain.staging.root) as doomed:
+    async with child(rows.url, brain.data_directory.root) as doomed:
         for number, data in enumerate(BODIES):
             await doomed.do("put", bucket=bucket.id, key=f"k{number}", data=data.decode())
         await doomed.kill()
     for data in BODIES:
-        path = brain.staging.origin_path(manifest_of(data).sha256)
+        path = brain.data_directory.origin_path(manifest_of(data).sha256)
         if damage == "gone":
             path.unlink()
         else:
@@ -35,10 +35,10 @@ async def test_files_are_restored_after_a_power_cut(rows: Rows, brain: Brain, da
     # The next one that starts; or a running one, a while after the dead one began.
     if damage == "gone":
         make_old(brain)
-        brain.staging.sync_soon()
+        brain.data_directory.sync_soon()
         await until(lambda: processes(brain) == [1, 1])
     else:
-        async with running(rows.url, brain.staging.root):
+        async with running(rows.url, brain.data_directory.root):
             assert processes(brain) == [2, 2]
 
     await until(lambda: not brain.coherence.peers)
@@ -48,12 +48,14 @@ async def test_files_are_restored_after_a_power_cut(rows: Rows, brain: Brain, da
 
 def processes(brain: Brain) -> list[int]:
     """Return of how many processes there are folders."""
-    return [len(list((brain.staging.root / name).iterdir())) for name in ("temp", "journals")]
+    return [
+        len(list((brain.data_directory.root / name).iterdir())) for name in ("temp", "journals")
+    ]
 
 
 def make_old(brain: Brain) -> None:
     """Make all processes seem to have begun long ago."""
-    for lock in brain.staging.root.glob("*/*/lock"):
+    for lock in brain.data_directory.root.glob("*/*/lock"):
         os.utime(lock, (0, lock.stat().st_mtime - 2 * STARTING_S))
 
 
@@ -61,23 +63,23 @@ async def test_a_brain_starts_although_a_file_cannot_be_restored_yet(
     rows: Rows, brain: Brain
 ) -> None:
     bucket = await brain.bucket()
-    async with child(rows.url, brain.staging.root) as doomed:
+    async with child(rows.url, brain.data_directory.root) as doomed:
         for number, data in enumerate(BODIES):
             await doomed.do("put", bucket=bucket.id, key=f"k{number}", data=data.decode())
         await doomed.kill()
-    bad, gone, _ = (brain.staging.origin_path(manifest_of(data).sha256) for data in BODIES)
+    bad, gone, _ = (brain.data_directory.origin_path(manifest_of(data).sha256) for data in BODIES)
     for path in (bad, gone):
         path.unlink()
     # Neither read nor replaced.
     (bad / "bad").mkdir(parents=True)
 
-    async with running(rows.url, brain.staging.root) as next_one:
+    async with running(rows.url, brain.data_directory.root) as next_one:
         assert await next_one.get(bucket, "k1") == BODIES[1]
         with pytest.raises(Exception, match="not where they should be"):
             await next_one.get(bucket, "k0")
     shutil.rmtree(bad)
     make_old(brain)
-    brain.staging.sync_soon()
+    brain.data_directory.sync_soon()
 
     await until(lambda: processes(brain) == [1, 1])
     await until(lambda: not brain.coherence.peers)
@@ -86,9 +88,9 @@ async def test_a_brain_starts_although_a_file_cannot_be_restored_yet(
 
 async def test_a_brain_that_stops_leaves_no_journal(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
-    async with running(rows.url, brain.staging.root) as other:
+    async with running(rows.url, brain.data_directory.root) as other:
         await put_all(other, bucket.id)
-        assert list(brain.staging.root.glob("journals/*/journal-*"))
+        assert list(brain.data_directory.root.glob("journals/*/journal-*"))
         assert processes(brain) == [2, 2]
 
     assert processes(brain) == [1, 1]
@@ -114,8 +116,8 @@ async def test_without_room_in_the_journal_bodies_get_files_of_their_own(
 
     await put_all(brain, bucket.id)
 
-    assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
-    assert not list(brain.staging.root.glob("journals/*/journal-*"))
+    assert [path.name for path in brain.data_directory.temp.iterdir()] == ["lock"]
+    assert not list(brain.data_directory.root.glob("journals/*/journal-*"))
     assert await brain.get(bucket, "k2") == BODIES[2]
 
 

@@ -119,14 +119,14 @@ async def test_folders_are_durable_before_anything_is_written(
         real(file)
 
     root = tmp_path / "brain"
-    staging: Any = DataDirectory(root, limit_bytes=1)
+    data_directory: Any = DataDirectory(root, limit_bytes=1)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
-        await staging.start()
+        await data_directory.start()
     (journal,) = (root / "journals").iterdir()
-    folders = {tmp_path, root, root / "origin", staging.temp.parent, journal.parent, journal}
+    folders = {tmp_path, root, root / "origin", data_directory.temp.parent, journal.parent, journal}
     shards = len(list((root / "origin").iterdir()))
-    await staging.stop()
+    await data_directory.stop()
 
     assert folders <= synced
     assert shards == 256

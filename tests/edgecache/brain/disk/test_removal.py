@@ -30,7 +30,7 @@ async def collect(brain: Brain, _rows: Rows, bucket: BucketInfo) -> None:
 
 async def sweep(brain: Brain, _rows: Rows, _bucket: BucketInfo) -> None:
     """Remove a file without a row."""
-    path = brain.staging.origin_path(SHA256)
+    path = brain.data_directory.origin_path(SHA256)
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(DATA)
     os.utime(path, (0, 0))
@@ -60,7 +60,7 @@ async def test_a_file_written_after_the_locks_were_lost_stays(
     brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch, remove: Removing
 ) -> None:
     bucket = await brain.bucket()
-    path = brain.staging.origin_path(SHA256)
+    path = brain.data_directory.origin_path(SHA256)
     with monkeypatch.context() as patch:
         held = held_at(patch, "rename", lambda found, _aside: found == path)
         removing = asyncio.create_task(remove(brain, rows, bucket))
@@ -69,12 +69,12 @@ async def test_a_file_written_after_the_locks_were_lost_stays(
         await put(brain, bucket)
         held.go_on()
         await asyncio.gather(removing, return_exceptions=True)
-    brain.staging.sync_soon()
+    brain.data_directory.sync_soon()
 
-    await until(lambda: not brain.staging.journal.needs_sync_now)
+    await until(lambda: not brain.data_directory.journal.needs_sync_now)
     assert path.read_bytes() == DATA
     assert await brain.get(bucket, "k") == DATA
-    assert not [path for path in brain.staging.temp.iterdir() if len(path.name) == 32]
+    assert not [path for path in brain.data_directory.temp.iterdir() if len(path.name) == 32]
 
 
 async def test_nothing_is_removed_if_the_locks_were_lost_before_the_files_were_looked_at(
@@ -82,12 +82,12 @@ async def test_nothing_is_removed_if_the_locks_were_lost_before_the_files_were_l
 ) -> None:
     bucket = await brain.bucket()
     await put(brain, bucket)
-    path = brain.staging.origin_path(SHA256)
+    path = brain.data_directory.origin_path(SHA256)
 
     async def remove() -> None:
         async with brain.database.transaction() as connection:
             rows.cut("zonal-brain")
-            await removal.remove_files(brain.staging, connection, [path])
+            await removal.remove_files(brain.data_directory, connection, [path])
 
     with pytest.raises(DatabaseUnavailable):
         await remove()
@@ -96,7 +96,7 @@ async def test_nothing_is_removed_if_the_locks_were_lost_before_the_files_were_l
 
 
 async def test_a_file_that_is_placed_again_stays(brain: Brain) -> None:
-    store = DurableBytes(brain.staging)
+    store = DurableBytes(brain.data_directory)
     (staged,) = await store.stage([buffered(brain, DATA)])
     assert isinstance(staged, StagedFile)
     assert await store.place([staged]) == [None]
@@ -108,7 +108,9 @@ async def test_a_file_that_is_placed_again_stays(brain: Brain) -> None:
         async def run(self, _sql: str) -> None:
             assert await store.place([placed]) == [None]
 
-    await removal.remove_files(brain.staging, cast("DatabaseTransaction", Locks()), [placed.path])
+    await removal.remove_files(
+        brain.data_directory, cast("DatabaseTransaction", Locks()), [placed.path]
+    )
 
     assert placed.path.read_bytes() == DATA
 
@@ -122,13 +124,13 @@ async def test_removal_ends_with_the_locks(
     for number in range(6):
         data = b"%d" % number
         found = await brain.objects.put(bucket, f"k{number}", buffered(brain, data), PLAIN)
-        paths.append(brain.staging.origin_path(found.sha256))
+        paths.append(brain.data_directory.origin_path(found.sha256))
 
     held = held_at(monkeypatch, "rename", lambda found, _aside: found == paths[2])
 
     async def remove() -> None:
         async with brain.database.transaction(timeout_s=60) as connection:
-            await removal.remove_files(brain.staging, connection, paths)
+            await removal.remove_files(brain.data_directory, connection, paths)
 
     removing = asyncio.create_task(remove())
     await held.came()

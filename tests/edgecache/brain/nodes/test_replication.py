@@ -45,11 +45,11 @@ class Directory:
 async def replicating(directory: Directory, client: object) -> AsyncIterator[Replication]:
     """Run the uploads to one node of files that this brain has."""
     nodes = Mock(candidates=lambda *_, **__: [NODE], all=list)
-    staging = Mock(run=AsyncMock(side_effect=lambda work, *args: work(*args)))
-    staging.find = lambda sha256: Path(sha256.hex())
+    data_directory = Mock(run=AsyncMock(side_effect=lambda work, *args: work(*args)))
+    data_directory.find = lambda sha256: Path(sha256.hex())
     replication = Replication(
         directory,  # type: ignore[arg-type] # enough of it
-        staging,
+        data_directory,
         nodes,
         Mock(),
         client,  # type: ignore[arg-type] # enough of it

@@ -67,8 +67,8 @@ async def test_the_fetch_of_a_large_body_is_cancelled_without_readers(
     await settled(brain)
 
     assert await brain.directory.find(http_bucket.id, "k") is None
-    assert brain.staging.used_bytes == 0
-    assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
+    assert brain.data_directory.used_bytes == 0
+    assert [path.name for path in brain.data_directory.temp.iterdir()] == ["lock"]
 
 
 async def test_a_large_fetch_is_cancelled_if_its_reader_left_before_the_headers(
@@ -90,7 +90,7 @@ async def test_a_large_fetch_is_cancelled_if_its_reader_left_before_the_headers(
     await settled(brain)
 
     assert await brain.directory.find(http_bucket.id, "k") is None
-    assert brain.staging.used_bytes == 0
+    assert brain.data_directory.used_bytes == 0
 
 
 async def test_a_late_reader_keeps_a_fetch_that_the_first_reader_left(

@@ -84,7 +84,7 @@ async def test_any_key_is_stored_and_none_is_used_as_a_path(brain: Brain, key: s
 
     assert await brain.get(bucket, key) == key.encode()
     assert [row.key for row in (await brain.objects.list(bucket)).objects] == [key]
-    files = [path for path in brain.staging.root.rglob("*") if path.is_file()]
+    files = [path for path in brain.data_directory.root.rglob("*") if path.is_file()]
     name = hashlib.sha256(key.encode()).hexdigest()
     assert {path.name for path in files} == {name, "lock"}
     await brain.objects.delete(bucket, [key])
@@ -228,7 +228,7 @@ async def test_a_write_continues_after_its_caller_was_cancelled(brain: Brain) ->
 async def test_a_lost_file_is_an_error_and_not_an_empty_body(brain: Brain) -> None:
     bucket = await brain.bucket()
     found = await brain.put(bucket, "k", b"bytes")
-    brain.staging.origin_path(found.sha256).unlink()
+    brain.data_directory.origin_path(found.sha256).unlink()
 
     opened = await brain.objects.open(bucket, "k")
 

@@ -115,7 +115,7 @@ async def test_slow_bodies_have_few_places_and_leave_the_others_to_wait(
     asking = [asyncio.create_task(small.get(slow, f"{n}")) for n in range(LIMIT // 4)]
     await until(lambda: len(origin.asked) == bodies.taken + bodies.waiting == len(asking))
     assert bodies.taken <= LIMIT / 12
-    received = [path for path in small.staging.temp.iterdir() if path.name != "lock"]
+    received = [path for path in small.data_directory.temp.iterdir() if path.name != "lock"]
     assert len(received) <= bodies.taken
     for n in range(10):
         assert await small.get(quick, f"k{n}") == b"quick"
@@ -194,8 +194,8 @@ async def test_waiting_for_an_origin_takes_no_file_and_no_database_connection(
             await until(has_asked)
         assert (memory_kib() - before) / WAITING < WAITER_KIB
 
-        assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
-        assert brain.staging.used_bytes == 0
+        assert [path.name for path in brain.data_directory.temp.iterdir()] == ["lock"]
+        assert brain.data_directory.used_bytes == 0
         busy = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'zonal-brain'"
         assert rows.value(f"{busy} AND datname = current_database() AND state <> 'idle'") == 0
         gate.opened.set()

@@ -132,8 +132,8 @@ async def test_a_full_disk_fails_the_write_that_it_is_too_full_for(
 async def test_bytes_that_cannot_be_placed_leave_no_rows(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     data = b"not placed"
-    target = brain.staging.origin_path(buffered(brain, data).manifest.sha256)
-    brain.staging.buffers = Buffers()
+    target = brain.data_directory.origin_path(buffered(brain, data).manifest.sha256)
+    brain.data_directory.buffers = Buffers()
     # A file cannot take the place of a folder.
     target.mkdir()
 
@@ -175,14 +175,14 @@ async def test_without_room_one_body_that_cannot_be_placed_does_not_fail_the_oth
 ) -> None:
     monkeypatch.setattr(journal, "SEGMENTS", 0)
     bodies = [buffered(brain, b"%d" % n) for n in range(3)]
-    bad = brain.staging.origin_path(bodies[1].manifest.sha256)
+    bad = brain.data_directory.origin_path(bodies[1].manifest.sha256)
     bad.mkdir()
 
-    found = await DurableBytes(brain.staging).write(bodies)
+    found = await DurableBytes(brain.data_directory).write(bodies)
 
     assert kinds(list(found)) == [type(None), IsADirectoryError, type(None)]
-    assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
-    assert brain.staging.origin_path(bodies[2].manifest.sha256).read_bytes() == b"2"
+    assert [path.name for path in brain.data_directory.temp.iterdir()] == ["lock"]
+    assert brain.data_directory.origin_path(bodies[2].manifest.sha256).read_bytes() == b"2"
 
 
 async def test_a_bucket_that_is_locked_holds_up_no_other(brain: Brain, rows: Rows) -> None:
@@ -230,7 +230,7 @@ async def test_writes_race_everything_that_changes_the_same_keys(
     }
     assert {key: await hash_of(other, bucket, key) for key in stored} == stored
     for sha256 in stored.values():
-        assert await brain.staging.local(sha256) or await other.staging.local(sha256)
+        assert await brain.data_directory.local(sha256) or await other.data_directory.local(sha256)
 
 
 async def churn(one: Brain, bucket: BucketInfo, number: int) -> None:
@@ -263,7 +263,7 @@ async def test_a_kill_during_a_group_loses_nothing_that_was_acknowledged(
 ) -> None:
     bucket = await brain.bucket()
     acknowledged = 0
-    async with child(rows.url, brain.staging.root) as doomed:
+    async with child(rows.url, brain.data_directory.root) as doomed:
         for n in range(300):
             await doomed.tell("put", bucket=bucket.id, key=f"k{n}", data=f"body {n}", number=n)
         found: set[int] = set()

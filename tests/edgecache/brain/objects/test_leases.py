@@ -35,7 +35,7 @@ async def test_an_uncached_key_is_fetched_once_by_two_brains(
     brain: Brain, other: Brain, origin: HttpOrigin
 ) -> None:
     # A shared disk, as of two processes on one machine.
-    other.staging.root = brain.staging.root
+    other.data_directory.root = brain.data_directory.root
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.handler = held = Held(b"x" * 300_000)
     asking = [

@@ -133,7 +133,7 @@ async def test_a_truncated_body_is_an_error_for_all_readers_and_not_stored(
     assert all(isinstance(outcome, OriginFailed) for outcome in outcomes)
     assert await brain.directory.find(http_bucket.id, "k") is None
     assert brain.kept == []
-    assert brain.staging.used_bytes == 0
+    assert brain.data_directory.used_bytes == 0
 
 
 async def test_bytes_after_the_announced_length_are_ignored(
@@ -249,8 +249,8 @@ async def test_a_body_over_the_limit_is_an_error_and_leaves_nothing(
             await brain.get(bucket, "k")
         await settled(brain)
 
-        assert brain.staging.used_bytes == 0
-        assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
+        assert brain.data_directory.used_bytes == 0
+        assert [path.name for path in brain.data_directory.temp.iterdir()] == ["lock"]
 
 
 async def test_bytes_that_no_node_holds_are_fetched_again(
@@ -261,7 +261,7 @@ async def test_bytes_that_no_node_holds_are_fetched_again(
     await brain.get(http_bucket, "k")
     await settled(brain)
     opened = await brain.objects.open(http_bucket, "k")
-    brain.staging.blob_path(opened.version.sha256).unlink()
+    brain.data_directory.blob_path(opened.version.sha256).unlink()
 
     assert await read(opened, Span(MIB + 5, 2 * MIB)) == data[MIB + 5 : 3 * MIB + 5]
     assert origin.count("/k") == 2
@@ -274,7 +274,7 @@ async def test_bytes_changed_at_the_origin_are_not_served_as_the_old_version(
     await brain.get(http_bucket, "k")
     await settled(brain)
     opened = await brain.objects.open(http_bucket, "k")
-    brain.staging.blob_path(opened.version.sha256).unlink()
+    brain.data_directory.blob_path(opened.version.sha256).unlink()
     # Same length and ETag: only the digests differ.
     origin.objects["/k"] = b"a" * MIB + b"b" + b"a" * (2 * MIB - 1)
     body = aiter(opened.body())
@@ -292,7 +292,7 @@ async def test_an_altered_copy_is_dropped_and_fetched_again(
     await brain.get(http_bucket, "k")
     await settled(brain)
     opened = await brain.objects.open(http_bucket, "k")
-    copy = brain.staging.blob_path(opened.version.sha256)
+    copy = brain.data_directory.blob_path(opened.version.sha256)
     flip(copy)
 
     assert await read(opened) == data

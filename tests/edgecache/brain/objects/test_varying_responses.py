@@ -82,7 +82,7 @@ async def both(
     brain: Brain, other: Brain, origin: HttpOrigin
 ) -> AsyncIterator[tuple[Clients, Clients]]:
     """Return the clients of two processes of one machine, which share their disk."""
-    other.staging.root = brain.staging.root
+    other.data_directory.root = brain.data_directory.root
     first = await clients_of(brain, origin)
     second = Clients(other, first.cache_url)
     yield first, second
@@ -212,7 +212,7 @@ async def test_a_brain_that_cannot_get_at_the_bytes_fetches_the_variant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(singleflight, "REPLICA_LIMIT_S", 0.0)
-    both[1].brain.staging.root = tmp_path_factory.mktemp("elsewhere")
+    both[1].brain.data_directory.root = tmp_path_factory.mktemp("elsewhere")
     origin.handler = encoding = EncodingOrigin()
     asking = await ask_while_the_other_fetches(both, encoding)
     encoding.go_on.set()

@@ -111,4 +111,4 @@ async def test_redirects_in_a_circle_end(
 async def is_at_rest(brain: Brain) -> None:
     """Wait until nothing is held for an origin."""
     await until(lambda: not brain.objects.singleflight.shares.taken)
-    await until(lambda: not brain.staging.used_bytes)
+    await until(lambda: not brain.data_directory.used_bytes)

@@ -291,7 +291,7 @@ async def test_a_running_read_does_not_bring_back_a_deleted_object(
     if is_cached:
         await brain.get(bucket, "k")
         await settled(brain)
-        brain.staging.blob_path(hashlib.sha256(b"old").digest()).unlink()
+        brain.data_directory.blob_path(hashlib.sha256(b"old").digest()).unlink()
     was_read, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(asked: Asked) -> None:

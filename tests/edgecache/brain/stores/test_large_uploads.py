@@ -41,7 +41,7 @@ async def upload(brain: Brain, bucket: BucketInfo) -> tuple[bytes, list[StoredPa
     whole, parts = b"", []
     for _ in range(COUNT):
         data = secrets.token_bytes(PART)
-        receiver = brain.staging.receive()
+        receiver = brain.data_directory.receive()
         await receiver.write(data)
         staged = await receiver.finish()
         async with brain.upload_parts.storing(bucket.tenant, staged) as kept:
@@ -61,7 +61,7 @@ async def test_a_large_object_goes_to_the_store_without_this_disk(small: Brain, 
 
     assert (found.size, found.sha256) == (len(whole), hashlib.sha256(whole).digest())
     assert rows.count("storedblob") == 1
-    assert small.staging.received_bytes == 0
+    assert small.data_directory.received_bytes == 0
     assert await small.get(bucket, "k") == whole
 
 

@@ -46,7 +46,7 @@ async def names(brain: Brain) -> set[str]:
 def forget_copies(*brains: Brain) -> None:
     """Remove the copies that brains have on their disks."""
     for brain in brains:
-        for path in (brain.staging.root / "blobs").glob("*/*"):
+        for path in (brain.data_directory.root / "blobs").glob("*/*"):
             path.unlink()
 
 
@@ -55,12 +55,12 @@ async def test_what_one_brain_writes_another_one_reads(stored: Brain, peer: Brai
     data = bytes(range(256)) * 8192
     await stored.put(bucket, "k", data)
 
-    assert not list((stored.staging.root / "origin").glob("*/*"))
+    assert not list((stored.data_directory.root / "origin").glob("*/*"))
     assert await peer.get(bucket, "k") == data
     assert await peer.get(bucket, "k", Span(MIB - 3, 7)) == data[MIB - 3 : MIB + 4]
     # The reader has a copy for the workers now.
     await until(lambda: peer.kept)
-    assert list((peer.staging.root / "blobs").glob("*/*"))
+    assert list((peer.data_directory.root / "blobs").glob("*/*"))
 
 
 async def test_names_tell_the_environment_and_nothing_else(stored: Brain) -> None:
@@ -144,7 +144,7 @@ async def test_a_brain_killed_before_its_commit_leaves_the_old_object(
 ) -> None:
     bucket = await stored.bucket()
     await stored.put(bucket, "k", b"old")
-    async with child(rows.url, stored.staging.root, stores=[chosen]) as doomed:
+    async with child(rows.url, stored.data_directory.root, stores=[chosen]) as doomed:
         await doomed.halt(
             "edgecache.brain.stores.stored_blobs:record",
             "put",
@@ -240,10 +240,10 @@ async def test_parts_of_uploads_are_in_the_store_too(stored: Brain, peer: Brain)
 
     staged = await peer.upload_parts.join([part.stored for part in found])
     assert staged.path.read_bytes() == b"b" * 100 + b"c" * 50
-    await peer.staging.discard(staged)
-    assert not list((stored.staging.root / "parts").iterdir())
+    await peer.data_directory.discard(staged)
+    assert not list((stored.data_directory.root / "parts").iterdir())
 
-    await upload_rows.remove(stored.database, stored.staging, upload)
+    await upload_rows.remove(stored.database, stored.data_directory, upload)
     await stored.garbage_collector.round()
     assert await names(stored) == set()
 

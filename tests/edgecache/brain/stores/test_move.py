@@ -73,7 +73,7 @@ async def check(brain: Brain, rows: Rows) -> None:
     (part,) = await uploads.parts(brain.database, upload)
     staged = await brain.upload_parts.join([part.stored])
     assert staged.manifest.size == 100
-    await brain.staging.discard(staged)
+    await brain.data_directory.discard(staged)
 
 
 def places(rows: Rows) -> set[tuple[str, int]]:
@@ -268,8 +268,8 @@ async def test_altered_and_lost_bytes_stay_where_they_are_and_are_reported(
     async with filled(rows, root, FILES, folder_store) as brain:
         bucket = await brain.directory.bucket_by_id(rows.value("SELECT min(id) FROM brain_bucket"))
         altered, lost = [(await brain.objects.open(bucket, key)).version for key in ("k1", "k2")]
-        brain.staging.origin_path(altered.sha256).write_bytes(b"2" * 1000)
-        brain.staging.origin_path(lost.sha256).unlink()
+        brain.data_directory.origin_path(altered.sha256).write_bytes(b"2" * 1000)
+        brain.data_directory.origin_path(lost.sha256).unlink()
 
         result = await move(rows, root, FILES, folder_store)
 

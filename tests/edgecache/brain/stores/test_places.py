@@ -181,7 +181,7 @@ async def test_objects_that_are_brought_back_leave_places_for_another_organizati
 ) -> None:
     gate = asyncio.Event()
     async with running(rows.url, tmp_path / "brain", stores=[folder_store]) as brain:
-        take, restores = brain.staging.take, brain.managed.restores
+        take, restores = brain.data_directory.take, brain.managed.restores
 
         async def held(body: AsyncIterator[bytes]) -> StagedFile:
             if SHARE_KEY.get()[0] == CHARLIE.organization_id:
@@ -192,13 +192,13 @@ async def test_objects_that_are_brought_back_leave_places_for_another_organizati
             use_share_of_bucket(bucket)
             for n in range(count):
                 await brain.put(bucket, f"{n}", b"%d of %d" % (n, bucket.id))
-            for path in (brain.staging.root / "blobs").glob("*/*"):
+            for path in (brain.data_directory.root / "blobs").glob("*/*"):
                 path.unlink()
             brain.kept.clear()
             for n in range(count):
                 assert await brain.get(bucket, f"{n}") == b"%d of %d" % (n, bucket.id)
 
-        monkeypatch.setattr(brain.staging, "take", held)
+        monkeypatch.setattr(brain.data_directory, "take", held)
         await read_all(await brain.bucket(tenant=CHARLIE), managed.CONCURRENT_RESTORES)
         assert restores.taken == managed.CONCURRENT_RESTORES / 2
         await read_all(await brain.bucket(tenant=ALICE), 1)

@@ -38,7 +38,7 @@ async def begin(brain: Brain, tenant: EnvironmentKey) -> UnfinishedUpload:
 
 async def add(brain: Brain, upload: UnfinishedUpload, number: int, size: int = MIB) -> None:
     """Upload a part."""
-    receiver = brain.staging.receive()
+    receiver = brain.data_directory.receive()
     await receiver.write(bytes(size))
     staged = await receiver.finish()
     await uploads.write_part(brain.database, brain.upload_parts, upload, number, staged, {})
@@ -67,7 +67,7 @@ async def test_an_organization_s_unfinished_uploads_are_limited(
 
         # What is aborted makes room.
         monkeypatch.setattr(parts_limit, "FRESH_BEFORE_REFUSAL_S", 0)
-        await upload_rows.remove(brain.database, brain.staging, greedy.id)
+        await upload_rows.remove(brain.database, brain.data_directory, greedy.id)
         await brain.upload_parts.check_room(CHARLIE, LIMIT)
 
 

@@ -28,7 +28,7 @@ def respond(brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> Respon
 
     async def store(bucket: BucketInfo, path: str, days: int, response: StoredResponse) -> None:
         key, _, variant = path.partition("?")
-        receiver = brain.staging.receive()
+        receiver = brain.data_directory.receive()
         await receiver.write(path.encode())
         staged = await receiver.finish()
         at = rows.value("SELECT now() - make_interval(days => %s)", [days])

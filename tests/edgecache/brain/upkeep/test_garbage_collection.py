@@ -16,7 +16,7 @@ from tests.edgecache.brain.http_origin import HttpOrigin
 
 def files(brain: Brain, folder: str) -> set[str]:
     """Return the names of the files in a folder."""
-    return {path.name for path in (brain.staging.root / folder).rglob("*") if path.is_file()}
+    return {path.name for path in (brain.data_directory.root / folder).rglob("*") if path.is_file()}
 
 
 async def test_bytes_are_deleted_with_the_last_object_that_references_them(
@@ -112,7 +112,7 @@ async def test_purging_external_objects_deletes_the_brain_s_files(
 
     assert files(brain, "blobs") == set()
     assert rows.value("SELECT count(*) FROM brain_blob") == 0
-    assert brain.staging.copies.bytes == 0
+    assert brain.data_directory.copies.bytes == 0
 
 
 async def test_a_locked_row_is_collected_in_a_later_round(brain: Brain, rows: Rows) -> None:
@@ -160,7 +160,7 @@ async def test_all_objects_of_a_large_purge_are_collected(
 async def test_concurrent_writes_of_the_same_bytes_survive_the_collection(
     brain: Brain, other: Brain
 ) -> None:
-    other.staging.root = brain.staging.root
+    other.data_directory.root = brain.data_directory.root
     bucket = await brain.bucket()
 
     async def churn(one: Brain, key: str) -> None:
@@ -204,7 +204,7 @@ async def test_a_fetch_of_bytes_during_their_collection_keeps_them(
     await brain.garbage_collector.round()
     found = await brain.directory.find(bucket.id, "k0")
     assert found is not None
-    assert await brain.staging.local(found.sha256) is not None
+    assert await brain.data_directory.local(found.sha256) is not None
 
 
 async def test_files_that_nodes_also_hold_are_evicted_first(
@@ -223,7 +223,7 @@ async def test_files_that_nodes_also_hold_are_evicted_first(
 
         await brain.garbage_collector.round()
 
-        assert brain.staging.copies.bytes <= 7 * MIB
+        assert brain.data_directory.copies.bytes <= 7 * MIB
         assert files(brain, "blobs").isdisjoint(sha256.hex() for sha256 in held)
         # The file is deleted here, the object is not.
         assert await brain.get(bucket, "k3") == bytes([3]) * 2 * MIB
@@ -241,11 +241,11 @@ async def test_old_files_without_a_row_are_deleted(brain: Brain, origin: HttpOri
     kept = await brain.put(bucket, "k", b"kept")
     old, young = "ab" * 32, "cd" * 32
     for name in (old, young):
-        path = brain.staging.root / "origin" / name[:2] / name
+        path = brain.data_directory.root / "origin" / name[:2] / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x")
     for name in (old, kept.sha256.hex()):
-        os.utime(brain.staging.root / "origin" / name[:2] / name, (0, 0))
+        os.utime(brain.data_directory.root / "origin" / name[:2] / name, (0, 0))
 
     removed = await brain.sweep()
 
@@ -257,7 +257,8 @@ async def test_old_files_without_a_row_are_deleted(brain: Brain, origin: HttpOri
 async def test_old_upload_parts_without_a_row_are_deleted(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     known, unknown = [
-        await brain.staging.keep_part(await brain.staging.take(pieces(b"part"))) for _ in range(2)
+        await brain.data_directory.keep_part(await brain.data_directory.take(pieces(b"part")))
+        for _ in range(2)
     ]
     rows.run(
         "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata)"
@@ -270,7 +271,7 @@ async def test_old_upload_parts_without_a_row_are_deleted(brain: Brain, rows: Ro
         [known],
     )
     for name in (known, unknown):
-        os.utime(brain.staging.part_path(name), (0, 0))
+        os.utime(brain.data_directory.part_path(name), (0, 0))
 
     await brain.sweep()
 
@@ -312,7 +313,7 @@ async def test_a_dropped_environment_leaves_nothing(brain: Brain, rows: Rows) ->
     for n in range(5):
         await brain.put(mine, f"k{n}", b"%d" % n)
     await brain.put(theirs, "k", b"theirs")
-    part = await brain.staging.keep_part(await brain.staging.take(pieces(b"part")))
+    part = await brain.data_directory.keep_part(await brain.data_directory.take(pieces(b"part")))
     rows.run(
         "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata)"
         " VALUES ('u', %s, 'k', '', '{}', '{}')",
@@ -325,7 +326,9 @@ async def test_a_dropped_environment_leaves_nothing(brain: Brain, rows: Rows) ->
     )
 
     for _ in range(2):
-        await tenants.drop(brain.database, brain.coherence, brain.staging, brain.purges, ALICE)
+        await tenants.drop(
+            brain.database, brain.coherence, brain.data_directory, brain.purges, ALICE
+        )
     await brain.garbage_collector.round()
 
     for table in ("bucket", "storedobject", "cachedobject", "blob"):

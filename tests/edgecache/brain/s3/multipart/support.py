@@ -59,7 +59,7 @@ async def begin(brain: Brain, bucket: BucketInfo) -> str:
 
 async def add_part(brain: Brain, bucket: BucketInfo, upload: str, number: int, data: bytes) -> None:
     """Upload a part."""
-    receiver = brain.staging.receive()
+    receiver = brain.data_directory.receive()
     await receiver.write(data)
     found = await uploads.find(brain.database, bucket, "k", upload)
     staged = await receiver.finish()
