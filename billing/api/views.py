@@ -57,7 +57,7 @@ class BillingResource(PlatformViewSet):
 
     def actor(self) -> str:
         """Return the user who made the request, for the ledger."""
-        return methods.maker_of(self.principal.user_id)
+        return methods.creator_of(self.principal.user_id)
 
 
 class BalanceViewSet(BillingResource):

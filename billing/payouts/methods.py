@@ -66,7 +66,7 @@ def remove(organization_id: int, *, now: datetime) -> None:
         raise PayoutMethodNotFound
 
 
-def maker_of(user_id: UUID | None) -> str:
+def creator_of(user_id: UUID | None) -> str:
     """Return how rows of billing name the user who made them."""
     return f"user:{user_id}"
 

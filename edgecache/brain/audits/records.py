@@ -30,10 +30,10 @@ TAKE_DUE: Final[LiteralString] = """
     UPDATE brain_auditplan p
     SET next_at = clock_timestamp() + make_interval(secs => %s * -ln(1 - random()))
     FROM brain_node n CROSS JOIN LATERAL (
-        SELECT count(*) AS looks, coalesce(sum(size), 0) AS bytes FROM brain_look
+        SELECT count(*) AS checks, coalesce(sum(size), 0) AS bytes FROM brain_look
         WHERE node_id = n.id AND began_at > now() - interval '1 day') done
     WHERE n.id = p.node_id AND n.status IN ('active', 'draining') AND n.organization_id IS NOT NULL
-        AND p.next_at <= clock_timestamp() AND done.looks < %s AND done.bytes < %s
+        AND p.next_at <= clock_timestamp() AND done.checks < %s AND done.bytes < %s
     RETURNING p.node_id
 """
 # If a brain is killed during a round, the next one takes the rest after a minute.
@@ -72,7 +72,7 @@ BEGIN: Final[LiteralString] = """
 END: Final[LiteralString] = "UPDATE brain_look SET outcome = %s WHERE id = %s"
 # Only results since the node was last approved: earlier ones were judged before.
 JUDGE: Final[LiteralString] = """
-    SELECT count(DISTINCT sha256) FILTER (WHERE outcome = 'wrong') AS bad, count(*) AS looked
+    SELECT count(DISTINCT sha256) FILTER (WHERE outcome = 'wrong') AS bad, count(*) AS checks
     FROM (SELECT l.sha256, l.outcome FROM brain_look l JOIN brain_node n ON n.id = l.node_id
         WHERE l.node_id = %s AND l.began_at >= n.status_at AND NOT l.is_recheck
             AND l.outcome IN ('right', 'wrong')
@@ -101,11 +101,11 @@ FORGET: Final[LiteralString] = (
 )
 
 
-async def take_due(database: BrainDatabase, *, looks: int, limit_bytes: int) -> list[UUID]:
-    """Return the nodes to check now, each to one brain only. looks: maximum checks in a day."""
-    mean_s = DAY_S / (looks * PLANNED_SHARE)
+async def take_due(database: BrainDatabase, *, max_checks: int, limit_bytes: int) -> list[UUID]:
+    """Return the nodes to check now, each to one brain only. max_checks: in a day."""
+    mean_s = DAY_S / (max_checks * PLANNED_SHARE)
     await database.run(PLAN_NEW, [mean_s])
-    rows = await database.all(TAKE_DUE, [mean_s, looks, limit_bytes])
+    rows = await database.all(TAKE_DUE, [mean_s, max_checks, limit_bytes])
     return [row.node_id for row in rows]
 
 
@@ -138,15 +138,15 @@ async def begin(database: BrainDatabase, request: CheckRequest, *, is_recheck: b
     await database.run(BEGIN, values)
 
 
-async def end(database: BrainDatabase, look_id: UUID, outcome: CheckOutcome) -> None:
+async def end(database: BrainDatabase, check_id: UUID, outcome: CheckOutcome) -> None:
     """Record what was found."""
-    await database.run(END, [str(outcome), look_id])
+    await database.run(END, [str(outcome), check_id])
 
 
 async def judge(database: BrainDatabase, node_id: UUID) -> tuple[int, int]:
     """Return the number of wrong blobs, and of checks, among a node's latest checks."""
     row = await database.one(JUDGE, [node_id, LATEST])
-    return (row.bad, row.looked) if row else (0, 0)
+    return (row.bad, row.checks) if row else (0, 0)
 
 
 async def failed_ways(database: BrainDatabase, node_id: UUID) -> set[tuple[str, str]]:

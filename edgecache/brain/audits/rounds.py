@@ -68,7 +68,7 @@ class Audits(PeriodicTask):
     async def start(self) -> None:
         """Start checking, unless it is switched off."""
         await self._checker.start()
-        if self._settings.looks:
+        if self._settings.max_checks:
             await super().start()
 
     async def stop(self) -> None:
@@ -79,7 +79,9 @@ class Audits(PeriodicTask):
     async def round(self) -> None:
         """Check each node that is due once. Raises DatabaseUnavailable."""
         due = await records.take_due(
-            self._database, looks=self._settings.looks, limit_bytes=self._settings.limit_bytes
+            self._database,
+            max_checks=self._settings.max_checks,
+            limit_bytes=self._settings.limit_bytes,
         )
         await asyncio.gather(*(self.check(node_id) for node_id in due))
         for node_id in await records.take_rechecks(self._database):
@@ -155,9 +157,9 @@ class Audits(PeriodicTask):
         self._nodes.suspect_copy(node_id, sha256)
         if is_recheck:
             return
-        bad, looked = await records.judge(self._database, node_id)
-        if is_too_much(bad, looked, self._settings.failed_share):
-            self._nodes.quarantine(node_id, f"wrong bytes for {bad} blobs in {looked} looks")
+        bad, checks = await records.judge(self._database, node_id)
+        if is_too_much(bad, checks, self._settings.failed_share):
+            self._nodes.quarantine(node_id, f"wrong bytes for {bad} blobs in {checks} looks")
 
 
 def _name(route: CheckRoute) -> tuple[str, str]:

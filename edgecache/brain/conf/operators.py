@@ -46,7 +46,7 @@ def _vantages(words: tuple[str, ...]) -> tuple[Vantage, ...]:
 class AuditSettings:
     """Audits of delivery. failed_share: of the latest checks, above which a node is quarantined."""
 
-    looks: Annotated[
+    max_checks: Annotated[
         int,
         Integer(
             "ZCACHE_AUDIT_LOOKS",

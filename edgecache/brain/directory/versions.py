@@ -120,7 +120,7 @@ class Directory:
         self._rows: GroupedCalls[Name, Row] = GroupedCalls(self._find_all)
         self._vary_names: GroupedCalls[Name, tuple[str, ...]] = GroupedCalls(self._find_vary_names)
         self._finds: JoinedReads[Name, ObjectVersion | None] = JoinedReads()
-        self._looks: JoinedReads[bytes, tuple[UUID, ...]] = JoinedReads()
+        self._location_reads: JoinedReads[bytes, tuple[UUID, ...]] = JoinedReads()
         self._sweeps = BackgroundTasks()
         coherence.subscribe("key", self._on_key)
         coherence.subscribe("prefix", self._on_prefix)
@@ -165,7 +165,7 @@ class Directory:
             known = self.holders.get(sha256)
             if known is not None:
                 return known
-        return await self._looks.get(sha256, lambda: self._load_locations(sha256))
+        return await self._location_reads.get(sha256, lambda: self._load_locations(sha256))
 
     async def all_locations(self, hashes: Sequence[bytes]) -> dict[bytes, set[UUID]]:
         """Return the nodes that hold some blobs, by hash. Raises DatabaseUnavailable."""

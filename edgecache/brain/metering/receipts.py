@@ -55,7 +55,7 @@ MEASURE: Final[LiteralString] = """
 """
 # The platform's own checks are not billed. If a check found a copy wrong, reads of it earn nothing,
 # neither earlier ones nor those until all brains stopped using it.
-LOOKS: Final[LiteralString] = "SELECT id FROM brain_look WHERE id = ANY(%s)"
+CHECKS: Final[LiteralString] = "SELECT id FROM brain_look WHERE id = ANY(%s)"
 WRONG_COPIES: Final[LiteralString] = """
     SELECT sha256, max(began_at) + interval '5 minutes' AS until FROM brain_look
     WHERE node_id = %s AND sha256 = ANY(%s) AND outcome = 'wrong' GROUP BY sha256
@@ -156,8 +156,8 @@ async def _write(
         # One order for all: two batches with the same tickets must not wait for each other.
         rows = [_row(node_id, good[ticket_id]) for ticket_id in sorted(good)]
         fresh = [row.ticket_id for row in await connection.all(INSERT, _columns(rows))]
-        looks = {row.id for row in await connection.all(LOOKS, [fresh])}
-        counted = [good[one] for one in fresh if one not in looks]
+        checks = {row.id for row in await connection.all(CHECKS, [fresh])}
+        counted = [good[one] for one in fresh if one not in checks]
         await _count(connection, node_id, counted, is_creditable)
 
 

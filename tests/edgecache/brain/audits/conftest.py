@@ -130,7 +130,7 @@ async def audits(audited: AuditedCluster) -> AsyncIterator[Audits]:
     client = WorkerClient()
     signer = TicketSigner(audited.cluster.secret)
     checker = NodeChecker(signer, client, (Vantage("127.0.0.9", "203.0.113.7"),))
-    settings = AuditSettings(looks=440, limit_bytes=2**30, failed_share=0.005, vantages=())
+    settings = AuditSettings(max_checks=440, limit_bytes=2**30, failed_share=0.005, vantages=())
     made = Audits(database, directory, nodes, checker, settings)
     await database.start()
     await coherence.start()

@@ -58,31 +58,33 @@ async def test_looks_and_bytes_of_a_day_are_limited_for_each_node(brain: Brain, 
     node, other = rows.node(uuid4(), organization_id=9), rows.node(uuid4(), organization_id=9)
     rows.node(uuid4())
 
-    async def taken(*, looks: int = 2, limit_bytes: int = 1000) -> set[UUID]:
+    async def taken(*, max_checks: int = 2, limit_bytes: int = 1000) -> set[UUID]:
         due(rows)
-        return set(await records.take_due(brain.database, looks=looks, limit_bytes=limit_bytes))
+        return set(
+            await records.take_due(brain.database, max_checks=max_checks, limit_bytes=limit_bytes)
+        )
 
     assert await taken() == set()
     # Planned now; the platform's own node is not.
     assert await taken() == {node, other}
     # Not again immediately: the next time is random.
-    assert await records.take_due(brain.database, looks=2, limit_bytes=1000) == []
+    assert await records.take_due(brain.database, max_checks=2, limit_bytes=1000) == []
     looked(rows, node, 400)
     assert await taken() == {node, other}
     looked(rows, node, 400)
     assert await taken() == {other}
-    assert await taken(looks=3) == {node, other}
+    assert await taken(max_checks=3) == {node, other}
     looked(rows, other, 1000)
-    assert await taken(looks=3) == {node}
+    assert await taken(max_checks=3) == {node}
 
 
 async def test_brains_share_the_plan(brain: Brain, other: Brain, rows: Rows) -> None:
     node = rows.node(uuid4(), organization_id=9)
-    await records.take_due(brain.database, looks=100, limit_bytes=1000)
+    await records.take_due(brain.database, max_checks=100, limit_bytes=1000)
     due(rows)
 
     async def taken(database: BrainDatabase) -> list[UUID]:
-        return await records.take_due(database, looks=100, limit_bytes=1000)
+        return await records.take_due(database, max_checks=100, limit_bytes=1000)
 
     found = await asyncio.gather(*(taken(one.database) for one in (brain, other) * 4))
     assert [one for taken_by in found for one in taken_by] == [node]
