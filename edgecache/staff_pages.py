@@ -164,10 +164,10 @@ def _next_page(request: HttpRequest, page: RowPage) -> str:
 def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add the names that the brain does not know, with one query for each kind."""
     owners = {row["organization_id"] for row in rows} - {None}
-    places = {row["environment_pk"] for row in rows if "environment_pk" in row}
+    environment_pks = {row["environment_pk"] for row in rows if "environment_pk" in row}
     organizations = dict(Organization.objects.filter(pk__in=owners).values_list("pk", "name"))
     # unscoped: staff see every tenant's
-    live = Environment.unscoped.filter(pk__in=places)
+    live = Environment.unscoped.filter(pk__in=environment_pks)
     environments = dict(live.values_list("pk", "slug"))
     return [
         row

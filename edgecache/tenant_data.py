@@ -66,16 +66,16 @@ def write(organization_id: int, archive: ZipWriter) -> None:
     with archive.entry("cache/README.txt") as write_text:
         write_text(readme([environment.slug for environment in live]).encode())
     for environment in live:
-        place = Scope(organization_id, environment.pk)
+        scope = Scope(organization_id, environment.pk)
         folder = f"cache/{environment.slug}"
-        held = buckets.all_of(place)
-        with_hosts = (row | {"hosts": hosts.all_of(place, row["name"])} for row in held)
+        held = buckets.all_of(scope)
+        with_hosts = (row | {"hosts": hosts.all_of(scope, row["name"])} for row in held)
         archive.records(f"{folder}/buckets.ndjson", with_hosts)
-        archive.records(f"{folder}/origins.ndjson", origins.all_of(place))
-        archive.records(f"{folder}/access_keys.ndjson", access_keys.all_of(place))
+        archive.records(f"{folder}/origins.ndjson", origins.all_of(scope))
+        archive.records(f"{folder}/access_keys.ndjson", access_keys.all_of(scope))
         for row in held:
             if not row["origin"]:
-                listed = _Objects(place, row["name"], most=left)
+                listed = _Objects(scope, row["name"], most=left)
                 # By its number: a name is the tenant's text.
                 archive.records(f"{folder}/objects/{row['id']}.ndjson", listed)
                 left -= listed.count
@@ -121,10 +121,10 @@ def on_organization_erased(organization_id: int) -> None:
 class _Objects:
     """The objects of one bucket, page by page, up to a number of them."""
 
-    def __init__(self, place: Scope, bucket: str, *, most: int) -> None:
+    def __init__(self, scope: Scope, bucket: str, *, most: int) -> None:
         self.count = 0
         self.is_cut = False
-        self._place = place
+        self._scope = scope
         self._bucket = bucket
         self._most = most
 
@@ -132,7 +132,7 @@ class _Objects:
         after: Any = ""
         while after is not None:
             asked = {"limit": PAGE, **({"after": after} if after else {})}
-            page = objects.page_of(self._place, self._bucket, asked)
+            page = objects.page_of(self._scope, self._bucket, asked)
             for each in page["objects"]:
                 if self.count >= self._most:
                     self.is_cut = True

@@ -141,16 +141,20 @@ class EarningsViewSet(BillingResource):
         """Return the environment's traffic of the last 24 hours by hour."""
         hour = timezone.now().replace(minute=0, second=0, microsecond=0)
         since = hour - timedelta(hours=23)
-        place = self.principal.scope.environment_pk
-        rows = [_zeros(row) for row in statements.hourly(self.organization_id, place, since)]
+        environment_pk = self.principal.scope.environment_pk
+        rows = [
+            _zeros(row) for row in statements.hourly(self.organization_id, environment_pk, since)
+        ]
         return self.respond({"since": since, "hours": rows})
 
     @extend_schema(summary="Read the environment's cache usage")
     @action(detail=False)
     def usage(self, request: Request) -> Response:
         """Return the environment's usage of the cache by day and bucket."""
-        place = self.principal.scope.environment_pk
-        return self.respond(used(self.organization_id, **self.read_query(), environment_pk=place))
+        environment_pk = self.principal.scope.environment_pk
+        return self.respond(
+            used(self.organization_id, **self.read_query(), environment_pk=environment_pk)
+        )
 
     @extend_schema(summary="Read the earnings of own nodes")
     @action(detail=False)

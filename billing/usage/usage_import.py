@@ -138,13 +138,13 @@ def _counted_again(good: Mapping[UUID, list[UsageLine]], *, now: datetime) -> se
         used_at__in={one.used_at for one in lines},
         created_at__lte=row.updated_at,
     ).values_list("kind", "used_at", "bucket_id", "node_id", "is_creditable")
-    places = set(charged)
+    known = set(charged)
 
-    def place(one: UsageLine) -> tuple[Any, ...]:
+    def identity(one: UsageLine) -> tuple[Any, ...]:
         return one.kind, one.used_at, one.bucket_id, one.node_id, one.is_creditable
 
     return {
-        line_id for line_id, parts in good.items() if any(place(one) in places for one in parts)
+        line_id for line_id, parts in good.items() if any(identity(one) in known for one in parts)
     }
 
 

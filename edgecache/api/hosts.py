@@ -109,8 +109,8 @@ def cname_of(host: str) -> dict[str, str] | None:
 
 def record_of(scope: Scope, bucket_name: str, host: str) -> dict[str, str]:
     """Return the DNS record that proves a host for this bucket of this environment only."""
-    place = (scope.organization_id, scope.environment_pk, bucket_name)
-    digest = keyed_digest(settings.CACHE.secret, "host of a bucket", *place, host)
+    bucket = (scope.organization_id, scope.environment_pk, bucket_name)
+    digest = keyed_digest(settings.CACHE.secret, "host of a bucket", *bucket, host)
     return {"type": "TXT", "name": _record_name(host), "value": _mark() + digest.hex()}
 
 

@@ -43,7 +43,7 @@ from edgecache.brain.origins.open_origins import Origins
 from edgecache.brain.process.listeners import Listeners, as_node, as_platform, port_server
 from edgecache.brain.process.one_process import BrainProcess, ProcessPart
 from edgecache.brain.s3.api import ObjectApi
-from edgecache.brain.s3.dependencies import XML_BYTES, XML_SPARE
+from edgecache.brain.s3.dependencies import XML_BYTES, XML_HEADROOM
 from edgecache.brain.siblings.process_context import ProcessContext
 from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.siblings.shared_memory import PortBalance
@@ -184,7 +184,7 @@ class Wiring:
         self.hosts = Hosts(database, coherence, settings.s3_domains)
         # Running requests of the object API's clients; an organization may have half of them.
         self.running = Shares(connections_allowed(), refusal=Overloaded)
-        self.xml_bytes = Shares(XML_BYTES, refusal=Overloaded, spare=XML_SPARE)
+        self.xml_bytes = Shares(XML_BYTES, refusal=Overloaded, headroom=XML_HEADROOM)
 
 
 def assemble(settings: BrainSettings, context: ProcessContext) -> BrainProcess:

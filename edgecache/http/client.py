@@ -59,7 +59,7 @@ class HttpClient:
 
     stall_s: a connection without a byte of a response for this time is closed.
     local: this machine's address for connections; '' leaves it to the system.
-    running: places for requests until their responses are read; it refuses with
+    running: permits for requests until their responses are read; it refuses with
         ConnectionShareExhausted.
     share_key: returns the share key of a request.
 
@@ -75,7 +75,9 @@ class HttpClient:
         running: Shares | None = None,
         share_key: Callable[[], ShareKey] = lambda: ALL,
     ) -> None:
-        self.running = running or Shares(RUNNING_LIMIT, refusal=ConnectionShareExhausted, spare=0)
+        self.running = running or Shares(
+            RUNNING_LIMIT, refusal=ConnectionShareExhausted, headroom=0
+        )
         self._share_key = share_key
         self._local = (local, 0) if local else None
         self._connect_timeout_s = connect_timeout_s
@@ -111,7 +113,7 @@ class HttpClient:
 
         waits_for_all: wait for the body, too, which is small.
         stall_s: until the response, if different from the client's.
-        has_no_timeout: wait for a place without a limit.
+        has_no_timeout: wait for a permit without a limit.
 
         The caller must ``release`` the connection. Raises RequestFailed.
         """
@@ -165,7 +167,7 @@ class HttpClient:
 
         An early response, such as an error, ends the upload.
         """
-        async with self.running.place(self._share_key()):
+        async with self.running.permit(self._share_key()):
             connection = await self._connect(address)
             try:
                 async with asyncio.timeout(timeout_s):

@@ -46,8 +46,8 @@ def add_environment(parser: ArgumentParser) -> None:
 
 def scope_of(options: Mapping[str, Any]) -> Scope:
     """Return the chosen environment. Raises EnvironmentNotFound."""
-    place = environments.find(options["organization"], options["environment"])
-    return Scope(options["organization"], place.pk)
+    environment = environments.find(options["organization"], options["environment"])
+    return Scope(options["organization"], environment.pk)
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Fair shares of a limited pool: every organization leaves room for others.
 
-A key names the holder of a place, the widest level first: (organization, bucket, client). Each
-holder must leave free ``spare`` times what all levels of its key hold together. With spare 1 an
+A key names the holder of a permit, the widest level first: (organization, bucket, client). Each
+holder must leave free ``headroom`` times what all levels of its key hold together. With 1 an
 organization gets at most half of the pool, one of its buckets a third, one client of it a quarter,
 and the next organization half of the rest. With 4 they get 1/5, 1/9 and 1/13, and only twenty
 greedy organizations can reduce the rest to a hundredth. There is no list of organizations, and no
@@ -17,13 +17,13 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T", bound=Hashable)
 ShareKey = tuple[Hashable, ...]
-Turn = asyncio.Future[None]
+Waiter = asyncio.Future[None]
 
 
 class Waiting(Generic[T]):
-    """A node of a tree of waiting turns.
+    """A node of a tree of waiters.
 
-    here: turns whose share key ends at this node, in order of arrival.
+    here: waiters whose share key ends at this node, in order of arrival.
     below: nodes by the next part of the key.
     """
 
@@ -31,7 +31,7 @@ class Waiting(Generic[T]):
 
     def __init__(self) -> None:
         self.below: OrderedDict[Hashable, Waiting[T]] = OrderedDict()
-        # A dictionary removes a turn without a search.
+        # A dictionary removes a waiter without a search.
         self.here: OrderedDict[T, None] = OrderedDict()
 
     @property
@@ -39,7 +39,7 @@ class Waiting(Generic[T]):
         return not self.here and not self.below
 
     def add(self, key: ShareKey, item: T) -> None:
-        """Append a turn to those of a share key."""
+        """Append a waiter to those of a share key."""
         at = self
         for step in key:
             below = at.below.get(step)
@@ -49,7 +49,7 @@ class Waiting(Generic[T]):
         at.here[item] = None
 
     def remove(self, key: ShareKey, item: T) -> None:
-        """Remove a turn, and the nodes that become empty."""
+        """Remove a waiter, and the nodes that become empty."""
         if not key:
             del self.here[item]
             return
@@ -60,9 +60,9 @@ class Waiting(Generic[T]):
 
 
 class Shares:
-    """A pool of places, or of bytes, and a short queue for them.
+    """A pool of permits, or of bytes, and a short queue for them.
 
-    Free places go to the waiting organizations in turn, then to their buckets in turn, and so on.
+    Free permits go to the waiting organizations in turn, then to their buckets in turn, and so on.
     """
 
     def __init__(
@@ -70,22 +70,22 @@ class Shares:
         limit: int,
         *,
         refusal: Callable[[], Exception],
-        spare: float = 1,
+        headroom: float = 1,
         queue: int = 0,
         wait_s: float | None = 0.0,
     ) -> None:
-        """refusal: the error for the excess. queue: places to wait in, shared by the same rule.
+        """refusal: the error for the excess. queue: how many may wait, shared by the same rule.
 
         wait_s: the longest wait; None without a limit.
         """
         self.limit: Final = limit
         self.taken = 0
         self._refusal = refusal
-        self._spare = spare
+        self._headroom = headroom
         self._wait_s = wait_s
         self._held: dict[ShareKey, int] = {}
-        self._waiting: Waiting[Turn] = Waiting()
-        self._queue = Shares(queue, refusal=refusal, spare=spare) if queue else None
+        self._waiting: Waiting[Waiter] = Waiting()
+        self._queue = Shares(queue, refusal=refusal, headroom=headroom) if queue else None
 
     @property
     def waiting(self) -> int:
@@ -100,7 +100,7 @@ class Shares:
         return {key[0]: held for key, held in self._held.items() if len(key) == 1}
 
     def try_take(self, key: ShareKey, amount: int = 1) -> bool:
-        """Take places now; False where others need them."""
+        """Take permits now; False where others need them."""
         wanted = amount
         for level in range(1, len(key) + 1):
             wanted += self._held.get(key[:level], 0)
@@ -110,7 +110,7 @@ class Shares:
         return True
 
     def give_back(self, key: ShareKey, amount: int = 1) -> None:
-        """Release places and grant them to waiting turns."""
+        """Release permits and grant them to waiters."""
         self._add(key, -amount)
         while self._queue is not None and self._queue.taken and self._grant():
             pass
@@ -120,7 +120,7 @@ class Shares:
         self._add(key, amount - self._held.get(key, 0))
 
     async def take(self, key: ShareKey, *, has_no_timeout: bool = False) -> None:
-        """Take one place, in the queue if necessary; a cancelled caller leaves the queue.
+        """Take one permit, in the queue if necessary; a cancelled caller leaves the queue.
 
         has_no_timeout: wait without a limit. Raises the refusal.
         """
@@ -128,25 +128,25 @@ class Shares:
             return
         if self._queue is None or not self._queue.try_take(key):
             raise self._refusal()
-        turn: Turn = asyncio.get_running_loop().create_future()
-        self._waiting.add(key, turn)
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        self._waiting.add(key, waiter)
         try:
             async with asyncio.timeout(None if has_no_timeout else self._wait_s):
-                await turn
+                await waiter
         except TimeoutError:
-            if not _is_granted(turn):
-                self._drop(key, turn)
+            if not _is_granted(waiter):
+                self._drop(key, waiter)
                 raise self._refusal() from None
         except asyncio.CancelledError:
-            if _is_granted(turn):
+            if _is_granted(waiter):
                 self.give_back(key)
             else:
-                self._drop(key, turn)
+                self._drop(key, waiter)
             raise
 
     @asynccontextmanager
-    async def place(self, key: ShareKey, *, has_no_timeout: bool = False) -> AsyncIterator[None]:
-        """Hold one place while the block runs, taken as ``take`` does. Raises the refusal."""
+    async def permit(self, key: ShareKey, *, has_no_timeout: bool = False) -> AsyncIterator[None]:
+        """Hold one permit while the block runs, taken as ``take`` does. Raises the refusal."""
         await self.take(key, has_no_timeout=has_no_timeout)
         try:
             yield
@@ -154,12 +154,12 @@ class Shares:
             self.give_back(key)
 
     def _is_fair(self, wanted: int, amount: int = 1) -> bool:
-        """True if an amount fits, and ``spare`` times what its holder would hold stays free.
+        """True if an amount fits, and ``headroom`` times what its holder would hold stays free.
 
-        A holder of nothing may always take one free place.
+        A holder of nothing may always take one free permit.
         """
         free = self.limit - self.taken
-        return max(self._spare * wanted, amount) <= free or wanted == 1 <= free
+        return max(self._headroom * wanted, amount) <= free or wanted == 1 <= free
 
     def _add(self, key: ShareKey, amount: int) -> None:
         self.taken += amount
@@ -173,30 +173,32 @@ class Shares:
 
     # --- the queue --------------------------------------------------------------------------
 
-    def _drop(self, key: ShareKey, turn: Turn) -> None:
-        self._waiting.remove(key, turn)
+    def _drop(self, key: ShareKey, waiter: Waiter) -> None:
+        self._waiting.remove(key, waiter)
         if self._queue is not None:
             self._queue.give_back(key)
 
     def _grant(self) -> bool:
-        """Assign one place to the first turn that may have it; False if none may."""
+        """Assign one permit to the first waiter that may have it; False if none may."""
         found = self._next(self._waiting, (), 1)
         if found is None:
             return False
-        key, turn = found
-        self._drop(key, turn)
+        key, waiter = found
+        self._drop(key, waiter)
         self._add(key, 1)
-        turn.set_result(None)
+        waiter.set_result(None)
         return True
 
-    def _next(self, at: Waiting[Turn], key: ShareKey, wanted: int) -> tuple[ShareKey, Turn] | None:
+    def _next(
+        self, at: Waiting[Waiter], key: ShareKey, wanted: int
+    ) -> tuple[ShareKey, Waiter] | None:
         wanted += self._held.get(key, 0) if key else 0
         if not self._is_fair(wanted):
             return None
-        for turn in at.here:
+        for waiter in at.here:
             # A cancelled one leaves the queue as soon as its task runs.
-            if not turn.done():
-                return key, turn
+            if not waiter.done():
+                return key, waiter
         for step, below in at.below.items():
             found = self._next(below, (*key, step), wanted)
             if found is not None:
@@ -206,5 +208,5 @@ class Shares:
         return None
 
 
-def _is_granted(turn: Turn) -> bool:
-    return turn.done() and not turn.cancelled()
+def _is_granted(waiter: Waiter) -> bool:
+    return waiter.done() and not waiter.cancelled()

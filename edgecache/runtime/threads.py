@@ -37,20 +37,22 @@ class FairThreads:
         count: int,
         name: str,
         *,
-        spare: float = 0,
+        headroom: float = 0,
         queue: int = ENDLESS,
-        turns: Shares | None = None,
+        shares: Shares | None = None,
     ) -> None:
-        """spare: as for Shares, 0 if each piece of work is short. queue: its places.
+        """headroom: as for Shares, 0 if each piece of work is short. queue: its permits.
 
-        turns: a pool with its own rule, and its own refusal instead of QueueShareExhausted.
+        shares: a pool with its own rule, and its own refusal instead of QueueShareExhausted.
         """
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
-        limit = count if spare else AHEAD * count
-        self._turns = turns or Shares(
-            limit, refusal=QueueShareExhausted, spare=spare, queue=queue, wait_s=None
+        limit = count if headroom else AHEAD * count
+        self._shares = shares or Shares(
+            limit, refusal=QueueShareExhausted, headroom=headroom, queue=queue, wait_s=None
         )
-        self._on_loop = Shares(1, refusal=QueueShareExhausted, spare=0, queue=ENDLESS, wait_s=None)
+        self._on_loop = Shares(
+            1, refusal=QueueShareExhausted, headroom=0, queue=ENDLESS, wait_s=None
+        )
 
     def begin(self, share_key: ShareKey, work: Callable[[], T]) -> asyncio.Future[T]:
         """Begin some work, now or in its turn; return a future of its result.
@@ -58,7 +60,7 @@ class FairThreads:
         Started work continues when the result is no longer wanted. The result may be
         QueueShareExhausted.
         """
-        if self._turns.try_take(share_key):
+        if self._shares.try_take(share_key):
             return self._start(share_key, work)
         return asyncio.ensure_future(self._wait(share_key, work))
 
@@ -69,7 +71,7 @@ class FairThreads:
 
         has_no_timeout: wait without a limit. Raises what the work raises, and QueueShareExhausted.
         """
-        await self._turns.take(share_key, has_no_timeout=has_no_timeout)
+        await self._shares.take(share_key, has_no_timeout=has_no_timeout)
         return await self._start(share_key, work)
 
     async def owned(
@@ -104,16 +106,16 @@ class FairThreads:
         self._pool.shutdown(wait=waits, cancel_futures=not waits)
 
     async def _wait(self, share_key: ShareKey, work: Callable[[], T]) -> T:
-        await self._turns.take(share_key)
+        await self._shares.take(share_key)
         return await asyncio.shield(self._start(share_key, work))
 
     def _start(self, share_key: ShareKey, work: Callable[[], T]) -> asyncio.Future[T]:
         try:
             running = asyncio.get_running_loop().run_in_executor(self._pool, work)
         except BaseException:
-            self._turns.give_back(share_key)
+            self._shares.give_back(share_key)
             raise
-        running.add_done_callback(lambda _: self._turns.give_back(share_key))
+        running.add_done_callback(lambda _: self._shares.give_back(share_key))
         return running
 
 

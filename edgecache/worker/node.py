@@ -39,13 +39,13 @@ DISK_THREADS: Final = 6
 SEND_THREADS: Final = 4
 # An organization has one of them at most, as a file may be large.
 VERIFY_THREADS: Final = 2
-VERIFY_SPARE: Final = 1.0
+VERIFY_HEADROOM: Final = 1.0
 # Whose share the work on the disk uses: this node's own, or that of a request's ticket.
 NODE: Final[ShareKey] = ("node",)
 SHARE_KEY: Final[ContextVar[ShareKey]] = ContextVar("share_key", default=NODE)
 # One organization gets two thirds of these at most, one of its buckets half.
 MAX_CONCURRENT_FETCHES: Final = 32
-FETCHES_SPARE: Final = 0.5
+FETCHES_HEADROOM: Final = 0.5
 
 
 class Status(StrEnum):
@@ -67,7 +67,7 @@ class Threads:
     disk: FairThreads = field(default_factory=lambda: FairThreads(DISK_THREADS, "disk"))
     sending: FairThreads = field(default_factory=lambda: FairThreads(SEND_THREADS, "sending"))
     verifying: FairThreads = field(
-        default_factory=lambda: FairThreads(VERIFY_THREADS, "verifying", spare=VERIFY_SPARE)
+        default_factory=lambda: FairThreads(VERIFY_THREADS, "verifying", headroom=VERIFY_HEADROOM)
     )
     slow: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "slow"))
 
@@ -108,7 +108,7 @@ class CacheWorker:
     talking: asyncio.Lock = field(default_factory=asyncio.Lock)
     fills: Shares = field(
         default_factory=lambda: Shares(
-            MAX_CONCURRENT_FETCHES, refusal=fills_busy, spare=FETCHES_SPARE
+            MAX_CONCURRENT_FETCHES, refusal=fills_busy, headroom=FETCHES_HEADROOM
         )
     )
     jobs_wait: asyncio.Event = field(default_factory=asyncio.Event)

@@ -67,7 +67,7 @@ def upload(
         for batch in batches(work.all_objects()):
             new = [each for each in batch if manifest.object_name(key, each.sha256) not in known]
             moved.present += len(batch) - len(new)
-            found = archived_bytes.places(connection, new)
+            found = archived_bytes.locations(connection, new)
             archive.run(_upload(archive, work, sources, new, found, moved))
             if time.monotonic() - said_at >= SAY_EVERY_S:
                 said_at = time.monotonic()

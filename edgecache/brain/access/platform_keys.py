@@ -44,8 +44,8 @@ class PlatformKeys:
 
     def key_of(self, tenant: EnvironmentKey, *, can_write: bool) -> SigningKey:
         access = "write" if can_write else "read"
-        place = f"{tenant.organization_id}-{tenant.environment_pk}"
-        return self._key(f"{PREFIX}{self._current}-{place}-{access}", tenant, self._current)
+        environment = f"{tenant.organization_id}-{tenant.environment_pk}"
+        return self._key(f"{PREFIX}{self._current}-{environment}-{access}", tenant, self._current)
 
     def find(self, key_id: str) -> SigningKey | None:
         """Return the key of an id, None if the id is not a platform key's."""

@@ -129,15 +129,15 @@ class NodeChecker:
         """client: the brain's own, for forwarded checks."""
         self._tickets = tickets
         self._client = client
-        places: tuple[Vantage | None, ...] = vantages or (None,)
-        self.direct = [CheckRoute(Path.DIRECT, one) for one in places]
+        own: tuple[Vantage | None, ...] = vantages or (None,)
+        self.direct = [CheckRoute(Path.DIRECT, one) for one in own]
         self._clients = {
-            place: HttpClient(
+            vantage: HttpClient(
                 connect_timeout_s=CONNECT_TIMEOUT_S,
                 stall_s=STALL_S,
-                local=place.local if place else "",
+                local=vantage.local if vantage else "",
             )
-            for place in places
+            for vantage in own
         }
 
     async def start(self) -> None:
@@ -228,8 +228,8 @@ async def _seen_by(address: ServerAddress) -> str:
 
 
 def _route_to(host: str) -> str:
-    family, _, _, _, place = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+    family, _, _, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         # Sends nothing: connecting a datagram socket only chooses the route.
-        probe.connect(place)
+        probe.connect(address)
         return str(probe.getsockname()[0])

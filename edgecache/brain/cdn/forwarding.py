@@ -34,7 +34,7 @@ from edgecache.runtime.shares import Shares
 BODY_LIMIT_BYTES: Final = 8 * 2**20
 # Forwarded requests of all buckets; one organization gets a fifth at most.
 FORWARDS: Final = 1024
-SPARE: Final = 4
+HEADROOM: Final = 4
 # Forwarded requests of a bucket, so that its clients cannot block another bucket's.
 FORWARD_LIMIT: Final = 32
 # At the limit, the client that sends or reads slowest, below this rate, is cut after this time.
@@ -106,7 +106,7 @@ class Forwarding:
     def __init__(self, dependencies: CdnDependencies) -> None:
         self._dependencies = dependencies
         self._running: dict[asyncio.Task[Any], RunningForward] = {}
-        self._shares = Shares(FORWARDS, refusal=Overloaded, spare=SPARE)
+        self._shares = Shares(FORWARDS, refusal=Overloaded, headroom=HEADROOM)
 
     async def forward(self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl) -> None:
         """Forward a request to the origin, and the origin's response to the client.

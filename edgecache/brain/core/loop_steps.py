@@ -19,7 +19,7 @@ R = TypeVar("R")
 # Calls of some microseconds each.
 STEP: Final = 100
 
-_TURNS: Final = Shares(1, refusal=Overloaded, spare=0, queue=ENDLESS, wait_s=None)
+_TURNS: Final = Shares(1, refusal=Overloaded, headroom=0, queue=ENDLESS, wait_s=None)
 
 
 async def in_steps(work: Callable[[T], R], items: Iterable[T], *, step: int = STEP) -> list[R]:

@@ -37,12 +37,12 @@ CONNECT_TIMEOUT_S: Final = 2
 STATEMENT_TIMEOUT_S: Final = 4.0
 TRANSACTION_TIMEOUT_S: Final = 10.0
 # One organization gets two thirds of the connections at most (3 of 4), one bucket half of them.
-SPARE: Final = 0.5
+HEADROOM: Final = 0.5
 QUEUE: Final = 8192
 QUEUE_S: Final = 2.0
 # Statements that may take seconds get half of the connections, one organization half of these.
 LONG_SHARE: Final = 2
-LONG_SPARE: Final = 1
+LONG_HEADROOM: Final = 1
 LONG_QUEUE_S: Final = 10.0
 # More than there can be: a caller that waits without a timeout is not refused.
 QUEUE_WITHOUT_TIMEOUT: Final = 2**30
@@ -91,9 +91,11 @@ class BrainDatabase:
         self._returning = BackgroundTasks()
         few = max(1, max_connections // LONG_SHARE)
         shares = partial(Shares, refusal=DatabaseBusy)
-        self._places = shares(max_connections, spare=SPARE, queue=QUEUE, wait_s=QUEUE_S)
-        self._long = shares(few, spare=LONG_SPARE, queue=QUEUE, wait_s=LONG_QUEUE_S)
-        self._without_timeout = shares(few, spare=SPARE, queue=QUEUE_WITHOUT_TIMEOUT, wait_s=None)
+        self._permits = shares(max_connections, headroom=HEADROOM, queue=QUEUE, wait_s=QUEUE_S)
+        self._long = shares(few, headroom=LONG_HEADROOM, queue=QUEUE, wait_s=LONG_QUEUE_S)
+        self._without_timeout = shares(
+            few, headroom=HEADROOM, queue=QUEUE_WITHOUT_TIMEOUT, wait_s=None
+        )
         self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
             url,
             kwargs={
@@ -140,19 +142,19 @@ class BrainDatabase:
         return await self._in_time(lambda connection: connection.run(sql, params))
 
     def long(self) -> AbstractAsyncContextManager[None]:
-        """Hold a place among the statements that may take seconds: listings and purges.
+        """Hold a permit among the statements that may take seconds: listings and purges.
 
         Raises DatabaseBusy.
         """
-        return self._long.place(SHARE_KEY.get())
+        return self._long.permit(SHARE_KEY.get())
 
     def without_timeout(self) -> AbstractAsyncContextManager[None]:
-        """Hold a place among those that wait for a connection without a timeout.
+        """Hold a permit among those that wait for a connection without a timeout.
 
-        For what would be lost otherwise, such as the bytes of a fetch; it leaves places to
+        For what would be lost otherwise, such as the bytes of a fetch; it leaves permits to
         statements that have a timeout.
         """
-        return self._without_timeout.place(SHARE_KEY.get()[:2])
+        return self._without_timeout.permit(SHARE_KEY.get()[:2])
 
     @asynccontextmanager
     async def transaction(
@@ -202,7 +204,7 @@ class BrainDatabase:
             async with self._from_pool() as connection:
                 yield connection
             return
-        async with self._places.place(SHARE_KEY.get()):
+        async with self._permits.permit(SHARE_KEY.get()):
             token = HOLDS_ONE.set(True)
             try:
                 async with self._from_pool() as connection:

@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 # An organization verifies one file at a time, however large; the other thread is for others.
 VERIFYING_THREADS: Final = 2
-VERIFYING_SPARE: Final = 1.0
+VERIFYING_HEADROOM: Final = 1.0
 # Files that wait to be verified, half of them of one organization at most; of others it begins when
 # they are read again.
 WAITING_LIMIT: Final = 256
@@ -57,7 +57,7 @@ class LocalFiles:
         self._begun: set[FileState] = set()
         self._tasks = BackgroundTasks()
         self._threads = FairThreads(
-            VERIFYING_THREADS, "brain-verifying", spare=VERIFYING_SPARE, queue=WAITING_LIMIT
+            VERIFYING_THREADS, "brain-verifying", headroom=VERIFYING_HEADROOM, queue=WAITING_LIMIT
         )
 
     async def stop(self) -> None:

@@ -12,7 +12,7 @@ from edgecache.brain.disk.buffers import Buffers
 from edgecache.runtime.shares import ShareKey, Shares
 
 # An organization gets two thirds of the disk at most, one of its buckets half.
-SPARE: Final = 0.5
+HEADROOM: Final = 0.5
 PARTS: Final = "parts"
 OTHER_PROCESSES: Final = "other processes"
 # How many parts' sizes this process remembers.
@@ -54,7 +54,7 @@ class DiskBudget:
     def __init__(self, limit_bytes: int, buffers: Buffers) -> None:
         self.limit_bytes = limit_bytes
         self._buffers = buffers
-        self._shares = Shares(limit_bytes, refusal=StorageFull, spare=SPARE)
+        self._shares = Shares(limit_bytes, refusal=StorageFull, headroom=HEADROOM)
         # What this process may take until it knows what the others have taken.
         self.allowance = float("inf")
         # What each organization has taken of the allowance.
@@ -83,7 +83,7 @@ class DiskBudget:
         if count > self.allowance:
             raise self._full("staging", wanted_bytes or count)
         of_allowance = self._of_allowance[share_key[0]] + count
-        is_fair = SPARE * of_allowance <= self.allowance - count
+        is_fair = HEADROOM * of_allowance <= self.allowance - count
         if not is_fair or not self._shares.try_take(share_key, count):
             raise self._full("organization", wanted_bytes or count)
         self.allowance -= count
@@ -93,10 +93,10 @@ class DiskBudget:
         """Return the largest body of a bucket that can be made of parts.
 
         parts_are_local: they are files of the data directory, and so need the same room again. The
-        shares' rule leaves free SPARE times what an organization and its bucket hold together.
+        shares' rule leaves free HEADROOM times what an organization and its bucket hold together.
         """
         taken, counted = (2, 3) if parts_are_local else (1, 2)
-        return int(self.limit_bytes / (taken + SPARE * counted))
+        return int(self.limit_bytes / (taken + HEADROOM * counted))
 
     def give_back(self, share_key: ShareKey, count: int) -> None:
         """Count bytes out."""

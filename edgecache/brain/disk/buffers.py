@@ -12,7 +12,7 @@ from edgecache.runtime.shares import Shares
 BUFFERED_BYTES: Final = 2**20
 LIMIT_BYTES: Final = 64 * 2**20
 # A tenant that sends slowly may fill a quarter; the others' bodies have the rest.
-SPARE: Final = 3
+HEADROOM: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Buffers:
     """One process's memory for bodies."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
-        self._shares = Shares(limit_bytes, refusal=Overloaded, spare=SPARE)
+        self._shares = Shares(limit_bytes, refusal=Overloaded, headroom=HEADROOM)
 
     @property
     def used_bytes(self) -> int:

@@ -72,8 +72,8 @@ class DataDirectory:
         self._rounds = PeriodicTask("journal", self._round, self._pause)
         # No share, because each piece of work is short; but organizations wait for a thread in
         # turn.
-        turns = Shares(THREADS, refusal=Overloaded, spare=0, queue=ENDLESS, wait_s=None)
-        self._threads = FairThreads(THREADS, "brain-files", turns=turns)
+        shares = Shares(THREADS, refusal=Overloaded, headroom=0, queue=ENDLESS, wait_s=None)
+        self._threads = FairThreads(THREADS, "brain-files", shares=shares)
 
     @property
     def used_bytes(self) -> int:

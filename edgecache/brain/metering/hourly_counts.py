@@ -10,7 +10,7 @@ HOUR_S: Final = 3600
 # or as soon as its brain answers again; one that waits could choose the hour that it counts in.
 HOURS_KEPT: Final = 6
 # And the next hour, which a worker's clock may have reached: it replaces none of those.
-PLACES: Final = HOURS_KEPT + 1
+SLOTS: Final = HOURS_KEPT + 1
 ROWS: Final = 4
 COLUMNS: Final = 2**16
 # An hour has its number, hits and bytes.
@@ -30,7 +30,7 @@ class HourlyCounts:
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
-        self._numbers = memoryview(mmap.mmap(-1, 8 * PLACES * NUMBERS)).cast("Q")
+        self._numbers = memoryview(mmap.mmap(-1, 8 * SLOTS * NUMBERS)).cast("Q")
 
     def add(self, key: bytes, size: int, *, hour: int) -> tuple[int, int]:
         """Count one hit of this size; return its hour's hits and bytes for its key.
@@ -38,15 +38,15 @@ class HourlyCounts:
         hour: of the read, at most ``HOURS_KEPT`` ago.
         """
         numbers = self._numbers
-        start = hour % PLACES * NUMBERS
+        start = hour % SLOTS * NUMBERS
         if numbers[start] != hour:
             numbers[start + 1 : start + NUMBERS] = NONE_YET
             numbers[start] = hour
         digest = hashlib.blake2b(key, key=self._secret, digest_size=2 * ROWS).digest()
         hits = sizes = 2**63
         for row in range(ROWS):
-            place = start + 1 + row * COLUMNS + digest[2 * row] * 256 + digest[2 * row + 1]
-            numbers[place] += 1
-            numbers[place + CELLS] += size
-            hits, sizes = min(hits, numbers[place]), min(sizes, numbers[place + CELLS])
+            cell = start + 1 + row * COLUMNS + digest[2 * row] * 256 + digest[2 * row + 1]
+            numbers[cell] += 1
+            numbers[cell + CELLS] += size
+            hits, sizes = min(hits, numbers[cell]), min(sizes, numbers[cell + CELLS])
         return hits, sizes

@@ -105,7 +105,7 @@ class MeterCounts:
     """Counts of ten seconds, until they are written.
 
     own: the measures of ``lines`` by bucket, without a node.
-    by_place: the others by bucket, node and is_creditable.
+    by_node: the others by bucket, node and is_creditable.
 
     So each response needs one look-up, with an existing key.
     """
@@ -114,7 +114,7 @@ class MeterCounts:
     id: UUID = field(default_factory=uuid7)
     lines: dict[UsageKey, Measure] = field(default_factory=dict)
     own: dict[int, Measure] = field(default_factory=dict)
-    by_place: dict[tuple[int, UUID, bool], Measure] = field(default_factory=dict)
+    by_node: dict[tuple[int, UUID, bool], Measure] = field(default_factory=dict)
 
     def begin(self, key: UsageKey) -> Measure:
         """Return the measure of a key that was not counted yet."""
@@ -122,7 +122,7 @@ class MeterCounts:
         if key.node_id is None:
             self.own[key.bucket_id] = measure
         else:
-            self.by_place[key.bucket_id, key.node_id, key.is_creditable] = measure
+            self.by_node[key.bucket_id, key.node_id, key.is_creditable] = measure
         return measure
 
     def measures(self) -> dict[UUID | None, Measure]:
@@ -207,10 +207,10 @@ class Meters:
         else:
             read = (tenant, bucket_id, node_id, client, bytes_served, self._clock())
             is_creditable = self._is_creditable(*read)
-            measure = self._open.by_place.get((bucket_id, node_id, is_creditable))
+            measure = self._open.by_node.get((bucket_id, node_id, is_creditable))
         if measure is None:
-            places = (tenant.organization_id, tenant.environment_pk, bucket_id, node_id)
-            measure = self._open.begin(UsageKey(*places, is_creditable))
+            names = (tenant.organization_id, tenant.environment_pk, bucket_id, node_id)
+            measure = self._open.begin(UsageKey(*names, is_creditable))
         # Without calling ``add``: a call takes a tenth of the time of all of this.
         if is_hit:
             measure.hits += 1

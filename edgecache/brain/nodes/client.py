@@ -30,7 +30,7 @@ MIN_BYTES_PER_S: Final = 512 * 1024
 BODY_LIMIT_BYTES: Final = 16_384
 PIECE_BYTES: Final = 2**20
 # One in this many of a brain's clients may read from workers concurrently, each with up to 256 KiB
-# in memory. An organization gets half of these places, one of its buckets a third.
+# in memory. An organization gets half of these permits, one of its buckets a third.
 CLIENTS_A_REQUEST: Final = 4
 WAITING: Final = 16_384
 WAIT_S: Final = 5.0
@@ -89,7 +89,7 @@ class WorkerClient(HttpClient):
         """Request bytes of a blob; return the connection when the response's head has arrived.
 
         waits_for_all: wait for the body, too, which is small.
-        has_no_timeout: wait for a place without a limit.
+        has_no_timeout: wait for a permit without a limit.
 
         The caller must ``release`` the connection. Raises RequestFailed.
         """

@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 # Objects waiting for replication; further ones are found by repair.
 WAITING: Final = 20_000
 # One organization gets two thirds of the queue and of the uploads, one bucket half of the queue.
-SPARE: Final = 0.5
+HEADROOM: Final = 0.5
 
 MAX_CONCURRENT_UPLOADS: Final = 8
 # Large objects that are uploaded one after another with one query and one update of the database.
@@ -66,8 +66,8 @@ class ReplicaQueue:
     def __init__(self, *, uploads: int) -> None:
         """uploads: how many tasks take requests."""
         self._by_organization: OrderedDict[int, OrderedDict[int, ByHash]] = OrderedDict()
-        self._room = Shares(WAITING, refusal=Overloaded, spare=SPARE)
-        self._uploads = Shares(uploads, refusal=Overloaded, spare=SPARE)
+        self._room = Shares(WAITING, refusal=Overloaded, headroom=HEADROOM)
+        self._uploads = Shares(uploads, refusal=Overloaded, headroom=HEADROOM)
         self._wakeup = asyncio.Event()
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class ReplicaQueue:
             self._wakeup.set()
 
     def _next(self) -> int | None:
-        """Return the next organization, with a place among the uploads; None if none may go."""
+        """Return the next organization, with a permit to upload; None if none may go."""
         for organization_id in self._by_organization:
             if self._uploads.try_take((organization_id,)):
                 return organization_id
@@ -219,11 +219,11 @@ class Replication:
                 for node_id, hashes in chosen.items()
                 if any(node_id not in held[sha256] for sha256 in hashes)
             }
-        places = self._places(bucket)
+        possible = self._possible_holders(bucket)
         few = [
             one.sha256
             for one in missing.values()
-            if len(held[one.sha256]) < min(one.copies, places)
+            if len(held[one.sha256]) < min(one.copies, possible)
         ]
         if few:
             # Some node failed: repair makes the missing replicas.
@@ -240,7 +240,7 @@ class Replication:
                 found[request.sha256] = body
         return found
 
-    def _places(self, bucket: BucketInfo) -> int:
+    def _possible_holders(self, bucket: BucketInfo) -> int:
         """Return the number of nodes that may hold a bucket's objects, failing ones included."""
         tenant = bucket.tenant
         return sum(

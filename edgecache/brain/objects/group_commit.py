@@ -49,7 +49,7 @@ GROUP_BYTES: Final = 8 * 2**20
 
 # Writes that wait for a lock, each with its own connection. One organization gets three.
 ALONE: Final = 4
-ALONE_SPARE: Final = 0.5
+ALONE_HEADROOM: Final = 0.5
 # More than there can be: a write that has begun is not refused.
 ALONE_WAITING: Final = 2**30
 
@@ -192,7 +192,7 @@ class GroupCommit:
         # For ``finish``.
         self._started = asyncio.Event()
         self._alone = Shares(
-            ALONE, refusal=Overloaded, spare=ALONE_SPARE, queue=ALONE_WAITING, wait_s=None
+            ALONE, refusal=Overloaded, headroom=ALONE_HEADROOM, queue=ALONE_WAITING, wait_s=None
         )
         self._tasks = BackgroundTasks()
 
@@ -276,7 +276,7 @@ class GroupCommit:
         # These use the bucket's own connections, because others would wait for its locks too.
         share_key = use_share_of_bucket(write.bucket)
         try:
-            async with self._alone.place(share_key[:1]):
+            async with self._alone.permit(share_key[:1]):
                 await self._commit([write], wait_for_locks=True)
         except Exception as exc:  # noqa: BLE001 - the caller raises it
             _fail([write], exc)

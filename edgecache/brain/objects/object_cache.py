@@ -114,7 +114,7 @@ class ObjectCache:
         if name in self.singleflight.running:
             fetch = await self.singleflight.shareable(name)
             if fetch is not None and fetch.cacheability.is_shared:
-                self.singleflight.queue_for_place(bucket, fetch, client)
+                self.singleflight.queue_for_permit(bucket, fetch, client)
                 return await self._wait(bucket, fetch)
         found = await self._directory.find(*name)
         if found is not None:
@@ -147,7 +147,7 @@ class ObjectCache:
         if fetch is None or not request.joins(fetch):
             fetch = self.singleflight.start(bucket, name, request, alone=alone)
         else:
-            self.singleflight.queue_for_place(bucket, fetch, request.client)
+            self.singleflight.queue_for_permit(bucket, fetch, request.client)
         return await self._wait(bucket, fetch)
 
     async def reopen(

@@ -40,15 +40,15 @@ ABANDON_S: Final = 5.0
 FINISH_S: Final = 30.0
 
 
-class SharedPlace:
-    """A place in a pool that several clients share, in the quota of one of them."""
+class SharedPermit:
+    """A permit of a pool that several clients share, in the quota of one of them."""
 
     def __init__(self) -> None:
         self._waiting: dict[ShareKey, asyncio.Task[None]] = {}
         self._granted: asyncio.Future[tuple[Shares, ShareKey]] = (
             asyncio.get_running_loop().create_future()
         )
-        # The place may not be needed any more.
+        # The permit may not be needed any more.
         self._granted.add_done_callback(retrieve)
 
     def wait(self, shares: Shares, key: ShareKey) -> None:
@@ -61,12 +61,12 @@ class SharedPlace:
             self._waiting[key] = asyncio.create_task(self._wait(shares, key))
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Hold the place while the block runs. Raises the refusal of the last share."""
+    async def hold(self) -> AsyncIterator[None]:
+        """Hold the permit while the block runs. Raises the refusal of the last share."""
         try:
             shares, key = await asyncio.shield(self._granted)
         except asyncio.CancelledError:
-            # Prevent a later grant; return a place that was granted.
+            # Prevent a later grant; return a permit that was granted.
             if not self._granted.cancel() and self._granted.exception() is None:
                 granted_by, granted_to = self._granted.result()
                 granted_by.give_back(granted_to)
@@ -129,11 +129,11 @@ class SharedFetch:
         request: FetchRequest,
         data_directory: DataDirectory,
         *,
-        place_for_body: Callable[[], AbstractAsyncContextManager[None]],
+        permit_for_body: Callable[[], AbstractAsyncContextManager[None]],
         on_header: Callable[["SharedFetch"], None],
         on_failure: Callable[["SharedFetch", BrainError], None],
     ) -> None:
-        """place_for_body: held while a body comes; it may raise Overloaded.
+        """permit_for_body: held while a body comes; it may raise Overloaded.
 
         on_header, on_failure: called before any waiter resumes.
         """
@@ -151,8 +151,8 @@ class SharedFetch:
         self.task: asyncio.Task[None] | None = None
         # True while it waits for its turn to ask the origin.
         self.is_queued = True
-        self.turn = SharedPlace()
-        self._place_for_body = place_for_body
+        self.permit = SharedPermit()
+        self._permit_for_body = permit_for_body
         self._on_header = on_header
         self._on_failure = on_failure
         self._data_directory = data_directory
@@ -189,7 +189,7 @@ class SharedFetch:
                     found = version_at(
                         self.name, response, variant=cacheability.variant, http=cacheability.http
                     )
-                    await stack.enter_async_context(self._place_for_body())
+                    await stack.enter_async_context(self._permit_for_body())
                     await self._receive(response, found)
                     is_complete = response.is_complete()
                 staged = await self._receiver.finish()

@@ -41,8 +41,8 @@ from edgecache.runtime.shares import ShareKey, Shares
 MISSING_KEPT_S: Final = 2.0
 MAX_MISSING_NAMES: Final = 10_000
 
-# One organization gets half of the places at most, one bucket a quarter, an anonymous client less.
-SPARE: Final = 1
+# One organization gets half of the permits at most, one bucket a quarter, an anonymous client less.
+HEADROOM: Final = 1
 # How long a fetch waits for its turn.
 QUEUE_S: Final = 5.0
 # While a body is transferred, it needs two more files and at most this much memory.
@@ -51,7 +51,7 @@ MIN_BODIES: Final = 64
 # More than this one process could not serve.
 MAX_BODIES: Final = 8192
 # One organization gets a fifth of them at most, one bucket a thirteenth, an anonymous client less.
-BODIES_SPARE: Final = 4
+BODIES_HEADROOM: Final = 4
 # More than there can be: a response that has come is not refused ...
 BODIES_WAITING: Final = 2**30
 # ... unless the others of its bucket come so slowly that it does not get its turn.
@@ -107,7 +107,7 @@ class Singleflight:
 
     A fetch that waits for a slow origin costs its socket and some memory: no thread, no file, no
     database connection. So the limit is high, and shared by organization, origin, bucket and
-    anonymous client (``Shares``). Bodies cost more, and have fewer places of their own.
+    anonymous client (``Shares``). Bodies cost more, and have fewer permits of their own.
     """
 
     def __init__(
@@ -130,14 +130,16 @@ class Singleflight:
         self._coherence: Coherence = directory.coherence
         self._data_directory = data_directory
         self._origins = origins
-        # HEAD, listings and writes at origins have their places here as well (``ObjectCache``).
-        self.shares = Shares(limit, refusal=Overloaded, spare=SPARE, queue=limit, wait_s=QUEUE_S)
-        # A fetch takes a place of `shares` first and of `bodies` second, so no deadlock is
+        # HEAD, listings and writes at origins have their permits here as well (``ObjectCache``).
+        self.shares = Shares(
+            limit, refusal=Overloaded, headroom=HEADROOM, queue=limit, wait_s=QUEUE_S
+        )
+        # A fetch takes a permit of `shares` first and of `bodies` second, so no deadlock is
         # possible.
         self.bodies = Shares(
             min(limit, bodies_allowed()),
             refusal=Overloaded,
-            spare=BODIES_SPARE,
+            headroom=BODIES_HEADROOM,
             queue=BODIES_WAITING,
             wait_s=BODIES_QUEUE_S,
         )
@@ -160,7 +162,7 @@ class Singleflight:
             name,
             request,
             self._data_directory,
-            place_for_body=lambda: self.bodies.place(_share_key(bucket, request.client)),
+            permit_for_body=lambda: self.bodies.permit(_share_key(bucket, request.client)),
             on_header=self._header_received,
             on_failure=self._failed,
         )
@@ -173,24 +175,24 @@ class Singleflight:
     async def origin(
         self, bucket: BucketInfo, client: str = "", *, has_body: bool = False
     ) -> AsyncIterator[Driver]:
-        """Hold a place at a bucket's origin, as a fetch does, and one for a body if it has one.
+        """Hold a permit at a bucket's origin, as a fetch does, and one for a body if it has one.
 
         client: the address of an anonymous client. Raises Overloaded, OriginFailed,
         DatabaseUnavailable.
         """
         share_key = _share_key(bucket, client)
-        async with self.shares.place(share_key), contextlib.AsyncExitStack() as stack:
+        async with self.shares.permit(share_key), contextlib.AsyncExitStack() as stack:
             if has_body:
-                await stack.enter_async_context(self.bodies.place(share_key))
+                await stack.enter_async_context(self.bodies.permit(share_key))
             yield await self._origins.driver(bucket)
 
-    def queue_for_place(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
+    def queue_for_permit(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
         """Add another client's quota to those in which a queued fetch waits.
 
         So a client that has used its quota does not delay others that join its fetch.
         """
         if fetch.is_queued:
-            fetch.turn.wait(self.shares, _share_key(bucket, client))
+            fetch.permit.wait(self.shares, _share_key(bucket, client))
 
     async def shareable(self, name: Name) -> SharedFetch | None:
         """Return the running fetch of a name, unless its key changed since it began.
@@ -225,8 +227,8 @@ class Singleflight:
     async def _run(self, bucket: BucketInfo, fetch: SharedFetch, *, alone: bool) -> None:
         try:
             async with asyncio.timeout(FETCH_LIMIT_S), contextlib.AsyncExitStack() as stack:
-                self.queue_for_place(bucket, fetch, fetch.request.client)
-                await stack.enter_async_context(fetch.turn.place())
+                self.queue_for_permit(bucket, fetch, fetch.request.client)
+                await stack.enter_async_context(fetch.permit.hold())
                 fetch.is_queued = False
                 # What is not shared here is not shared with other brains either.
                 found = None if alone else await self._acquire_lease(fetch, stack)

@@ -31,7 +31,7 @@ from edgecache.brain.origins.egress.guard import Guard, Resolve
 from edgecache.brain.origins.egress.pool import ConnectionPool
 from edgecache.brain.origins.egress.proxy import Proxy
 from edgecache.brain.origins.http import HttpDriver
-from edgecache.brain.origins.s3 import S3Driver, place_of
+from edgecache.brain.origins.s3 import S3Driver, location_of
 
 log = structlog.get_logger(__name__)
 
@@ -183,7 +183,7 @@ def _s3(
         credentials = OriginCredentials(
             secret["access_key_id"], secret["secret_access_key"], secret.get("session_token", "")
         )
-    return S3Driver(connections, place_of(config.config, prefix), credentials, data_directory)
+    return S3Driver(connections, location_of(config.config, prefix), credentials, data_directory)
 
 
 @cache

@@ -59,7 +59,7 @@ CODE: Final = re.compile(r"[A-Za-z]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class S3Place:
+class S3Location:
     """Where the objects are. endpoint: the URL that a key follows, bucket included."""
 
     endpoint: str
@@ -67,8 +67,8 @@ class S3Place:
     prefix: str
 
 
-def place_of(config: Mapping[str, str], prefix: str) -> S3Place:
-    """Return the place that a checked configuration names; AWS's own when it has no endpoint."""
+def location_of(config: Mapping[str, str], prefix: str) -> S3Location:
+    """Return the location that a checked configuration names; AWS's own when it has no endpoint."""
     bucket, region = config["bucket"], config["region"]
     endpoint = config.get("endpoint", f"https://s3.{region}.amazonaws.com").rstrip("/")
     # AWS's certificates have one label for the bucket: with a dot in it, only the path will do.
@@ -78,17 +78,20 @@ def place_of(config: Mapping[str, str], prefix: str) -> S3Place:
         endpoint = f"{parts.scheme}://{bucket}.{parts.netloc}{parts.path}"
     else:
         endpoint = f"{endpoint}/{encoded(bucket)}"
-    return S3Place(endpoint, region, prefix)
+    return S3Location(endpoint, region, prefix)
 
 
 class S3Requests:
     """Signed requests to one bucket. credentials: None asks anonymously."""
 
     def __init__(
-        self, connections: OriginConnections, place: S3Place, credentials: OriginCredentials | None
+        self,
+        connections: OriginConnections,
+        location: S3Location,
+        credentials: OriginCredentials | None,
     ) -> None:
         self._connections = connections
-        self._place = place
+        self._location = location
         self._credentials = credentials
 
     @asynccontextmanager
@@ -106,7 +109,7 @@ class S3Requests:
 
         Raises as ``exchange`` does.
         """
-        url = f"{self._place.endpoint}/{encoded(name, safe='/')}"
+        url = f"{self._location.endpoint}/{encoded(name, safe='/')}"
         parts = urlsplit(url)
         search = query_string(query or {})
         sent = [("host", parts.netloc), *headers]
@@ -116,7 +119,7 @@ class S3Requests:
                 method,
                 (parts.path, search),
                 sent,
-                region=self._place.region,
+                region=self._location.region,
                 payload_hash=payload_hash,
                 now=datetime.now(UTC),
             )
@@ -131,12 +134,12 @@ class S3Driver:
     def __init__(
         self,
         connections: OriginConnections,
-        place: S3Place,
+        location: S3Location,
         credentials: OriginCredentials | None,
         data_directory: DataDirectory,
     ) -> None:
-        self._ask = S3Requests(connections, place, credentials).ask
-        self._prefix = place.prefix
+        self._ask = S3Requests(connections, location, credentials).ask
+        self._prefix = location.prefix
         self._data_directory = data_directory
 
     @asynccontextmanager

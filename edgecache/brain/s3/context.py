@@ -48,7 +48,7 @@ class RequestContext:
     xml: tuple[ShareKey, int] | None = None
 
     def close(self) -> None:
-        """Release the place among the running requests, and memory."""
+        """Release the permit among the running requests, and memory."""
         if self.xml is not None:
             self.dependencies.xml_bytes.give_back(*self.xml)
         if self.share_key is not None:

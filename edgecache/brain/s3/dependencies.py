@@ -22,13 +22,13 @@ from edgecache.runtime.shares import Shares
 
 # Bodies of XML, which are parsed in memory; an organization gets a quarter at most.
 XML_BYTES: Final = 64 * 2**20
-XML_SPARE: Final = 3
+XML_HEADROOM: Final = 3
 
 
 class S3Dependencies(Protocol):
     """What an operation uses.
 
-    running: places for running requests. xml_bytes: memory for bodies of XML.
+    running: permits for running requests. xml_bytes: memory for bodies of XML.
     """
 
     settings: BrainSettings

@@ -25,7 +25,7 @@ ALL: Final = (
     "SELECT DISTINCT encode(b.sha256, 'hex'), b.size FROM brain_storedobject s"
     " JOIN brain_blob b ON b.sha256 = s.blob_id ORDER BY 1"
 )
-PLACES: Final = (
+LOCATIONS: Final = (
     "SELECT encode(l.blob_id, 'hex'), s.name, l.name FROM brain_storedblob l"
     " JOIN brain_store s ON s.id = l.store_id WHERE l.blob_id = ANY(%s)"
 )
@@ -60,10 +60,10 @@ def all_bytes(connection: psycopg.Connection) -> Iterator[Bytes]:
             yield Bytes(*row)
 
 
-def places(connection: psycopg.Connection, found: Sequence[Bytes]) -> dict[str, BytesLocation]:
+def locations(connection: psycopg.Connection, found: Sequence[Bytes]) -> dict[str, BytesLocation]:
     """Return where bytes are that are in a store."""
     digests = [bytes.fromhex(each.sha256) for each in found]
-    rows = connection.execute(PLACES, [digests]).fetchall()
+    rows = connection.execute(LOCATIONS, [digests]).fetchall()
     return {sha256: BytesLocation(store, name) for sha256, store, name in rows}
 
 
@@ -79,21 +79,21 @@ class Sources:
         self._data_dir = data_dir
         self._stores = {each.name: open_store(each) for each in configured}
 
-    async def copy(self, wanted: Bytes, place: BytesLocation | None, target: Path) -> bool:
+    async def copy(self, wanted: Bytes, location: BytesLocation | None, target: Path) -> bool:
         """Write bytes to a file; False if they are missing or wrong.
 
         Raises StoreUnavailable.
         """
         try:
-            if place is None:
+            if location is None:
                 source = path_of(self._data_dir, wanted.sha256)
                 await asyncio.to_thread(shutil.copyfile, source, target)
             else:
-                store = self._stores.get(place.store)
+                store = self._stores.get(location.store)
                 if store is None:
                     return False
                 with target.open("wb") as opened:
-                    async for piece in store.read(place.name, Span(0, wanted.size)):
+                    async for piece in store.read(location.name, Span(0, wanted.size)):
                         opened.write(piece)
         except (FileNotFoundError, StoreMissing):
             return False

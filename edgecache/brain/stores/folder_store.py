@@ -17,7 +17,7 @@ from edgecache.brain.core.fair_share import SHARE_KEY
 from edgecache.brain.core.values import Span
 from edgecache.brain.disk.data_directory import NO_ROOM
 from edgecache.brain.disk.syncing import sync_folder, write_whole
-from edgecache.brain.stores.store import Body, ListedFile, places
+from edgecache.brain.stores.store import Body, ListedFile, request_permits
 from edgecache.runtime.threads import FairThreads
 
 log = structlog.get_logger(__name__)
@@ -40,8 +40,8 @@ class FolderStore:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._writing = FairThreads(THREADS, "store-writing", turns=places(THREADS))
-        self._others = FairThreads(THREADS, "store", turns=places(THREADS))
+        self._writing = FairThreads(THREADS, "store-writing", shares=request_permits(THREADS))
+        self._others = FairThreads(THREADS, "store", shares=request_permits(THREADS))
 
     async def put(self, name: str, body: Body, size: int) -> None:
         """Write bytes. Raises Overloaded."""

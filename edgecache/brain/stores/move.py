@@ -142,7 +142,7 @@ class Move:
         self.target = target
         # The id of the store in rows; None for the data directory.
         self._target_id = None if target.store is None else target.id
-        self._places = asyncio.Semaphore(at_once)
+        self._permits = asyncio.Semaphore(at_once)
         self._on_progress = on_progress
         self._failures = 0
 
@@ -206,7 +206,7 @@ class Move:
                 raise StoreUnavailable("A store does not answer.")
 
     async def _one(self, row: Row, move: MoveOne) -> None:
-        async with self._places:
+        async with self._permits:
             if self._failures >= FAILURES_LIMIT:
                 return
             try:

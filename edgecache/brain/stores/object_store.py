@@ -28,8 +28,8 @@ from edgecache.brain.core.fair_share import SHARE_KEY
 from edgecache.brain.core.values import Span
 from edgecache.brain.origins.connections import OriginConnections
 from edgecache.brain.origins.obstores import GOOGLE, google_token
-from edgecache.brain.origins.s3 import DOCUMENT_LIMIT_BYTES, S3Place, S3Requests
-from edgecache.brain.stores.store import Body, ListedFile, places
+from edgecache.brain.origins.s3 import DOCUMENT_LIMIT_BYTES, S3Location, S3Requests
+from edgecache.brain.stores.store import Body, ListedFile, request_permits
 
 if TYPE_CHECKING:
     from obstore.store import AzureCredential, S3Config
@@ -69,7 +69,7 @@ class S3Uploads:
         prefix = f"{chosen.parts.path}/" if chosen.parts.path else ""
         endpoint = chosen.endpoint or f"https://s3.{chosen.region}.amazonaws.com"
         bucket = encoded(chosen.parts.bucket)
-        self._place = S3Place(f"{endpoint}/{bucket}", chosen.region, prefix)
+        self._location = S3Location(f"{endpoint}/{bucket}", chosen.region, prefix)
 
     async def abort(self, folder: str, before: datetime) -> int:
         """Abort those below a folder that began earlier; return their number.
@@ -78,13 +78,13 @@ class S3Uploads:
         """
         try:
             async with httpcore.AsyncConnectionPool() as pool:
-                requests = S3Requests(OriginConnections(pool), self._place, self._credentials)
+                requests = S3Requests(OriginConnections(pool), self._location, self._credentials)
                 return await self._abort(requests, folder, before)
         except (OriginError, S3Error, ValueError):
             raise StoreUnavailable from None
 
     async def _abort(self, requests: S3Requests, folder: str, before: datetime) -> int:
-        parameters = {"uploads": "", "prefix": f"{self._place.prefix}{folder}/"}
+        parameters = {"uploads": "", "prefix": f"{self._location.prefix}{folder}/"}
         aborted = 0
         for _ in range(PAGES):
             async with requests.ask("GET", "", query=parameters) as reply:
@@ -125,14 +125,14 @@ class ObjectStore:
         self._store = store
         self._label = label
         self._uploads = uploads
-        self.reads = places(MAX_CONCURRENT_REQUESTS)
-        self.writes = places(MAX_CONCURRENT_REQUESTS)
+        self.reads = request_permits(MAX_CONCURRENT_REQUESTS)
+        self.writes = request_permits(MAX_CONCURRENT_REQUESTS)
 
     async def put(self, name: str, body: Body, size: int) -> None:
         """Write bytes, in parts where they are many. Raises Overloaded."""
         part_bytes = max(PART_BYTES, -(-size // PARTS))
         concurrency = max(1, CONCURRENT_PARTS * PART_BYTES // part_bytes)
-        async with self.writes.place(SHARE_KEY.get()):
+        async with self.writes.permit(SHARE_KEY.get()):
             if not isinstance(body, Path | bytes):
                 await self._put_pieces(name, body, part_bytes, concurrency)
                 return
@@ -165,7 +165,7 @@ class ObjectStore:
         while position < end:
             # A response that has begun would be cut short.
             has_begun = position > span.start
-            async with self.reads.place(SHARE_KEY.get(), has_no_timeout=has_begun):
+            async with self.reads.permit(SHARE_KEY.get(), has_no_timeout=has_begun):
                 with self._named(name):
                     piece = bytes(
                         await obstore.get_range_async(
@@ -180,7 +180,7 @@ class ObjectStore:
 
     async def size(self, name: str) -> int:
         """Return the size that the store says. Raises Overloaded."""
-        async with self.reads.place(SHARE_KEY.get()):
+        async with self.reads.permit(SHARE_KEY.get()):
             with self._named(name):
                 return (await obstore.head_async(self._store, name))["size"]
 

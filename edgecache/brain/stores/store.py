@@ -9,8 +9,8 @@ from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.core.values import Span
 from edgecache.runtime.shares import Shares
 
-# An organization gets two thirds of a store's places, one of its buckets half.
-SPARE: Final = 0.5
+# An organization gets two thirds of a store's permits, one of its buckets half.
+HEADROOM: Final = 0.5
 # As many as there may be running requests; they wait as long as their clients would.
 WAITING: Final = 16_384
 WAIT_S: Final = 20.0
@@ -27,7 +27,7 @@ class ListedFile(NamedTuple):
 class ByteStore(Protocol):
     """A place for bytes. Every method raises StoreUnavailable when it does not answer.
 
-    Overloaded: the caller's share of the places is in use.
+    Overloaded: the caller's share of the permits is in use.
     """
 
     max_object_bytes: int
@@ -59,9 +59,9 @@ class ByteStore(Protocol):
         """Abort uploads below a folder that began earlier and never ended; return their number."""
 
 
-def places(limit: int) -> Shares:
-    """Return places for requests to a store; a request waits for one, then gets Overloaded.
+def request_permits(limit: int) -> Shares:
+    """Return permits for requests to a store; a request waits for one, then gets Overloaded.
 
-    Reading and writing have places of their own, because a large body takes longer than a read.
+    Reading and writing have permits of their own, because a large body takes longer than a read.
     """
-    return Shares(limit, refusal=Overloaded, spare=SPARE, queue=WAITING, wait_s=WAIT_S)
+    return Shares(limit, refusal=Overloaded, headroom=HEADROOM, queue=WAITING, wait_s=WAIT_S)

@@ -57,11 +57,11 @@ class UploadParts:
 
     @asynccontextmanager
     async def completing(self, bucket: BucketInfo) -> AsyncIterator[None]:
-        """Hold one of an organization's places for completing an upload.
+        """Hold one of an organization's permits for completing an upload.
 
         A completion continues without its client. Raises Overloaded.
         """
-        async with self._completing.place((bucket.tenant.organization_id, bucket.id)):
+        async with self._completing.permit((bucket.tenant.organization_id, bucket.id)):
             yield
 
     async def check_room(self, tenant: EnvironmentKey, size: int) -> None:

@@ -189,8 +189,8 @@ class GarbageCollector(PeriodicTask):
         return len(rows) == STEP_RELEASES
 
     def _paths(self, blobs: Sequence[bytes]) -> list[Path]:
-        places = (self._data_directory.origin_path, self._data_directory.blob_path)
-        return [path_of(sha256) for sha256 in blobs for path_of in places]
+        paths_of = (self._data_directory.origin_path, self._data_directory.blob_path)
+        return [path_of(sha256) for sha256 in blobs for path_of in paths_of]
 
     async def _free_nodes(self, change: AnnouncingTransaction, blobs: Sequence[bytes]) -> None:
         freed = await change.all(

@@ -1,4 +1,4 @@
-"""The clients of one server: how many there are, and which of them get a place."""
+"""The clients of one server: how many there are, and which of them get a permit."""
 
 import asyncio
 import contextlib
@@ -46,14 +46,14 @@ class Clients:
         self._changed()
 
     async def admit(self, network: str) -> bool:
-        """Take a place for a client; if there are too many, close an idle connection.
+        """Take a permit for a client; if there are too many, close an idle connection.
 
         False: all connections, or all of its address, are busy; then this client is not counted.
         """
-        if not self._take_place(network):
+        if not self._take_permit(network):
             # Others may have been closed by their clients, and be about to be noted.
             await asyncio.sleep(RETRY_S)
-            if not self._take_place(network):
+            if not self._take_permit(network):
                 self._opening -= 1
                 self._changed()
                 return False
@@ -101,7 +101,7 @@ class Clients:
         if not len(self):
             self._emptied.set()
 
-    def _take_place(self, network: str) -> bool:
+    def _take_permit(self, network: str) -> bool:
         if not self._is_fair(network):
             return False
         if len(self._open) + self._admitted < self.limit:

@@ -66,7 +66,7 @@ async def _store(node: CacheWorker, exchange: Exchange, ticket: Ticket, size: in
     SHARE_KEY.set(share_key)
     if await node.run_on_disk(node.store.has, ticket.sha256):
         return HTTPStatus.OK
-    async with node.fills.place(share_key):
+    async with node.fills.permit(share_key):
         is_new = await receive(node, exchange, ticket.sha256, size)
     return HTTPStatus.CREATED if is_new else HTTPStatus.OK
 
@@ -74,7 +74,7 @@ async def _store(node: CacheWorker, exchange: Exchange, ticket: Ticket, size: in
 async def _store_batch(node: CacheWorker, exchange: Exchange, ticket: Ticket) -> HTTPStatus:
     share_key = share_key_of(ticket)
     SHARE_KEY.set(share_key)
-    async with node.fills.place(share_key):
+    async with node.fills.permit(share_key):
         try:
             index, blobs = batches.decode(await exchange())
         except batches.MalformedBatch:

@@ -17,7 +17,7 @@ from edgecache.brain.core.fair_share import use_share_of_bucket, use_share_of_or
 from edgecache.brain.core.values import BucketInfo, ObjectVersion
 from edgecache.brain.objects import listings
 from edgecache.brain.s3.bodies import XML_LIMIT_BYTES
-from edgecache.brain.s3.dependencies import XML_BYTES, XML_SPARE
+from edgecache.brain.s3.dependencies import XML_BYTES, XML_HEADROOM
 from tests.edgecache.brain.brains import (
     ALICE,
     CHARLIE,
@@ -134,7 +134,7 @@ async def test_a_write_shares_its_group_with_an_organization_without_connections
         return await brain.objects.put(bucket, "k", body, PLAIN)
 
     holding = [asyncio.create_task(hold()) for _ in range(20)]
-    await until(lambda: brain.database._places.waiting)
+    await until(lambda: brain.database._permits.waiting)
     written = await asyncio.gather(*(write(bucket) for bucket in (greedy, modest)))
     assert [found.size for found in written] == [1, 1]
     is_over.set()
@@ -161,7 +161,7 @@ async def test_listings_and_purges_leave_connections_to_another_organization(
             return await brain.objects.list(bucket)
         return await brain.purges.purge(bucket.tenant, everything=True)
 
-    places, long = brain.database._places, brain.database._long
+    places, long = brain.database._permits, brain.database._long
     with psycopg.connect(rows.url) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
         connection.execute("SELECT pg_advisory_xact_lock(hashint8(%s), 0)", [greedy.id])
@@ -189,7 +189,7 @@ async def asking_for(question: Awaitable[object]) -> type[BaseException] | None:
 def test_bodies_of_xml_leave_memory_for_another_organization(bare_cluster: Cluster) -> None:
     greedy, modest = (tenant_with_bucket(bare_cluster) for _ in range(2))
     with ExitStack() as stack:
-        share = XML_BYTES // (XML_SPARE + 1) // XML_LIMIT_BYTES
+        share = XML_BYTES // (XML_HEADROOM + 1) // XML_LIMIT_BYTES
         for _ in range(share):
             assert begin_deletion(bare_cluster, greedy, stack).startswith(b"HTTP/1.1 100 ")
         assert begin_deletion(bare_cluster, greedy, stack).startswith(b"HTTP/1.1 503 ")

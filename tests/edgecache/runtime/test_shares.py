@@ -36,8 +36,8 @@ def test_each_level_leaves_as_much_as_it_takes() -> None:
 
 
 def test_another_organization_gets_its_share_after_any_number_of_greedy_ones() -> None:
-    assert fill(Shares(1000, refusal=Full, spare=4), ("bob",)) == 200
-    pool = Shares(1000, refusal=Full, spare=4)
+    assert fill(Shares(1000, refusal=Full, headroom=4), ("bob",)) == 200
+    pool = Shares(1000, refusal=Full, headroom=4)
     for greedy in range(30):
         fill(pool, (f"greedy {greedy}", "bucket"))
         assert pool.try_take(("alice", "bucket"))
@@ -67,7 +67,7 @@ async def test_freed_places_go_to_the_organizations_in_turn() -> None:
     order: list[ShareKey] = []
 
     async def use(path: ShareKey) -> None:
-        async with pool.place(path):
+        async with pool.permit(path):
             order.append(path)
 
     paths = [("bob", 1), ("bob", 1), ("bob", 2), ("alice", 3), ("alice", 3), ("charlie", 4)]

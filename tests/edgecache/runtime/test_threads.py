@@ -30,17 +30,17 @@ async def test_organizations_wait_for_a_thread_in_turn(gate: threading.Event) ->
     working += [threads.begin(BOB, lambda: note(2)) for _ in range(3)]
     await asyncio.sleep(0)
     # One runs, one is begun ahead.
-    assert threads._turns.waiting == 61
+    assert threads._shares.waiting == 61
     gate.set()
     await asyncio.gather(*working)
     threads.stop()
 
     assert order[:8].count(2) == 3
-    assert (threads._turns.waiting, len(order)) == (0, 63)
+    assert (threads._shares.waiting, len(order)) == (0, 63)
 
 
 async def test_an_organization_with_long_work_leaves_a_thread(gate: threading.Event) -> None:
-    threads = FairThreads(2, "shared", spare=1, queue=4)
+    threads = FairThreads(2, "shared", headroom=1, queue=4)
     working = [threads.begin(ALICE, lambda: gate.wait(20)) for _ in range(3)]
     await asyncio.sleep(0)
 
@@ -61,7 +61,7 @@ async def test_a_cancelled_caller_leaves_the_queue(gate: threading.Event) -> Non
     await asyncio.sleep(0)
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
-    assert threads._turns.waiting == 0
+    assert threads._shares.waiting == 0
 
     gate.set()
     await threads.run(BOB, lambda: ran.append("stayed"))

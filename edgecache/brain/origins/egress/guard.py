@@ -28,7 +28,7 @@ RESOLVE_TIMEOUT_S: Final = 5.0
 LOOK_UPS: Final = 256
 # An organization gets a ninth of these look-ups at most, because its origins may redirect to ever
 # new names that hang. Dozens of such organizations leave some for another one.
-SPARE: Final = 8
+HEADROOM: Final = 8
 QUEUE: Final = 4096
 
 
@@ -45,7 +45,7 @@ class Guard:
         # One look-up for all requests for a name.
         self._lookups: dict[tuple[str, int], asyncio.Future[Answers]] = {}
         self._shares = Shares(
-            LOOK_UPS, refusal=_late, spare=SPARE, queue=QUEUE, wait_s=RESOLVE_TIMEOUT_S
+            LOOK_UPS, refusal=_late, headroom=HEADROOM, queue=QUEUE, wait_s=RESOLVE_TIMEOUT_S
         )
 
     async def resolve(self, host: str, port: int, *, owner: int) -> list[str]:

@@ -102,9 +102,9 @@ class ConnectionPool:
 
     async def _kept(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection | None:
         """Return a connection to an origin that is still open, and on which nothing came since."""
-        for place in reversed(range(len(self._idle))):
-            if self._idle[place][0] == origin:
-                _, connection = self._idle.pop(place)
+        for index in reversed(range(len(self._idle))):
+            if self._idle[index][0] == origin:
+                _, connection = self._idle.pop(index)
                 if _is_free(connection):
                     return connection
                 await connection.aclose()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.objects import singleflight
-from edgecache.brain.objects.singleflight import SPARE, bodies_allowed
+from edgecache.brain.objects.singleflight import HEADROOM, bodies_allowed
 from edgecache.runtime import resource_limits
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed
 from edgecache.runtime.shares import Shares
@@ -128,7 +128,7 @@ def fits(files: int, memory: int, monkeypatch: pytest.MonkeyPatch) -> int:
     assert 2 * clients + 2 * bodies <= 0.95 * files
     assert clients * resource_limits.CONNECTION_BYTES <= memory
     assert bodies * singleflight.BODY_BYTES <= memory
-    shares = Shares(clients, refusal=RuntimeError, spare=SPARE)
+    shares = Shares(clients, refusal=RuntimeError, headroom=HEADROOM)
     waiting = 0
     while shares.try_take(("organization", "origin", "bucket")):
         waiting += 1
