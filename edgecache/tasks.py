@@ -11,7 +11,7 @@ from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
 from common.principals import Scope
-from edgecache.api import access_keys, buckets, client, hosts, metrics_history, node_states
+from edgecache.api import access_keys, buckets, client, hosts, metrics_history, nodes
 from edgecache.api.errors import CacheUnavailable
 from environments.models import Environment
 
@@ -48,7 +48,7 @@ def follow_nodes(timestamp: int) -> None:
     if not client.is_enabled():
         return
     try:
-        node_states.record_changes(now=timezone.now())
+        nodes.record_state_changes(now=timezone.now())
     except CacheUnavailable:
         log.info("cache_nodes_not_followed")
 

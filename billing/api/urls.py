@@ -1,14 +1,15 @@
 """Paths of billing."""
 
-from billing.api.quarantines import QuarantineViewSet
-from billing.api.spend_cap import SpendCapViewSet
-from billing.api.top_ups import PaymentWebhookViewSet, TopUpViewSet
 from billing.api.views import (
     BalanceViewSet,
     BilledUsageViewSet,
     EarningsViewSet,
+    PaymentWebhookViewSet,
     PayoutMethodViewSet,
     PayoutViewSet,
+    QuarantineViewSet,
+    SpendCapViewSet,
+    TopUpViewSet,
 )
 from common.api.viewsets import Router
 

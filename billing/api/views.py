@@ -1,23 +1,28 @@
-"""Balances, usage, earnings, statements and payouts of the caller's organization."""
+"""Balances, top-ups, usage, earnings, payouts and quarantines of the caller's organization."""
 
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from django.utils.module_loading import import_string
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework.decorators import action
+from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from audit import trail
-from billing import ledger, statements
+from billing import ledger, quarantines, statements
 from billing.api import csv_statement
 from billing.api.serializers import (
+    AppealSerializer,
     BalanceSerializer,
     BillingUsageSerializer,
     CacheActivitySerializer,
@@ -29,20 +34,31 @@ from billing.api.serializers import (
     PayoutMethodSerializer,
     PayoutSerializer,
     PeriodSerializer,
+    QuarantineSerializer,
+    SpendCapRequestSerializer,
+    SpendCapSerializer,
     StatementQuerySerializer,
     StatementSerializer,
+    TopUpRequestSerializer,
+    TopUpSerializer,
 )
 from billing.audit_tags import BillingTag
-from billing.errors import PayoutNotFound
+from billing.errors import PayoutNotFound, QuarantineNotFound, WebhookRefused
 from billing.models.ledger import AccountKind
 from billing.models.payouts import Payout
-from billing.money import PPM, credits_text
-from billing.payouts import connections, methods, requests
-from billing.service import states
+from billing.models.quarantines import Quarantine
+from billing.money import PPM, UCR_PER_CENT, credits_text
+from billing.payouts import connections, methods
+from billing.payouts import requests as payout_requests
+from billing.service import spend_caps, states
+from billing.topups import requests as topup_requests
+from common.api.bodies import read_body
 from common.api.views import NO_STORE, RENDERER, CursorPages
 from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction
-from common.permissions import needs
+from common.permissions import PUBLIC, needs
 from environments.models import Environment
+
+MAX_EVENT_BYTES = 2**18
 
 
 class BillingResource(PlatformViewSet):
@@ -84,6 +100,89 @@ class BalanceViewSet(BillingResource):
                 "payout_minimum_cents": settings.BILLING.payout_minimum_cents,
             }
         )
+
+
+class TopUpViewSet(BillingResource):
+    """Credits that the organization buys."""
+
+    access = {"create": needs("billing", "create")}
+    serializer_class = TopUpSerializer
+    request_serializers = {"create": TopUpRequestSerializer}
+
+    @extend_schema(summary="Buy credits")
+    def create(self, request: Request) -> Response:
+        """Open a page where credits are paid for. They are booked once the payment has arrived."""
+        opened = topup_requests.request(
+            self.organization_id, **self.read(), by=self.actor(), now=timezone.now()
+        )
+        trail.record_request(
+            self.platform_request,
+            BillingTag.TOP_UP_CREATE,
+            top_up_id=str(opened.top_up.pk),
+            amount_cents=opened.top_up.amount_cents,
+        )
+        return self.respond({"id": opened.top_up.pk, "url": opened.url})
+
+
+class SpendCapViewSet(BillingResource):
+    """What a month's usage may cost."""
+
+    access = {
+        "spend_cap": needs("billing", "read"),
+        "replace": needs("billing", "update").fresh(),
+        "remove": needs("billing", "delete").fresh(),
+    }
+    serializer_class = SpendCapSerializer
+    request_serializers = {"replace": SpendCapRequestSerializer}
+    response_serializers = {"remove": None}
+    versions = {"spend_cap": "replace"}
+
+    @extend_schema(summary="Read the spend cap")
+    @action(detail=False, url_path="spend-cap")
+    def spend_cap(self, request: Request) -> Response:
+        """Return the cap, and what this month's usage cost by now."""
+        return self.respond(self._shown())
+
+    @extend_schema(summary="Set the spend cap")
+    @spend_cap.mapping.put
+    def replace(self, request: Request) -> Response:
+        """Set the cap of each month. At the cap nodes of other operators stop serving."""
+        cap_cents = int(self.read()["cap_cents"])
+        self._change(cap_cents)
+        trail.record_request(
+            self.platform_request, BillingTag.SPEND_CAP_UPDATE, cap_cents=cap_cents
+        )
+        return self.respond(self._shown())
+
+    @extend_schema(summary="Remove the spend cap")
+    @spend_cap.mapping.delete
+    def remove(self, request: Request) -> Response:
+        """Remove the cap; what it stopped continues immediately."""
+        self._change(None)
+        trail.record_request(self.platform_request, BillingTag.SPEND_CAP_DELETE)
+        return self.no_content()
+
+    def _change(self, cap_cents: int | None) -> None:
+        now = timezone.now()
+        # A cap that is removed alone would never be refreshed: what it stopped would stay so.
+        with transaction.atomic():
+            spend_caps.replace(
+                self.organization_id,
+                cap_cents,
+                by=self.actor(),
+                now=now,
+                check=lambda: self.takes_version() and self.require_match(self._shown()),
+            )
+            states.refresh(self.organization_id, now=now)
+
+    def _shown(self) -> dict[str, Any]:
+        cap = spend_caps.current(self.organization_id)
+        spent_ucr = statements.spent(self.organization_id, spend_caps.month_of(timezone.now()))
+        return {
+            "cap_cents": None if cap is None else cap.cap_ucr // UCR_PER_CENT,
+            "spent_ucr": spent_ucr,
+            "is_reached": cap is not None and spent_ucr >= cap.cap_ucr,
+        }
 
 
 class BilledUsageViewSet(BillingResource):
@@ -262,7 +361,7 @@ class PayoutViewSet(ListAction, RetrieveAction, BillingResource):
     @extend_schema(summary="Request a payout", request=None)
     def create(self, request: Request) -> Response:
         """Pay out everything that is payable, in whole cents."""
-        payout = requests.request(self.organization_id, by=self.actor(), now=timezone.now())
+        payout = payout_requests.request(self.organization_id, by=self.actor(), now=timezone.now())
         trail.record_request(
             self.platform_request,
             BillingTag.PAYOUT_CREATE,
@@ -276,13 +375,96 @@ class PayoutViewSet(ListAction, RetrieveAction, BillingResource):
     def cancel(self, request: Request, payout_id: str) -> Response:
         """Cancel a payout that was not sent yet."""
         known: Payout = self.get_object()
-        payout = requests.cancel(
+        payout = payout_requests.cancel(
             self.organization_id, UUID(str(known.pk)), by=self.actor(), now=timezone.now()
         )
         trail.record_request(
             self.platform_request, BillingTag.PAYOUT_CANCEL, payout_id=str(payout.pk)
         )
         return self.respond(payout)
+
+
+@extend_schema_view(
+    list=extend_schema(summary="List quarantines"),
+    retrieve=extend_schema(summary="Read a quarantine"),
+)
+class QuarantineViewSet(ListAction, RetrieveAction, BillingResource):
+    """Quarantined nodes of the organization."""
+
+    access = {
+        "list": needs("billing", "read"),
+        "retrieve": needs("billing", "read"),
+        "appeal": needs("billing", "update"),
+    }
+    serializer_class = QuarantineSerializer
+    request_serializers = {"appeal": AppealSerializer}
+    lookup_url_kwarg = "quarantine_id"
+    not_found = QuarantineNotFound
+    pagination_class = CursorPages
+
+    def get_queryset(self) -> QuerySet[Quarantine]:
+        """Return the organization's quarantines."""
+        return Quarantine.objects.filter(organization_id=self.organization_id)
+
+    @extend_schema(summary="Appeal against a quarantine")
+    @action(detail=True, methods=["post"])
+    def appeal(self, request: Request, quarantine_id: str) -> Response:
+        """Appeal once against a quarantine and its forfeiture; staff decides."""
+        known: Quarantine = self.get_object()
+        text = self.read()["text"]
+        row = quarantines.appeal(
+            self.organization_id,
+            UUID(str(known.pk)),
+            text,
+            by=self.actor(),
+            now=timezone.now(),
+        )
+        trail.record_request(
+            self.platform_request, BillingTag.QUARANTINE_APPEAL, quarantine_id=str(row.pk)
+        )
+        return self.respond(row)
+
+
+class RawParser(BaseParser):
+    """Return the body's bytes, which a signature is about."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: Any,
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return the body's bytes, although the stubs expect fields.
+
+        Raises PayloadTooLarge (413).
+        """
+        return read_body(stream, encoding="", limit_bytes=MAX_EVENT_BYTES)
+
+
+class PaymentWebhookViewSet(PlatformViewSet):
+    """What payment providers report."""
+
+    access = {"stripe": PUBLIC}
+    response_serializers = {"stripe": None}
+    pagination_class = None
+
+    @extend_schema(
+        summary="Receive an event of Stripe",
+        description="Where Stripe sends its events, with its signature; not for clients.",
+        request=None,
+        parameters=[OpenApiParameter("Stripe-Signature", str, OpenApiParameter.HEADER)],
+    )
+    @action(detail=False, methods=["post"], parser_classes=[RawParser])
+    def stripe(self, request: Request) -> Response:
+        """Carry out an event; one that comes again changes nothing."""
+        path = settings.PAYMENT_WEBHOOKS.get("stripe")
+        body: object = request.data
+        if path is None or not isinstance(body, bytes):
+            raise WebhookRefused
+        import_string(path)(body, request.headers.get("Stripe-Signature", ""))
+        return self.no_content()
 
 
 def used(

@@ -1,12 +1,20 @@
-"""Worker nodes: everyone sees their public fields, their operators see all of them."""
+"""Worker nodes: who sees which fields, and what is reported of their states to their operators.
+
+Everyone sees the public fields, a node's operator all of them.
+"""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
+
+from django.db import transaction
 
 from common.principals import Principal
 from edgecache.api import client
 from edgecache.api.errors import NodeNotFound
+from edgecache.models import NodeState
+from outbox.webhooks import events
 
 # Its endpoint and its load are for its operator only.
 PUBLIC: Final = (
@@ -19,6 +27,8 @@ PUBLIC: Final = (
     "created_at",
     "last_seen_at",
 )
+# The status of a node that is not registered any more.
+REMOVED: Final = "removed"
 
 
 def all_seen_by(organization_id: int) -> list[dict[str, Any]]:
@@ -97,6 +107,32 @@ def decide(node_id: str, decision: str) -> None:
     client.call("POST", f"/v1/nodes/{_checked(node_id)}/{decision}", body={})
 
 
+def record_state_changes(*, now: datetime) -> None:
+    """Emit an event for each node whose state has changed since the last check.
+
+    A new node does not count as a change. Raises CacheUnavailable.
+    """
+    nodes = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
+    seen = {UUID(node["node_id"]): node for node in nodes if node["organization_id"] is not None}
+    known = {row.node_id: row for row in NodeState.objects.all()}
+    for node_id, node in seen.items():
+        row = known.get(node_id)
+        if row is None:
+            NodeState.objects.get_or_create(
+                node_id=node_id,
+                defaults={
+                    "organization_id": node["organization_id"],
+                    "status": node["status"],
+                    "health": node["health"],
+                    "changed_at": now,
+                },
+            )
+        elif (row.status, row.health) != (node["status"], node["health"]):
+            _record_change(row, node, now)
+    for node_id in known.keys() - seen.keys():
+        _record_change(known[node_id], {"status": REMOVED, "health": ""}, now)
+
+
 def _part(organization_id: int, node_id: str, part: str) -> dict[str, Any]:
     _check_own(organization_id, node_id)
     answer: dict[str, Any] = client.call("GET", f"/v1/nodes/{node_id}/{part}")
@@ -124,3 +160,24 @@ def _seen_by(organization_id: int, node: Mapping[str, Any]) -> dict[str, Any]:
     shown = dict(node) if is_own else {name: node[name] for name in PUBLIC}
     shown.pop("organization_id", None)
     return shown | {"is_own": is_own}
+
+
+def _record_change(row: NodeState, node: dict[str, Any], now: datetime) -> None:
+    with transaction.atomic():
+        # If two processes have seen the change, only one emits it.
+        mine = NodeState.objects.filter(pk=row.pk, status=row.status, health=row.health)
+        if node["status"] == REMOVED:
+            is_first = bool(mine.delete()[0])
+        else:
+            is_first = bool(
+                mine.update(status=node["status"], health=node["health"], changed_at=now)
+            )
+        if not is_first:
+            return
+        data = {
+            "node_id": str(row.node_id),
+            "status": node["status"],
+            "health": node["health"],
+            "before": {"status": row.status, "health": row.health},
+        }
+        events.emit(row.organization_id, "node.state_changed", data)

@@ -9,8 +9,6 @@ from edgecache.brain.internal_api import (
     access_keys,
     all_tenants,
     buckets,
-    creators,
-    environments,
     hosts,
     metrics,
     nodes,
@@ -20,8 +18,7 @@ from edgecache.brain.internal_api import (
     purges,
 )
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
-from edgecache.brain.json_api import health
-from edgecache.brain.json_api.app import JsonApi, JsonCall, Route
+from edgecache.brain.json_api.app import JsonApi, JsonCall, Route, health_route
 from edgecache.brain.json_api.errors import NotAuthenticated
 
 # The platform's names for errors that have S3's names in the brain.
@@ -50,7 +47,7 @@ def internal_api(dependencies: InternalApiDependencies) -> JsonApi:
 
 
 def _routes(dependencies: InternalApiDependencies) -> Iterator[Route]:
-    yield from health.routes(dependencies.database, dependencies.brain_id)
+    yield health_route(dependencies.database, dependencies.brain_id)
     yield from nodes.NodesApi(dependencies).routes()
     yield from metrics.routes(dependencies)
     yield from purges.routes(dependencies)
@@ -58,10 +55,8 @@ def _routes(dependencies: InternalApiDependencies) -> Iterator[Route]:
     yield from objects.ObjectsApi(dependencies).routes()
     yield from access_keys.routes(dependencies.database, dependencies.coherence)
     yield from origins.routes(dependencies.catalog)
-    yield from environments.routes(dependencies)
     yield from hosts.routes(dependencies.hosts)
-    yield from organizations.routes(dependencies.nodes, dependencies.networks)
-    yield from creators.routes(dependencies.database, dependencies.coherence)
+    yield from organizations.routes(dependencies)
     yield from all_tenants.routes(dependencies.database)
 
 

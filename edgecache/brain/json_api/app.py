@@ -10,12 +10,14 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qsl
+from uuid import UUID
 
 import orjson
 import structlog
 
 from common import tracing
 from edgecache.brain.core.errors import BrainError, Invalid, NotFound, Unavailable
+from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.json_api.errors import (
     BodyTooLarge,
     MalformedBody,
@@ -200,6 +202,16 @@ def respond(exchange: Exchange, answer: JsonResponse) -> None:
     if answer.status == 401:
         headers.append(("www-authenticate", "Bearer"))
     exchange.response_bytes(answer.status, headers, orjson.dumps(answer.body))
+
+
+def health_route(database: BrainDatabase, brain_id: UUID) -> Route:
+    """Return ``GET /health``: whether this brain can do its work. It needs no credential."""
+
+    async def health(_call: JsonCall) -> JsonResponse:
+        await database.one("SELECT 1")
+        return JsonResponse({"status": "ok", "brain_id": str(brain_id)})
+
+    return Route("GET", "/health", health, is_open=True)
 
 
 def _refused(error: BrainError, codes: Mapping[str, str]) -> JsonResponse:

@@ -7,11 +7,14 @@ from typing import Final
 from psycopg.types.json import Jsonb
 
 from edgecache.brain.core.errors import OriginMissing
+from edgecache.brain.core.paging import LAST, after
 from edgecache.brain.core.values import (
     TAGGING_HEADER,
     BlobManifest,
     BucketInfo,
     Conditions,
+    KeyPage,
+    ListedObject,
     ObjectVersion,
     WrittenFields,
 )
@@ -25,6 +28,32 @@ STORED: Final = (
     " s.metadata, s.checksums, s.parts, s.last_modified"
     " FROM brain_storedobject s JOIN brain_blob b ON b.sha256 = s.blob_id"
     " WHERE s.bucket_id = %s AND s.key = %s"
+)
+
+LIST_ALL: Final = (
+    "SELECT s.key, NULL AS grouped, b.size, s.etag, s.last_modified"
+    " FROM brain_storedobject s JOIN brain_blob b ON b.sha256 = s.blob_id"
+    " WHERE s.bucket_id = %(bucket)s AND s.key > %(after)s AND s.key >= %(prefix)s"
+    " AND s.key <= %(last)s ORDER BY s.key LIMIT %(limit)s"
+)
+# One index step for each key or group: a group's keys are skipped, however many there are.
+LIST_STEP: Final = (
+    "SELECT s.id, s.key, CASE WHEN strpos(substr(s.key, %(skip)s), %(delimiter)s) > 0"
+    " THEN left(s.key, %(skip)s - 1 + strpos(substr(s.key, %(skip)s), %(delimiter)s)"
+    " + length(%(delimiter)s) - 1) END AS grouped FROM brain_storedobject s"
+    " WHERE s.bucket_id = %(bucket)s AND s.key <= %(last)s AND s.key > "
+)
+LIST_GROUPED: Final = (
+    "WITH RECURSIVE walk AS ((SELECT found.*, 1 AS place FROM ("  # noqa: S608 - literals alone
+    + LIST_STEP
+    + "%(after)s AND s.key >= %(prefix)s ORDER BY s.key LIMIT 1) found)"
+    " UNION ALL SELECT found.*, walk.place + 1 FROM walk, LATERAL ("
+    + LIST_STEP
+    + "coalesce(walk.grouped || %(leap)s, walk.key) ORDER BY s.key LIMIT 1) found"
+    " WHERE walk.place < %(limit)s)"
+    " SELECT walk.key, walk.grouped, b.size, s.etag, s.last_modified"
+    " FROM walk JOIN brain_storedobject s ON s.id = walk.id"
+    " JOIN brain_blob b ON b.sha256 = s.blob_id ORDER BY walk.place"
 )
 WRITE_STORED: Final = (
     "INSERT INTO brain_storedobject (bucket_id, key, blob_id, etag, content_type, headers,"
@@ -79,6 +108,36 @@ async def head(database: BrainDatabase, bucket: BucketInfo, key: str) -> ObjectV
     """Return the object's fields. Raises DatabaseUnavailable."""
     row = await database.one(STORED, [bucket.id, key])
     return None if row is None else commits.version_of(_stored(bucket, key, row))
+
+
+async def list_keys(
+    database: BrainDatabase,
+    bucket_id: int,
+    *,
+    prefix: str,
+    start_after: str,
+    delimiter: str,
+    limit: int,
+) -> KeyPage:
+    """Return a page of at most ``limit`` keys and groups after ``start_after``.
+
+    Raises DatabaseUnavailable.
+    """
+    if limit <= 0:
+        return KeyPage((), (), None)
+    wanted = {
+        "bucket": bucket_id,
+        "prefix": prefix,
+        "last": prefix + LAST,
+        "after": after(prefix, start_after, delimiter),
+        "skip": len(prefix) + 1,
+        "delimiter": delimiter,
+        "leap": LAST,
+        "limit": limit + 1,
+    }
+    async with database.long():
+        rows = await database.all(LIST_GROUPED if delimiter else LIST_ALL, wanted)
+    return _page_of(rows, limit)
 
 
 async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVersion | None:
@@ -167,3 +226,16 @@ def _stored(bucket: BucketInfo, key: str, row: Row) -> commits.VersionRow:
         row.content_type, row.headers, row.metadata, row.checksums, tuple(row.parts), row.etag
     )
     return commits.VersionRow(bucket.id, key, "", manifest, fields, row.etag, row.last_modified, {})
+
+
+def _page_of(rows: list[Row], limit: int) -> KeyPage:
+    """Return the page of rows; there may be one row more than the limit."""
+    page = rows[:limit]
+    last = page[-1] if len(rows) > limit else None
+    return KeyPage(
+        tuple(
+            ListedObject(r.key, r.size, r.etag, r.last_modified) for r in page if r.grouped is None
+        ),
+        tuple(r.grouped for r in page if r.grouped is not None),
+        None if last is None else last.grouped or last.key,
+    )

@@ -35,7 +35,6 @@ from edgecache.brain.disk.digests import verified
 from edgecache.brain.disk.durable_bytes import DurableBytes
 from edgecache.brain.objects import builtin_origin
 from edgecache.brain.objects.group_commit import GroupCommit
-from edgecache.brain.objects.listings import list_keys
 from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.objects.origin_writes import OriginWrites
 from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
@@ -208,7 +207,7 @@ class ObjectCache:
         if bucket.origin_id is not None:
             async with self.singleflight.origin(bucket, has_body=True) as driver:
                 return await driver.list(prefix, start_after, delimiter, limit)
-        return await list_keys(
+        return await builtin_origin.list_keys(
             self._database,
             bucket.id,
             prefix=prefix,

@@ -3,8 +3,7 @@
 import hmac
 from uuid import UUID
 
-from edgecache.brain.json_api import health
-from edgecache.brain.json_api.app import JsonApi, JsonCall
+from edgecache.brain.json_api.app import JsonApi, JsonCall, health_route
 from edgecache.brain.json_api.errors import NodeRemoved, NotAuthenticated
 from edgecache.brain.nodes import node_rows
 from edgecache.brain.nodes.node_rows import NodeRow
@@ -21,7 +20,7 @@ def workers_api(dependencies: WorkersApiDependencies) -> JsonApi:
         return await _node(dependencies, given[0], secret_hash(given[1]))
 
     routes = [
-        *health.routes(dependencies.database, dependencies.brain_id),
+        health_route(dependencies.database, dependencies.brain_id),
         *heartbeats.routes(dependencies),
         *inventories.routes(dependencies),
         *jobs.routes(dependencies),

@@ -6,7 +6,8 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
-from edgecache.api import client, node_states
+from edgecache.api import client
+from edgecache.api.nodes import record_state_changes
 from tests.outbox.webhooks.support import emitted, subscribe
 
 pytestmark = pytest.mark.django_db
@@ -26,14 +27,14 @@ def test_a_change_of_a_nodes_state_is_an_event_of_its_operator(
         own = {"node_id": NODE, "organization_id": alice.organization_id}
         nodes[:] = [own | {"status": status, "health": health}, platforms]
         for _ in range(2):
-            node_states.record_changes(now=timezone.now())
+            record_state_changes(now=timezone.now())
 
     look("pending", "pending")
     look("active", "online")
     look("active", "offline")
     nodes[:] = [platforms]
     for _ in range(2):
-        node_states.record_changes(now=timezone.now())
+        record_state_changes(now=timezone.now())
     changes = [(data["before"]["health"], data["status"], data["health"]) for _, data in emitted()]
     assert changes == [
         ("pending", "active", "online"),

@@ -15,7 +15,7 @@ import pytest
 from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.core.fair_share import use_share_of_bucket, use_share_of_organization
 from edgecache.brain.core.values import BucketInfo, ObjectVersion
-from edgecache.brain.objects import listings
+from edgecache.brain.objects import builtin_origin
 from edgecache.brain.s3.bodies import XML_LIMIT_BYTES
 from edgecache.brain.s3.dependencies import XML_BYTES, XML_HEADROOM
 from tests.edgecache.brain.brains import (
@@ -152,8 +152,9 @@ async def test_listings_and_purges_leave_connections_to_another_organization(
     take_lock = (
         f"SELECT CASE WHEN %(bucket)s = {greedy.id} THEN pg_advisory_xact_lock_shared({LOCK}) END"
     )
-    slow = f"WITH lock AS MATERIALIZED ({take_lock}) SELECT * FROM lock, ({listings.PLAIN}) found"  # noqa: S608 - literals alone
-    monkeypatch.setattr(listings, "PLAIN", slow)
+    found = builtin_origin.LIST_ALL
+    slow = f"WITH lock AS MATERIALIZED ({take_lock}) SELECT * FROM lock, ({found}) found"  # noqa: S608 - literals alone
+    monkeypatch.setattr(builtin_origin, "LIST_ALL", slow)
 
     async def work_long(bucket: BucketInfo) -> object:
         use_share_of_bucket(bucket)
