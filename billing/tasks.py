@@ -12,7 +12,7 @@ from billing import holds, ledger, quarantines
 from billing.payouts import requests
 from billing.payouts.providers import PayoutProviderUnavailable
 from billing.service import brain_notifications, states
-from billing.usage import settlement, usage_import
+from billing.usage import charges_and_shares, usage_import
 from edgecache.api.errors import CacheUnavailable
 
 log = structlog.get_logger(__name__)
@@ -28,7 +28,7 @@ def settle(timestamp: int) -> None:
         log.info("billing_usage_not_imported")
     finally:
         # Earlier imports are settled even if a page was refused.
-        settlement.settle()
+        charges_and_shares.settle()
         states.refresh_all(now=timezone.now())
     with contextlib.suppress(CacheUnavailable):
         brain_notifications.send_unconfirmed()

@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from billing import consumer_credits, ledger, statements
-from billing.usage import settlement
+from billing.usage import charges_and_shares
 
 CONSUMERS: Final = 100
 NODES: Final = 50
@@ -43,12 +43,12 @@ def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> Non
         )
     _insert(1_000_000, ["hit", "miss", "egress", "storage"], OTHERS, NODES)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    _timed("settle 1,000,000 lines", settlement.settle)
+    _timed("settle 1,000,000 lines", charges_and_shares.settle)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     print(f"grown by {grown / 1024:.0f} MiB")
-    _timed("settle again", settlement.settle)
+    _timed("settle again", charges_and_shares.settle)
     _insert(400_000, ["hit", "egress"], OPERATOR, 1)
-    settlement.settle()
+    charges_and_shares.settle()
     today = timezone.now().date()
     month = today.replace(day=1)
     _timed("statement: totals", lambda: statements.statement_totals(OPERATOR, month)["lines"])

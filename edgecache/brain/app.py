@@ -55,9 +55,9 @@ from edgecache.brain.upkeep.garbage_collection import GarbageCollector
 from edgecache.brain.upkeep.hourly import Upkeep
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.http.exchange import App
-from edgecache.http.server.server import HttpServer
+from edgecache.http.server.http_server import HttpServer
+from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.resource_limits import connections_allowed
-from edgecache.runtime.shares import Shares
 from edgecache.runtime.turns import LoopTurns
 
 

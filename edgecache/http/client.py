@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from edgecache.http.addresses import is_public, parse_address
 from edgecache.http.outgoing import NEVER, HeadCheck, OutgoingConnection, RequestFailed, Stale
-from edgecache.runtime.shares import ShareKey, Shares
+from edgecache.runtime.fair_shares import ShareKey, Shares
 
 SWEEP_S: Final = 0.25
 IDLE_LIMIT: Final = 128

@@ -18,8 +18,8 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
+from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.futures import retrieve
-from edgecache.runtime.shares import ShareKey
 from edgecache.runtime.threads import FairThreads
 
 P = ParamSpec("P")

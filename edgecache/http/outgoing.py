@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.futures import wake
-from edgecache.runtime.shares import ShareKey
 
 HEAD_LIMIT_BYTES: Final = 16_384
 NEVER: Final = float("inf")

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeVar
 
-from edgecache.runtime.shares import ShareKey, Shares
+from edgecache.runtime.fair_shares import ShareKey, Shares
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Final
 
-from edgecache.runtime.shares import ShareKey, Waiting
+from edgecache.runtime.fair_shares import ShareKey, Waiting
 
 Begin = Callable[[], None]
 Leave = Callable[[], None]

@@ -15,8 +15,8 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 from edgecache.http.client import HttpClient
 from edgecache.http.server.acknowledged import AcknowledgementWatch
 from edgecache.protocol.heartbeats import Problem
+from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.runtime.futures import retrieve
-from edgecache.runtime.shares import ShareKey, Shares
 from edgecache.runtime.threads import FairThreads
 from edgecache.runtime.verified_files import FileState
 from edgecache.worker.brain_calls import BrainApi
@@ -27,7 +27,7 @@ from edgecache.worker.problems import Problems
 from edgecache.worker.receipts import TicketUses
 from edgecache.worker.refusals import fills_busy, node_removed, unavailable
 from edgecache.worker.store.inventory import InventoryReader
-from edgecache.worker.store.store import WorkerStore
+from edgecache.worker.store.worker_store import WorkerStore
 from edgecache.worker.tickets import Verifier
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from typing import Any, Final
 import uvloop
 
 from edgecache.http.client import HttpClient
+from edgecache.http.server.http_server import HttpServer, tls_context
 from edgecache.http.server.limits import ServerLimits
-from edgecache.http.server.server import HttpServer, tls_context
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.worker.brain_calls import BrainApi, BrainCallError
 from edgecache.worker.clock import BrainClock
@@ -26,7 +26,7 @@ from edgecache.worker.serving.reads import turn_of
 from edgecache.worker.store.files import FolderInUse
 from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.recovery import open_store
-from edgecache.worker.store.store import WorkerStore
+from edgecache.worker.store.worker_store import WorkerStore
 from edgecache.worker.sync.heartbeat import beat, heartbeats
 from edgecache.worker.sync.jobs import jobs
 from edgecache.worker.sync.reports import report, reports

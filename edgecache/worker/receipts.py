@@ -14,7 +14,7 @@ from uuid import UUID
 
 from edgecache.protocol.receipts import ReceiptLine
 from edgecache.protocol.tickets import LEEWAY_S, REPLAY_FACTOR, Refusal, Ticket, TicketRefused
-from edgecache.runtime.shares import ShareKey, Shares
+from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.worker.store.inventory import InventoryReader
 
 # Further tickets wait for the next write. An organization gets half of them, a bucket a third, one

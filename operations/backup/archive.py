@@ -13,8 +13,8 @@ from common.commands import CommandRefused, Unreachable
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreUnavailable
 from edgecache.brain.core.values import Span
+from edgecache.brain.stores.byte_store import ByteStore, ListedFile
 from edgecache.brain.stores.reachable_stores import open_store
-from edgecache.brain.stores.store import ByteStore, ListedFile
 from operations.backup.sealing import Digest
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from billing.models.rates import Rate
 from billing.models.usage import Progress, UsageLine
 from billing.money import UCR_PER_CENT
 from billing.payouts import methods, reconciliation, requests
-from billing.usage import settlement
+from billing.usage import charges_and_shares
 from environments.models import Organization
 from tests.billing.payouts.test_payouts import RESTED, Bank, bank, earn
 from tests.billing.support import ALICE, NOW, OLGA, consumer, line, operator, store
@@ -136,7 +136,7 @@ def test_a_rate_of_the_past_or_a_half_hour_is_refused(capsys: pytest.CaptureFixt
 
 def test_the_first_fault_of_the_ledger_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     store(line(hits=10))
-    settlement.settle()
+    charges_and_shares.settle()
     assert run("verifyledger", capsys=capsys)["journals"] == 1
     with connection.cursor() as cursor:
         cursor.execute(
@@ -271,7 +271,7 @@ def test_an_exported_statement_is_recomputed_by_a_script_of_its_own(
 ) -> None:
     consumer_credits.top_up(ALICE, 2500, reference="x", reason="x", actor="x")
     store(line(hits=10), line(bytes_served=200))
-    settlement.settle()
+    charges_and_shares.settle()
     call_command("exportstatement", str(OLGA), "2026-11")
     statement = tmp_path / "statement.csv"
     statement.write_text(capsys.readouterr().out)

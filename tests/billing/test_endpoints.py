@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.models import User
 from billing import consumer_credits
 from billing.models.usage import UsageLine
-from billing.usage import settlement
+from billing.usage import charges_and_shares
 from tests.billing.support import NODE, line, store
 from tests.cast import signed_in
 from tests.recovery.support import complete, proven
@@ -30,7 +30,7 @@ def traffic(alice: User, charlie: User) -> None:
         line(charlie.organization_id, misses=1, storage_byte_hours="7300", **place),
         now=now,
     )
-    settlement.settle()
+    charges_and_shares.settle()
 
 
 def test_a_consumer_sees_usage_and_balance(traffic: None, charlie: User) -> None:

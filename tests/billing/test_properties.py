@@ -34,7 +34,7 @@ from billing.models.usage import Charge, UsageLine
 from billing.money import HOURS_PER_MONTH
 from billing.payouts import methods, requests
 from billing.payouts.providers import PayoutOutcome, ProviderAnswer
-from billing.usage import rates, settlement
+from billing.usage import charges_and_shares, rates
 from tests.billing.support import ALICE, CHARLIE, HOUR, NOW, OLGA, line, store
 
 pytestmark = pytest.mark.slow
@@ -90,7 +90,7 @@ class Ledger(RuleBasedStateMachine):
         for days in (400, 0):
             self.lines += (lines := [line(operator_id=one, **used) for one in (OLGA, OTTO)])
             store(*lines)
-            settlement.settle()
+            charges_and_shares.settle()
             for operator in (OLGA, OTTO):
                 self.release(operator=operator, days=days, crashes=False)
 
@@ -151,7 +151,7 @@ class Ledger(RuleBasedStateMachine):
         self.carry_out(lambda: store(made), crashes=crashes)
         # Often immediately, so that money moves in short runs as well.
         if hits % 3:
-            settlement.settle()
+            charges_and_shares.settle()
 
     @rule(hours=st.integers(1, 8))
     def time_passes(self, hours: int) -> None:
@@ -173,7 +173,7 @@ class Ledger(RuleBasedStateMachine):
 
     @rule(limit=st.integers(1, 4), crashes=st.booleans())
     def settle(self, limit: int, *, crashes: bool) -> None:
-        self.carry_out(lambda: settlement.settle_batch(limit), crashes=crashes)
+        self.carry_out(lambda: charges_and_shares.settle_batch(limit), crashes=crashes)
 
     @rule(consumer=CONSUMERS, amount=AMOUNTS, crashes=st.booleans())
     def grant(self, consumer: int, amount: int, *, crashes: bool) -> None:
@@ -276,7 +276,7 @@ class Ledger(RuleBasedStateMachine):
         for consumer in self.paid:
             charged = self.charged(consumer)
             found = ledger.balances(consumer)
-            left = sum(found.get(kind, 0) for kind in settlement.OF_CONSUMER)
+            left = sum(found.get(kind, 0) for kind in charges_and_shares.OF_CONSUMER)
             assert left == self.granted[consumer] + self.paid[consumer] - charged
 
     @invariant()

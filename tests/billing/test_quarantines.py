@@ -23,7 +23,7 @@ from billing.models.quarantines import Quarantine
 from billing.models.usage import UsageLine
 from billing.money import UCR_PER_CENT
 from billing.payouts import methods, requests
-from billing.usage import settlement
+from billing.usage import charges_and_shares
 from edgecache.api import client
 from outbox.models import Delivery
 from tests.billing.support import NODE, NOW, line, operator, store
@@ -86,7 +86,7 @@ def earned(alice: User) -> int:
         line(CONSUMER, **served),
         line(CONSUMER, **served, node_id=str(OTHER_NODE)),
     )
-    settlement.settle()
+    charges_and_shares.settle()
     return 9 * 10**9 * 7 // 10
 
 

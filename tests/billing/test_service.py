@@ -12,7 +12,7 @@ from accounts.models import User
 from billing import consumer_credits, tasks
 from billing.models.service import ServiceState
 from billing.service import brain_notifications, spend_caps, states
-from billing.usage import settlement
+from billing.usage import charges_and_shares
 from edgecache.api import client
 from edgecache.api.errors import CacheUnavailable
 from tests.billing.support import NOW, line, store
@@ -41,7 +41,7 @@ def decisions(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> list[tuple
 def use(user: User, now: datetime = NOW) -> None:
     """Use 100 µcr that may have to be paid later, and take the steps that are due."""
     store(line(user.organization_id, hits=1, operator_id=None, used_at=now.isoformat()), now=now)
-    settlement.settle()
+    charges_and_shares.settle()
     states.refresh_all(now=now)
 
 
@@ -154,7 +154,7 @@ def test_without_a_grace_the_stop_is_immediate(alice: User, settings: Settings) 
 def spend(user: User, hits: int, now: datetime = NOW) -> None:
     fields = {"hits": hits, "operator_id": None, "used_at": now.isoformat()}
     store(line(user.organization_id, **fields), now=now)
-    settlement.settle()
+    charges_and_shares.settle()
     states.refresh_all(now=now)
 
 

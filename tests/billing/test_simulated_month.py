@@ -39,7 +39,7 @@ from billing.models.usage import UsageLine
 from billing.money import UCR_PER_CENT
 from billing.payouts import methods, requests
 from billing.payouts.providers import PayoutOutcome, ProviderAnswer
-from billing.usage import rates, settlement
+from billing.usage import charges_and_shares, rates
 from tests.billing.support import amounts, line, store
 
 pytestmark = pytest.mark.slow
@@ -120,7 +120,7 @@ def live_through(month: Month, day: int) -> None:
         mixed = month.dice.sample(copy, len(copy))
         store(*mixed, now=now)
     month.lines += len(lines)
-    settlement.settle()
+    charges_and_shares.settle()
 
 
 def events(month: Month, day: int) -> None:

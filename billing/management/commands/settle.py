@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from billing.money import credits_text
 from billing.service import states
-from billing.usage import settlement, usage_import
+from billing.usage import charges_and_shares, usage_import
 from common.commands import CommandResult, OpsCommand
 from edgecache.api.errors import CacheUnavailable
 
@@ -28,7 +28,7 @@ class Command(OpsCommand):
         is_dry_run, warning, imported = options["dry_run"], "", usage_import.UsageImportResult()
         if is_dry_run:
             warning = " Nothing was imported or kept."
-            settled = settlement.preview()
+            settled = charges_and_shares.preview()
         else:
             now = timezone.now()
             try:
@@ -37,7 +37,7 @@ class Command(OpsCommand):
                 warning = " The brain does not answer: nothing new was imported."
             except ValueError as exc:
                 warning = f" A page of the brain was refused: {exc}."
-            settled = settlement.settle()
+            settled = charges_and_shares.settle()
             states.refresh_all(now=now)
         facts = {
             "imported": imported.lines,

@@ -32,7 +32,7 @@ from edgecache.brain.core.errors import (
     ServiceStopped,
     Unavailable,
 )
-from edgecache.brain.core.fair_share import use_share_of_bucket
+from edgecache.brain.core.share_key import use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
 from edgecache.brain.delivery.plan import delivery_of, sources_of
 from edgecache.brain.http_caching import caching_rules

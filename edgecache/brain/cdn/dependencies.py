@@ -9,7 +9,7 @@ from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.regions import Locator
 from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.origins.open_origins import Origins
-from edgecache.runtime.shares import Shares
+from edgecache.runtime.fair_shares import Shares
 
 
 class CdnDependencies(Protocol):

@@ -28,8 +28,8 @@ from edgecache.http.headers import Headers
 from edgecache.http.response_head import HeaderPairs
 from edgecache.http.scope import HttpScope
 from edgecache.http.server.limits import NEVER
+from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.futures import retrieve
-from edgecache.runtime.shares import Shares
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
 # Forwarded requests of all buckets; one organization gets a fifth at most.

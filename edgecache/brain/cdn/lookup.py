@@ -12,7 +12,12 @@ import structlog
 
 from edgecache.brain.cdn import cache_status
 from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
-from edgecache.brain.cdn.memory import BODY_LIMIT_BYTES, NegativeResponses, VaryNames, is_negative
+from edgecache.brain.cdn.remembered_urls import (
+    BODY_LIMIT_BYTES,
+    NegativeResponses,
+    VaryNames,
+    is_negative,
+)
 from edgecache.brain.cdn.urls import CdnRequest
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import BrainError, OriginChanged, OriginError, VariantChanged

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from edgecache.brain.core.errors import Overloaded
-from edgecache.brain.core.fair_share import SHARE_KEY
-from edgecache.runtime.shares import Shares
+from edgecache.brain.core.share_key import SHARE_KEY
+from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.threads import ENDLESS
 
 T = TypeVar("T")

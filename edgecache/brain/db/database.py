@@ -19,9 +19,9 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import DatabaseBusy, DatabaseUnavailable
-from edgecache.brain.core.fair_share import SHARE_KEY
+from edgecache.brain.core.share_key import SHARE_KEY
+from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.futures import retrieve
-from edgecache.runtime.shares import Shares
 
 # A row is a named tuple; the statement decides its fields.
 Row = Any

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from edgecache.brain.core.background import BackgroundTasks
-from edgecache.brain.core.fair_share import SHARE_KEY
+from edgecache.brain.core.share_key import SHARE_KEY
+from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.futures import retrieve
-from edgecache.runtime.shares import ShareKey
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

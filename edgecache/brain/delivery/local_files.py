@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from edgecache.brain.core.background import BackgroundTasks
-from edgecache.brain.core.fair_share import SHARE_KEY
+from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.http.files import FileBody

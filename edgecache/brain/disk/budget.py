@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final, cast
 
 from edgecache.brain.core.errors import StorageFull
-from edgecache.brain.core.fair_share import SHARE_KEY
+from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.disk.buffers import Buffers
-from edgecache.runtime.shares import ShareKey, Shares
+from edgecache.runtime.fair_shares import ShareKey, Shares
 
 # An organization gets two thirds of the disk at most, one of its buckets half.
 HEADROOM: Final = 0.5

@@ -6,7 +6,7 @@ from typing import Final
 
 from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.core.values import BlobManifest
-from edgecache.runtime.shares import Shares
+from edgecache.runtime.fair_shares import Shares
 
 # A larger body goes through a file; otherwise it would be in memory while its client sends it.
 BUFFERED_BYTES: Final = 2**20

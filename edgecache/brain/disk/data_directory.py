@@ -26,14 +26,14 @@ import structlog
 
 from edgecache.brain.core.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.core.errors import OriginChanged, Overloaded, StorageFull
-from edgecache.brain.core.fair_share import SHARE_KEY
+from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import BlobManifest, Span, StagedFile
 from edgecache.brain.disk.budget import CachedBlobUsage, DiskBudget
 from edgecache.brain.disk.buffers import BufferedBody, Buffers
 from edgecache.brain.disk.digests import Digests, verified
 from edgecache.brain.disk.process_folders import ProcessFolders
 from edgecache.brain.disk.syncing import bytes_below, make_folders, move, sync_folder, write_whole
-from edgecache.runtime.shares import Shares
+from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.threads import ENDLESS, FairThreads
 
 log = structlog.get_logger(__name__)

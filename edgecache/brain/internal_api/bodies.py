@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from edgecache.brain.core.fair_share import use_share_of_organization
+from edgecache.brain.core.share_key import use_share_of_organization
 from edgecache.brain.core.values import EnvironmentKey
 from edgecache.protocol.fields import FieldReader
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from common import tracing
-from edgecache.brain.core.fair_share import SHARE_KEY
+from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.http.client import (
     RUNNING_LIMIT,
     ConnectionShareExhausted,
@@ -18,8 +18,8 @@ from edgecache.http.client import (
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER, object_path
+from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.resource_limits import connections_allowed
-from edgecache.runtime.shares import Shares
 
 CONNECT_TIMEOUT_S: Final = 2.0
 # After this time without a byte the next source is asked.

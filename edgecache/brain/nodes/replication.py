@@ -34,7 +34,7 @@ from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol import batches
 from edgecache.protocol.batches import BATCH_BLOBS, BATCH_BYTES, BATCHED_BYTES
 from edgecache.protocol.tickets import TicketKind
-from edgecache.runtime.shares import ShareKey, Shares
+from edgecache.runtime.fair_shares import ShareKey, Shares
 
 log = structlog.get_logger(__name__)
 

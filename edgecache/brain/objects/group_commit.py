@@ -14,7 +14,7 @@ import psycopg
 
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import Overloaded
-from edgecache.brain.core.fair_share import use_share_of_bucket, use_share_of_platform
+from edgecache.brain.core.share_key import use_share_of_bucket, use_share_of_platform
 from edgecache.brain.core.values import (
     BucketInfo,
     Conditions,
@@ -29,8 +29,8 @@ from edgecache.brain.disk.durable_bytes import DurableBytes
 from edgecache.brain.disk.segments import JOURNALED_BYTES
 from edgecache.brain.objects.stored_writes import Outcomes, Write, write_all
 from edgecache.brain.stores.stored_blobs import NewBlob
+from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.futures import retrieve
-from edgecache.runtime.shares import Shares
 
 # While one group waits for the disk another one may use the database, if this many writes wait: a
 # group costs about the same for one write as for many. A limit of all queues: with one more group

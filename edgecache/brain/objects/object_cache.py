@@ -11,7 +11,7 @@ from uuid import UUID
 
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import OriginChanged, OriginMissing
-from edgecache.brain.core.fair_share import use_share_of_bucket
+from edgecache.brain.core.share_key import use_share_of_bucket
 from edgecache.brain.core.values import (
     ALWAYS,
     BlobManifest,

@@ -28,8 +28,8 @@ from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.objects.cacheability import Cacheability, object_cacheability
 from edgecache.brain.objects.directory_writer import DirectoryWriter
 from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginResponse, version_at
+from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.runtime.futures import retrieve
-from edgecache.runtime.shares import ShareKey, Shares
 
 log = structlog.get_logger(__name__)
 

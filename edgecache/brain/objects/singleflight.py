@@ -35,8 +35,8 @@ from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.open_origins import Origins
 from edgecache.http.addresses import network_of
+from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed, memory_bytes
-from edgecache.runtime.shares import ShareKey, Shares
 
 MISSING_KEPT_S: Final = 2.0
 MAX_MISSING_NAMES: Final = 10_000

@@ -9,16 +9,16 @@ from typing import Final
 import structlog
 
 from edgecache.brain.conf.brain import Listener
-from edgecache.brain.core.fair_share import PLATFORM
+from edgecache.brain.core.share_key import PLATFORM
 from edgecache.brain.process.sockets import UNIX
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
 from edgecache.http.scope import HttpScope
 from edgecache.http.server.acceptor import Balance
+from edgecache.http.server.http_server import HttpServer, by_network, tls_context
 from edgecache.http.server.limits import ServerLimits
-from edgecache.http.server.server import HttpServer, by_network, tls_context
+from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.resource_limits import connections_allowed
-from edgecache.runtime.shares import ShareKey
 from edgecache.runtime.turns import LoopTurns
 
 log = structlog.get_logger(__name__)

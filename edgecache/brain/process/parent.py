@@ -30,7 +30,7 @@ from edgecache.brain.process.takeover import Successor, inherited, report_ready
 from edgecache.brain.siblings.mailboxes import Mailboxes
 from edgecache.brain.siblings.process_context import ProcessContext
 from edgecache.brain.siblings.shared_memory import SharedMemory
-from edgecache.http.server.server import tls_context
+from edgecache.http.server.http_server import tls_context
 from edgecache.runtime.resource_limits import share_memory
 
 log = structlog.get_logger(__name__)

@@ -10,8 +10,8 @@ from typing import Final
 from common.machine.errors import PortTakenError, StartError
 from common.machine.ports import check_port
 from edgecache.brain.conf.brain import BrainSettings
+from edgecache.http.server.http_server import BACKLOG, listening_socket
 from edgecache.http.server.limits import ServerLimits
-from edgecache.http.server.server import BACKLOG, listening_socket
 
 # The object API's Unix socket, beside its port.
 UNIX: Final = "objects-file"

@@ -20,7 +20,7 @@ from edgecache.brain.aws import requests, xml
 from edgecache.brain.aws.errors import S3Error, from_brain_error
 from edgecache.brain.core import values
 from edgecache.brain.core.errors import BrainError, OriginMissing
-from edgecache.brain.core.fair_share import use_share_of_organization, use_share_of_unknown_client
+from edgecache.brain.core.share_key import use_share_of_organization, use_share_of_unknown_client
 from edgecache.brain.delivery.nginx_offload import NginxOffload
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.versions import Directory
@@ -36,7 +36,7 @@ from edgecache.http.addresses import network_of
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.response_head import HeaderPairs
 from edgecache.http.scope import HttpScope
-from edgecache.runtime.shares import ShareKey
+from edgecache.runtime.fair_shares import ShareKey
 
 log = structlog.get_logger(__name__)
 

@@ -9,11 +9,11 @@ from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.sigv4.verification import StreamSigning
 from edgecache.brain.aws.xml import CONTENT_TYPE
 from edgecache.brain.core.errors import Overloaded
-from edgecache.brain.core.fair_share import SHARE_KEY, use_share_of_bucket
+from edgecache.brain.core.share_key import SHARE_KEY, use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo, EnvironmentKey, is_bucket_name
 from edgecache.brain.s3.dependencies import S3Dependencies
 from edgecache.http.exchange import Exchange
-from edgecache.runtime.shares import ShareKey
+from edgecache.runtime.fair_shares import ShareKey
 
 
 class RequestSigner(NamedTuple):

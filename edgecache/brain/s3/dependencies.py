@@ -18,7 +18,7 @@ from edgecache.brain.nodes.regions import Locator
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.stores.upload_parts import UploadParts
-from edgecache.runtime.shares import Shares
+from edgecache.runtime.fair_shares import Shares
 
 # Bodies of XML, which are parsed in memory; an organization gets a quarter at most.
 XML_BYTES: Final = 64 * 2**20

@@ -1,6 +1,6 @@
 """Which operation a request is for: by its method, its path and its query.
 
-What the operation does not take is refused by its name (``operations``).
+What the operation does not take is refused by its name (``operation_inputs``).
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ from edgecache.brain.s3.objects.copy import SOURCE_HEADER, copy_object
 from edgecache.brain.s3.objects.delete import delete_object, delete_objects
 from edgecache.brain.s3.objects.get import get_object, head_object
 from edgecache.brain.s3.objects.put import put_object
-from edgecache.brain.s3.operations import (
+from edgecache.brain.s3.operation_inputs import (
     HEADERS_OF_ALL,
     OF_ALL,
     OF_WRITES,

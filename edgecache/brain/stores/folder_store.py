@@ -13,11 +13,11 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from edgecache.brain.core.errors import StoreMissing, StoreUnavailable
-from edgecache.brain.core.fair_share import SHARE_KEY
+from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import Span
 from edgecache.brain.disk.data_directory import NO_ROOM
 from edgecache.brain.disk.syncing import sync_folder, write_whole
-from edgecache.brain.stores.store import Body, ListedFile, request_permits
+from edgecache.brain.stores.byte_store import Body, ListedFile, request_permits
 from edgecache.runtime.threads import FairThreads
 
 log = structlog.get_logger(__name__)

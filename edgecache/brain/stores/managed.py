@@ -34,7 +34,7 @@ from edgecache.brain.disk.digests import Digests, verified
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.reachable_stores import KnownStore, Stores
 from edgecache.brain.stores.stored_blobs import BlobLocation, NewBlob
-from edgecache.runtime.shares import Shares
+from edgecache.runtime.fair_shares import Shares
 
 log = structlog.get_logger(__name__)
 

@@ -24,12 +24,12 @@ from edgecache.brain.aws.sigv4.canonical import encoded
 from edgecache.brain.aws.sigv4.signing import OriginCredentials
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import OriginError, StoreMissing, StoreUnavailable
-from edgecache.brain.core.fair_share import SHARE_KEY
+from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import Span
 from edgecache.brain.origins.connections import OriginConnections
 from edgecache.brain.origins.obstores import GOOGLE, google_token
 from edgecache.brain.origins.s3 import DOCUMENT_LIMIT_BYTES, S3Location, S3Requests
-from edgecache.brain.stores.store import Body, ListedFile, request_permits
+from edgecache.brain.stores.byte_store import Body, ListedFile, request_permits
 
 if TYPE_CHECKING:
     from obstore.store import AzureCredential, S3Config

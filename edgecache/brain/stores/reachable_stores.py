@@ -21,9 +21,9 @@ from edgecache.brain.core.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.core.errors import DatabaseUnavailable, StoreUnavailable
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase, Row
+from edgecache.brain.stores.byte_store import ByteStore
 from edgecache.brain.stores.folder_store import FolderStore
 from edgecache.brain.stores.object_store import open_object_store
-from edgecache.brain.stores.store import ByteStore
 
 log = structlog.get_logger(__name__)
 

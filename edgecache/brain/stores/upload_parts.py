@@ -13,7 +13,7 @@ from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.managed import RESTORED_BYTES, delete_quietly
 from edgecache.brain.stores.reachable_stores import Stores
 from edgecache.brain.stores.upload_parts_limit import UploadPartsLimit
-from edgecache.runtime.shares import Shares
+from edgecache.runtime.fair_shares import Shares
 
 # Absent, unreadable, too short.
 DAMAGED: Final = frozenset({errno.ENOENT, errno.EIO})

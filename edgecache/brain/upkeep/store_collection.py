@@ -11,8 +11,8 @@ from edgecache.brain.core.errors import StoreUnavailable
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.disk.removal import remove_files
+from edgecache.brain.stores.byte_store import ByteStore, ListedFile
 from edgecache.brain.stores.reachable_stores import KnownStore, Stores
-from edgecache.brain.stores.store import ByteStore, ListedFile
 from edgecache.brain.stores.stored_blobs import STRAY_AFTER_S
 
 log = structlog.get_logger(__name__)

@@ -7,7 +7,7 @@ from typing import Final
 
 from edgecache.http.server.acceptor import Balance
 from edgecache.http.server.contract import Client
-from edgecache.runtime.shares import Shares
+from edgecache.runtime.fair_shares import Shares
 
 LOCAL: Final = frozenset(("127.0.0.1", "::1"))
 # Delay before a connection is refused because no slot is free.

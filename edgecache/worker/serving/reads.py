@@ -16,7 +16,7 @@ from edgecache.http.scope import HttpScope
 from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, TICKET_PARAMETER
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
-from edgecache.runtime.shares import ShareKey
+from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.verified_files import FileState, state_of
 from edgecache.worker.node import CacheWorker
 from edgecache.worker.receipts import TooManyTickets

@@ -16,7 +16,7 @@ from edgecache.worker.receiving import receive
 from edgecache.worker.refusals import Refused, no_space, ticket_refused, unavailable
 from edgecache.worker.serving.reads import admit, share_key_of, ticket_text
 from edgecache.worker.store.incoming import WrongBytes, keep_all
-from edgecache.worker.store.store import StoreFull
+from edgecache.worker.store.worker_store import StoreFull
 
 log = logging.getLogger(__name__)
 

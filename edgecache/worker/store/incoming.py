@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from edgecache.worker.store.store import IncomingFile, WorkerStore
+from edgecache.worker.store.worker_store import IncomingFile, WorkerStore
 
 
 class WrongBytes(Exception):

@@ -11,7 +11,7 @@ from typing import Final
 from edgecache.worker.store import inventory
 from edgecache.worker.store.files import Files
 from edgecache.worker.store.inventory import InventoryUnusable, open_inventory, transaction
-from edgecache.worker.store.store import WorkerStore
+from edgecache.worker.store.worker_store import WorkerStore
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from edgecache.worker.brain_calls import BrainCallError, NodeRemoved
 from edgecache.worker.node import CacheWorker, Status
 from edgecache.worker.receiving import receive
 from edgecache.worker.store.incoming import WrongBytes
-from edgecache.worker.store.store import StoreFull
+from edgecache.worker.store.worker_store import StoreFull
 from edgecache.worker.sync.scrub import verify
 
 log = logging.getLogger(__name__)

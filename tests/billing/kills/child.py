@@ -50,14 +50,14 @@ def halting(module: str, name: str, moment: str, *, from_call: int = 1) -> None:
 def prepare() -> None:
     """Import everything, and no connection to the database."""
     django.setup()
-    from billing.usage import settlement, usage_import
+    from billing.usage import charges_and_shares, usage_import
 
     usage_import.PAGE_LINES = PAGE_LINES  # type: ignore[misc]  # smaller here
-    settlement.BATCH_LINES = BATCH_LINES  # type: ignore[misc]  # smaller here
-    settlement.settle_batch.__defaults__ = (BATCH_LINES,)
+    charges_and_shares.BATCH_LINES = BATCH_LINES  # type: ignore[misc]  # smaller here
+    charges_and_shares.settle_batch.__defaults__ = (BATCH_LINES,)
     # Not the first time: some of the work is committed.
     halting("billing.usage.usage_import", "store", "importing", from_call=2)
-    halting("billing.usage.settlement", "_charge", "settling", from_call=2)
+    halting("billing.usage.charges_and_shares", "_charge", "settling", from_call=2)
     # The last steps of the transactions that debit a payout, and that record its confirmation.
     halting("billing.payouts.requests", "_emit", "booking")
 

@@ -15,7 +15,7 @@ from billing.models.payouts import Payout, PayoutMethod
 from billing.models.quarantines import Quarantine
 from billing.payouts import manual, methods, reconciliation, requests
 from billing.payouts.providers import PayoutOutcome, ProviderAnswer
-from billing.usage import settlement
+from billing.usage import charges_and_shares
 from tests.billing.payouts.test_payouts import ACCOUNT, CENT, RESTED, Bank
 from tests.billing.support import NODE, NOW, line, operator, store
 from tests.billing.test_quarantines import (
@@ -54,7 +54,7 @@ def serve(place: int, node: UUID) -> None:
     """Let a node earn as much as each did before."""
     served = {"operator_id": place, "bytes_served": 10**9, "node_id": str(node)}
     store(line(CONSUMER, **served))
-    settlement.settle()
+    charges_and_shares.settle()
 
 
 def requested(place: int) -> Payout:

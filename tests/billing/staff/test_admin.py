@@ -16,7 +16,7 @@ from billing.models.payouts import Payout, PayoutMethod
 from billing.models.usage import UsageLine
 from billing.money import UCR_PER_CENT
 from billing.payouts import methods, requests
-from billing.usage import settlement
+from billing.usage import charges_and_shares
 from tests.billing.support import NOW, OLGA, line, operator, store
 from tests.staff import staff_inside
 
@@ -71,7 +71,7 @@ def act(browser: Client, action: str, payout: Payout) -> str:
 def test_staff_see_billing(inside: Client, payout: Payout, name: str) -> None:
     consumer_credits.top_up(1, 1000, reference="x", reason="x", actor="x")
     store(line(hits=1), line(hits=-1))
-    settlement.settle()
+    charges_and_shares.settle()
     assert inside.get(f"/admin/billing/{name}/").status_code == 200
 
 
@@ -117,7 +117,7 @@ def test_a_payout_of_a_provider_is_not_marked_by_hand(inside: Client, payout: Pa
 def test_a_line_is_refunded_once_however_often_the_form_is_sent(inside: Client) -> None:
     consumer_credits.top_up(1, 10**9, reference="x", reason="x", actor="x")
     store(line(hits=1000))
-    settlement.settle()
+    charges_and_shares.settle()
     charged = ledger.balance(AccountKind.PAID, 1)
     lines = [str(row.pk) for row in UsageLine.objects.all()]
     body = {"action": "refund", "_selected_action": lines, "confirmed": "1", "reason": "outage"}

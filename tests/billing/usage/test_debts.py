@@ -8,7 +8,7 @@ from django.db import IntegrityError, connection, transaction
 
 from billing import consumer_credits, debts
 from billing.models.usage import Charge, UsageLine
-from billing.usage import settlement
+from billing.usage import charges_and_shares
 from tests.billing.support import ALICE, CHARLIE, consumer, line, store
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ def pay(organization_id: int, amount_ucr: int, reference: str) -> None:
 
 def use(organization_id: int, lines: int) -> None:
     store(*(line(organization_id, hits=1) for _ in range(lines)))
-    settlement.settle()
+    charges_and_shares.settle()
 
 
 def value(statement: str) -> int:
@@ -113,4 +113,4 @@ def test_a_charge_of_another_organizations_line_is_refused() -> None:
 
     with pytest.raises(IntegrityError, match="no line of its organization"):
         add()
-    settlement.settle()
+    charges_and_shares.settle()

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from billing import tasks
 from billing.models.usage import Charge, Progress, RejectedLine, UsageLine
-from billing.usage import settlement, usage_import
+from billing.usage import charges_and_shares, usage_import
 from edgecache.api import client
 from tests.billing.support import consumer, line, page, store
 
@@ -126,7 +126,7 @@ def test_pages_in_any_order_and_twice_charge_the_same(order: tuple[int, ...]) ->
     lines = [line(hits=hits) for hits in (1, 20, 300)]
     for number in order:
         store(lines[number])
-        settlement.settle()
+        charges_and_shares.settle()
     assert consumer() == (0, 0, -32_100)
     assert Charge.objects.count() == len(lines)
 

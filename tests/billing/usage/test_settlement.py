@@ -16,7 +16,7 @@ from billing.models.ledger import AccountKind, Entry, Journal
 from billing.models.rates import UsageKind
 from billing.models.usage import Adjustment, Charge, RejectedLine, UsageLine
 from billing.money import UCR_PER_CREDIT
-from billing.usage import rates, settlement, usage_import
+from billing.usage import charges_and_shares, rates, usage_import
 from tests.billing.support import (
     ALICE,
     CHARLIE,
@@ -45,7 +45,7 @@ def grant(amount_ucr: int, organization_id: int = ALICE) -> None:
 def test_the_published_rates_hold() -> None:
     pay(100_000 * UCR_PER_CREDIT)
     store(line(hits=1, misses=1, bytes_served=GB, storage_byte_hours=str(GB * 730)))
-    settlement.settle()
+    charges_and_shares.settle()
     charged = {charge.line.kind: charge.charge_ucr for charge in Charge.objects.all()}
     assert charged == {
         "hit": UCR_PER_CREDIT // 10_000,
@@ -60,8 +60,8 @@ def test_lines_are_imported_and_charged_once() -> None:
     same = line(hits=10)
     assert store(same, same) == (1, 0)
     assert store(same) == (0, 0)
-    assert settlement.settle() == settlement.SettlementResult(1, 1000, 700)
-    assert settlement.settle() == settlement.SettlementResult()
+    assert charges_and_shares.settle() == charges_and_shares.SettlementResult(1, 1000, 700)
+    assert charges_and_shares.settle() == charges_and_shares.SettlementResult()
     assert (consumer(), operator()) == ((0, 9000, 0), (700, 0, 0))
 
 
@@ -81,7 +81,7 @@ def test_a_line_that_cannot_be_is_kept_aside_and_costs_nothing(
 ) -> None:
     assert store(line(hits=1) | wrong, line(hits=5)) == (1, 1)
     assert [row.reason for row in RejectedLine.objects.all()] == [reason]
-    assert settlement.settle().charged_ucr == 500
+    assert charges_and_shares.settle().charged_ucr == 500
 
 
 def test_a_page_with_a_wrong_sum_is_refused_whole() -> None:
@@ -96,7 +96,7 @@ def test_charges_are_rounded_half_to_even_and_shares_down() -> None:
     pay(1000)
     # 25 µcr × 730 hours: 73 byte-hours are 2.5 µcr, 219 are 7.5.
     store(*(line(storage_byte_hours=str(73 * n)) for n in (1, 3)), line(bytes_served=1))
-    settlement.settle()
+    charges_and_shares.settle()
     assert [c.charge_ucr for c in Charge.objects.order_by("pk")] == [2, 8, 9]
     # 0.7 × 9 µcr
     assert operator() == (6, 0, 0)
@@ -105,7 +105,7 @@ def test_charges_are_rounded_half_to_even_and_shares_down() -> None:
 def test_a_petabyte_month_does_not_overflow() -> None:
     hours = 10**15 * 730
     store(line(storage_byte_hours=str(hours)))
-    settlement.settle()
+    charges_and_shares.settle()
     assert consumer() == (0, 0, -25 * 10**15)
 
 
@@ -113,7 +113,7 @@ def test_granted_credits_pay_first_and_earn_nothing() -> None:
     grant(150)
     pay(100)
     store(line(hits=1), line(hits=1), line(hits=1))
-    settlement.settle()
+    charges_and_shares.settle()
     parts = Charge.objects.order_by("pk").values_list("granted_ucr", "paid_ucr", "unpaid_ucr")
     assert list(parts) == [(100, 0, 0), (50, 50, 0), (0, 50, 50)]
     assert [c.share_ucr for c in Charge.objects.order_by("pk")] == [0, 35, 35]
@@ -132,13 +132,13 @@ def test_granted_credits_pay_first_and_earn_nothing() -> None:
 def test_what_earns_nothing(own: dict[str, Any]) -> None:
     pay(10_000, own.get("organization_id", ALICE))
     store(line(hits=10, bytes_served=10) | own)
-    assert settlement.settle().shares_ucr == 0
+    assert charges_and_shares.settle().shares_ucr == 0
 
 
 def test_misses_and_storage_earn_nothing() -> None:
     pay(10_000)
     store(line(misses=1, storage_byte_hours="730"))
-    assert settlement.settle().shares_ucr == 0
+    assert charges_and_shares.settle().shares_ucr == 0
 
 
 def test_a_line_keeps_the_rate_of_its_hour() -> None:
@@ -146,7 +146,7 @@ def test_a_line_keeps_the_rate_of_its_hour() -> None:
     rates.set_rate(UsageKind.HIT, 7, begins_at=HOUR + timedelta(hours=1), now=NOW)
     later = (HOUR + timedelta(hours=1)).isoformat()
     store(line(hits=1), line(hits=1, used_at=later), now=NOW + timedelta(hours=2))
-    settlement.settle()
+    charges_and_shares.settle()
     assert [c.rate_ucr for c in Charge.objects.order_by("pk")] == [100, 7]
 
 
@@ -165,7 +165,7 @@ def test_the_largest_line_at_the_highest_rate_is_charged(kind: UsageKind) -> Non
         bucket_id=5,
         quantity=rates.MAX_QUANTITY[kind],
     )
-    assert settlement.settle().charged_ucr > 2**62
+    assert charges_and_shares.settle().charged_ucr > 2**62
 
 
 @pytest.mark.parametrize("begins_at", [HOUR, NOW, NOW + timedelta(hours=1)])
@@ -176,7 +176,7 @@ def test_a_rate_begins_at_a_full_hour_in_the_future(begins_at: Any) -> None:
 
 def test_debts_earn_once_they_are_paid() -> None:
     store(line(hits=1), line(hits=1))
-    settlement.settle()
+    charges_and_shares.settle()
     assert (consumer(), operator()) == ((0, 0, -200), (0, 0, 0))
     pay(150)
     assert (consumer(), operator()) == ((0, 0, -50), (105, 0, 0))
@@ -190,7 +190,7 @@ def test_debts_in_batches_are_paid_from_the_oldest_line_on(
     monkeypatch.setattr(debts, "BATCH_LINES", 2)
     pay(300)
     store(*(line(hits=1) for _ in range(6)))
-    settlement.settle()
+    charges_and_shares.settle()
     consumer_credits.charge_back("payment", **STAFF)
     pay(450, reference="second")
     with connection.cursor() as cursor:
@@ -202,7 +202,7 @@ def test_debts_in_batches_are_paid_from_the_oldest_line_on(
 def test_a_chargeback_reverses_the_share_after_it_was_released() -> None:
     pay(300)
     store(line(hits=2))
-    settlement.settle()
+    charges_and_shares.settle()
     holds.release(OLGA, now=NOW + timedelta(days=400))
     assert operator() == (0, 140, 0)
     journal = consumer_credits.charge_back("payment", **STAFF)
@@ -216,7 +216,7 @@ def test_a_chargeback_takes_the_newest_lines_and_what_was_paid_out() -> None:
     pay(1000)
     pay(50, reference="second")
     store(line(hits=10), line(hits=1))
-    settlement.settle()
+    charges_and_shares.settle()
     assert operator() == (735, 0, 0)
     consumer_credits.charge_back("second", **STAFF)
     # 1,050 were paid for lines of 1,100: the newest paid 50 µcr are open again.
@@ -229,7 +229,7 @@ def test_a_refund_gives_back_everything_once() -> None:
     grant(50)
     pay(30)
     store(line(hits=1))
-    settlement.settle()
+    charges_and_shares.settle()
     assert (consumer(), operator()) == ((0, 0, -20), (21, 0, 0))
     lines = list(UsageLine.objects.values_list("pk", flat=True))
     assert debts.refund(CHARLIE, lines, key="a", **STAFF) is not None
@@ -242,7 +242,7 @@ def test_a_refund_gives_back_everything_once() -> None:
 def test_refunded_credits_pay_other_debts() -> None:
     pay(100)
     store(line(hits=1), line(hits=2))
-    settlement.settle()
+    charges_and_shares.settle()
     assert (consumer(), operator()) == ((0, 0, -200), (70, 0, 0))
     first = UsageLine.objects.order_by("pk").values_list("pk", flat=True)[:1]
     debts.refund(ALICE, list(first), key="a", **STAFF)
@@ -252,7 +252,7 @@ def test_refunded_credits_pay_other_debts() -> None:
 def test_granted_credits_pay_what_a_chargeback_reopens() -> None:
     pay(100)
     store(line(hits=1))
-    settlement.settle()
+    charges_and_shares.settle()
     grant(150)
     consumer_credits.charge_back("payment", **STAFF)
     assert (consumer(), operator()) == ((50, 0, 0), (0, 0, 0))
@@ -261,7 +261,7 @@ def test_granted_credits_pay_what_a_chargeback_reopens() -> None:
 def test_held_earnings_become_payable_after_the_hold() -> None:
     pay(1000)
     store(line(hits=1))
-    settlement.settle()
+    charges_and_shares.settle()
     assert holds.release_all(now=NOW) == 0
     assert holds.release(OLGA, now=NOW + timedelta(days=400)) == 70
     assert holds.release(OLGA, now=NOW + timedelta(days=400)) == 0
@@ -271,7 +271,7 @@ def test_held_earnings_become_payable_after_the_hold() -> None:
 def test_earnings_are_forfeited_and_given_back() -> None:
     pay(1000)
     store(line(hits=1))
-    settlement.settle()
+    charges_and_shares.settle()
     assert holds.forfeit(OLGA, key="case 1", **STAFF) == 70
     assert operator() == (0, 0, 70)
     assert holds.reinstate(OLGA, key="appeal 1", **STAFF) == 70
@@ -290,7 +290,7 @@ def test_reinstated_earnings_keep_their_hold_beside_others_that_were_payable() -
     later = NOW + timedelta(days=400)
     for number, is_payable in ((1, True), (2, False)):
         store(line(hits=1))
-        settlement.settle()
+        charges_and_shares.settle()
         if is_payable:
             holds.release(OLGA, now=later)
         assert holds.forfeit(OLGA, key=f"case {number}", **STAFF) == 70
@@ -306,14 +306,14 @@ def test_new_organizations_get_their_first_credits_once(settings: Settings) -> N
     settings.BILLING = replace(settings.BILLING, welcome_credits=1)
     for _ in range(2):
         store(line(hits=1))
-        settlement.settle()
+        charges_and_shares.settle()
     assert consumer() == (UCR_PER_CREDIT - 200, 0, 0)
 
 
 def test_batches_together_charge_what_one_would(monkeypatch: pytest.MonkeyPatch) -> None:
     pay(1050)
     store(*(line(hits=1) for _ in range(25)))
-    while settlement.settle_batch(7).lines:
+    while charges_and_shares.settle_batch(7).lines:
         continue
     assert Journal.objects.filter(kind="settlement").count() == 4
     assert (consumer(), operator()) == ((0, 0, -1450), (735, 0, 0))

@@ -15,7 +15,7 @@ from accounts.models import User
 from billing import consumer_credits
 from billing.models.payouts import Payout
 from billing.models.topups import TopUp
-from billing.usage import settlement, usage_import
+from billing.usage import charges_and_shares, usage_import
 from environments.models import Environment
 from sqlgateway.models import SqlUsage
 from tests.billing.support import line, store
@@ -56,7 +56,7 @@ def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
             **used,
         )
         usage_import.import_other(now=now, is_complete=True)
-    settlement.settle()
+    charges_and_shares.settle()
     visitor.go("/console/usage#top_up=paid")
     visitor.sees_status("The credits are booked as soon as the payment is confirmed.")
     row = visitor.page.get_by_role("row", name="live assets")
@@ -147,7 +147,7 @@ def test_earnings_are_charted_by_day(
             of_node = {"node_id": MINE, "operator_id": operator_id, "used_at": used_at}
             store(line(payer, **of_node, **served), now=now)
         usage_import.import_other(now=now, is_complete=True)
-    settlement.settle()
+    charges_and_shares.settle()
     visitor.go("/console/operator")
     # 70 % of 9 µcr a byte; 10^11 µcr are a dollar's.
     expect(visitor.page.locator("#chart [role=img]")).to_have_attribute(

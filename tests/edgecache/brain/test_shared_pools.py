@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from edgecache.brain.core.errors import Overloaded
-from edgecache.brain.core.fair_share import use_share_of_bucket, use_share_of_organization
+from edgecache.brain.core.share_key import use_share_of_bucket, use_share_of_organization
 from edgecache.brain.core.values import BucketInfo, ObjectVersion
 from edgecache.brain.objects import builtin_origin
 from edgecache.brain.s3.bodies import XML_LIMIT_BYTES

@@ -9,7 +9,7 @@ import uvloop
 
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import HttpScope
-from edgecache.http.server.server import HttpServer
+from edgecache.http.server.http_server import HttpServer
 from tests.ports import free_port
 
 App = Callable[[HttpScope, Exchange], Awaitable[None] | None]

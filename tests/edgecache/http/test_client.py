@@ -16,7 +16,7 @@ from edgecache.http.client import (
     request_head,
 )
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
-from edgecache.runtime.shares import ShareKey, Shares
+from edgecache.runtime.fair_shares import ShareKey, Shares
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

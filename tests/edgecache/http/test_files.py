@@ -13,7 +13,7 @@ import pytest
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import LOOP_BYTES, FileBody
 from edgecache.http.scope import HttpScope
-from edgecache.http.server import server as servers
+from edgecache.http.server import http_server as servers
 from edgecache.http.server.limits import ServerLimits
 from edgecache.runtime.threads import FairThreads
 from tests.edgecache.brain.certificates import issue

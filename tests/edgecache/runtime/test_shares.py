@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edgecache.runtime.shares import ShareKey, Shares
+from edgecache.runtime.fair_shares import ShareKey, Shares
 
 
 class Full(Exception):

@@ -10,8 +10,8 @@ from unittest.mock import Mock
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import HttpScope
 from edgecache.http.server.connection import ClientConnection
-from edgecache.http.server.server import HttpServer
-from edgecache.runtime.shares import ShareKey
+from edgecache.http.server.http_server import HttpServer
+from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.turns import BEGUN_PER_ITERATION_ALONE, LoopTurns
 from tests.edgecache.http.support import run, serving
 

@@ -17,7 +17,7 @@ from billing.models.rates import Rate
 from billing.models.usage import UsageLine
 from billing.money import UCR_PER_CENT
 from billing.payouts import methods, requests
-from billing.usage import settlement
+from billing.usage import charges_and_shares
 from tests import cast
 from tests.billing.support import NODE, line, store
 from tests.console.accessibility import violations
@@ -58,7 +58,7 @@ def books(settings: Settings) -> Books:
         quarantine = Quarantine.objects.create(
             event=1, node_id=NODE, organization_id=operator, reason=reason, began_at=now
         )
-    settlement.settle()
+    charges_and_shares.settle()
     used = UsageLine.objects.get(kind="hit")
     return Books(consumer, {"payout": payout.pk, "quarantine": quarantine.pk, "usageline": used.pk})
 

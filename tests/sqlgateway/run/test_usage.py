@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from billing.models.rates import Rate
-from billing.usage import settlement, usage_import
+from billing.usage import charges_and_shares, usage_import
 from common.principals import Scope
 from environments.models import Environment
 from sqlgateway.models import Database, SqlUsage
@@ -67,7 +67,7 @@ def test_statements_time_and_bytes_show_in_the_organizations_usage(
     # Two imports: what was taken is gone.
     for _ in range(2):
         usage_import.import_other(now=timezone.now(), is_complete=True)
-    settlement.settle()
+    charges_and_shares.settle()
     (row,) = caller.get("/v1/usage").body["sql"]
     assert (row["environment"], row["statements"], row["charged_ucr"]) == ("live", 4, 0)
     assert 20 <= row["milliseconds"] < 20_000
@@ -152,7 +152,7 @@ def test_a_rate_that_is_set_charges_what_is_used_from_then_on(owner: User) -> No
         statements=3,
     )
     usage_import.import_other(now=now, is_complete=True)
-    settlement.settle()
+    charges_and_shares.settle()
     body = cast.signed_in(owner).get("/v1/usage").body
     assert (body["charged_ucr"], body["sql"][0]["charged_ucr"]) == (21, 21)
     assert cast.signed_in(owner).get("/v1/balance").body["debt_ucr"] == -21

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from common.egress import Address, Network, is_allowed, is_port_allowed
 from edgecache.brain.core.errors import OriginFailed, OriginForbidden, OriginTimeout
+from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.futures import retrieve
-from edgecache.runtime.shares import Shares
 
 Answers = list[tuple[Any, ...]]
 # Returns the checked addresses of a host and a port (``Guard.resolve``).

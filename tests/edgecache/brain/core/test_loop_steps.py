@@ -7,8 +7,8 @@ import pytest
 from edgecache.brain.aws import xml
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.core.errors import Overloaded
-from edgecache.brain.core.fair_share import use_share_of_organization
 from edgecache.brain.core.loop_steps import STEP, in_steps
+from edgecache.brain.core.share_key import use_share_of_organization
 
 MANY = 50 * STEP
 

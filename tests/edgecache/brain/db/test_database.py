@@ -11,7 +11,7 @@ import pytest
 
 from common.ids import uuid7
 from edgecache.brain.core.errors import DatabaseBusy, DatabaseUnavailable
-from edgecache.brain.core.fair_share import use_share_of_organization
+from edgecache.brain.core.share_key import use_share_of_organization
 from edgecache.brain.db.database import BrainDatabase, RawConnection
 from edgecache.brain.origins.egress.proxy import StreamServer
 from tests.edgecache.brain.brains import Rows, running, until

@@ -15,7 +15,7 @@ import pytest
 
 from edgecache.brain.core.blocks import BLOCK_BYTES
 from edgecache.brain.core.errors import Overloaded
-from edgecache.brain.core.fair_share import use_share_of_organization
+from edgecache.brain.core.share_key import use_share_of_organization
 from edgecache.brain.core.values import EnvironmentKey, Span, WorkerSource
 from edgecache.brain.delivery import local_files
 from edgecache.brain.delivery.integrity import BlockChecks

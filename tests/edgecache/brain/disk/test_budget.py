@@ -8,9 +8,9 @@ import pytest
 
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StorageFull
-from edgecache.brain.core.fair_share import use_share_of_bucket, use_share_of_organization
+from edgecache.brain.core.share_key import use_share_of_bucket, use_share_of_organization
 from edgecache.brain.core.values import StagedFile
-from edgecache.brain.stores.store import Body
+from edgecache.brain.stores.byte_store import Body
 from tests.edgecache.brain.brains import ALICE, MIB, Brain, Rows, running, until
 from tests.edgecache.brain.http_origin import Gate
 

@@ -11,7 +11,7 @@ import pytest
 
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.core.errors import DatabaseBusy, Overloaded
-from edgecache.brain.core.fair_share import use_share_of_bucket
+from edgecache.brain.core.share_key import use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.objects.open_object import OpenObject
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, settled, until

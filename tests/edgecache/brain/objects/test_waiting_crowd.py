@@ -10,8 +10,8 @@ import pytest
 from edgecache.brain.objects import singleflight
 from edgecache.brain.objects.singleflight import HEADROOM, bodies_allowed
 from edgecache.runtime import resource_limits
+from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed
-from edgecache.runtime.shares import Shares
 from tests.edgecache.brain.brains import until
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 from tests.edgecache.brain.s3.raw import Signer

@@ -10,8 +10,8 @@ import pytest
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.core.values import Span
+from edgecache.brain.stores.byte_store import ByteStore
 from edgecache.brain.stores.reachable_stores import open_store
-from edgecache.brain.stores.store import ByteStore
 from tests.edgecache.cluster import Cluster, Keys
 from tests.edgecache.conftest import connect
 from tests.ports import free_port

@@ -12,7 +12,7 @@ import pytest
 
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import PartMissing, PreconditionFailed
-from edgecache.brain.core.fair_share import use_share_of_bucket
+from edgecache.brain.core.share_key import use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo, Conditions
 from edgecache.brain.stores.upload_parts import StoredPart
 from tests.edgecache.brain.brains import MIB, PLAIN, Brain, Rows, running

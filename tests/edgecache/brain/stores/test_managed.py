@@ -18,8 +18,8 @@ from edgecache.brain.core.values import Conditions, Span
 from edgecache.brain.objects import upload_rows
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.stores import stored_blobs
+from edgecache.brain.stores.byte_store import ByteStore
 from edgecache.brain.stores.reachable_stores import StoreError
-from edgecache.brain.stores.store import ByteStore
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, read, running, until
 from tests.edgecache.brain.children import child
 from tests.edgecache.brain.s3.multipart.support import add_part, begin

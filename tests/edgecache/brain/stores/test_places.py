@@ -11,15 +11,15 @@ import pytest
 
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import Overloaded
-from edgecache.brain.core.fair_share import (
+from edgecache.brain.core.share_key import (
     SHARE_KEY,
     use_share_of_bucket,
     use_share_of_organization,
 )
 from edgecache.brain.core.values import BucketInfo, Span, StagedFile
+from edgecache.brain.stores import byte_store as stores
 from edgecache.brain.stores import folder_store as folders
 from edgecache.brain.stores import managed, object_store
-from edgecache.brain.stores import store as stores
 from edgecache.brain.stores.folder_store import FolderStore
 from edgecache.brain.stores.object_store import ObjectStore, open_object_store
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Rows, running, until

@@ -7,7 +7,7 @@ import pytest
 from edgecache.brain.aws.errors import from_brain_error
 from edgecache.brain.conf.stores import StoreSettings, UploadSettings
 from edgecache.brain.core.errors import TooManyParts
-from edgecache.brain.core.fair_share import use_share_of_bucket
+from edgecache.brain.core.share_key import use_share_of_bucket
 from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.objects import upload_rows
 from edgecache.brain.s3.multipart import uploads

@@ -8,7 +8,7 @@ import pytest
 
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import HttpScope
-from edgecache.http.server import server as servers
+from edgecache.http.server import http_server as servers
 from edgecache.http.server.limits import ServerLimits
 from tests.edgecache.http.support import connected, run, serving
 

@@ -9,7 +9,7 @@ import pytest
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.response_head import HeaderRefused, response_head
 from edgecache.http.scope import HttpScope
-from edgecache.http.server import server as servers
+from edgecache.http.server import http_server as servers
 from edgecache.http.server.limits import ServerLimits
 from tests.edgecache.http.support import App, ask, connected, echo, head, run, serving
 

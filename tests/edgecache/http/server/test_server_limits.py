@@ -10,7 +10,7 @@ import pytest
 
 from edgecache.http.exchange import BodyTimeout, Exchange
 from edgecache.http.scope import HttpScope
-from edgecache.http.server import server as servers
+from edgecache.http.server import http_server as servers
 from edgecache.http.server.limits import ServerLimits
 from tests.edgecache.http.support import ask, connected, echo, head, run, serving
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from edgecache.http.server.http_server import HttpServer
 from edgecache.http.server.limits import ServerLimits
-from edgecache.http.server.server import HttpServer
 from tests.edgecache.brain.certificates import issue
 from tests.edgecache.http.support import connected, echo, run, serving
 

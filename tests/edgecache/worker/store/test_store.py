@@ -22,7 +22,7 @@ from edgecache.worker.store.files import FolderInUse
 from edgecache.worker.store.incoming import Incoming, WrongBytes
 from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.recovery import open_store
-from edgecache.worker.store.store import LEASE_S, StoreFull, WorkerStore
+from edgecache.worker.store.worker_store import LEASE_S, StoreFull, WorkerStore
 
 pytestmark = pytest.mark.slow
 
@@ -268,7 +268,7 @@ def test_a_deleted_file_is_removed_when_its_lease_ends(
     store: WorkerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(store, b"held")
-    monkeypatch.setattr("edgecache.worker.store.store.time.time", lambda: 1000.0)
+    monkeypatch.setattr("edgecache.worker.store.worker_store.time.time", lambda: 1000.0)
     assert store.schedule_unlink(name(b"held"))
     assert store.unlink_due(1000 + LEASE_S - 1) == 0
     assert on_disk(store)

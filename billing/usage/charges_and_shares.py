@@ -1,4 +1,4 @@
-"""Settling: each usage line is charged once, at the rate of its time.
+"""Charges and operators' shares: each usage line is settled once, at the rate of its time.
 
 Credits are used in the order of the lines: granted ones first, then paid ones; the rest is a debt.
 The arithmetic is PostgreSQL's, on NUMERIC: byte-hours times a rate pass 64 bits near a

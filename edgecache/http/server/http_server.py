@@ -23,8 +23,8 @@ from edgecache.http.server.clients import Clients
 from edgecache.http.server.connection import ClientConnection
 from edgecache.http.server.contract import Client
 from edgecache.http.server.limits import ServerLimits
+from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.resource_limits import files_allowed
-from edgecache.runtime.shares import ShareKey
 from edgecache.runtime.turns import Leave, LoopTurns
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from typing import Final
 
 from edgecache.brain.core.values import BucketInfo
 from edgecache.http.addresses import network_of
-from edgecache.runtime.shares import ShareKey
+from edgecache.runtime.fair_shares import ShareKey
 
 # Set for the task of each request, and inherited by what it starts.
 PLATFORM: Final[ShareKey] = ("platform",)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.core.values import Span
-from edgecache.runtime.shares import Shares
+from edgecache.runtime.fair_shares import Shares
 
 # An organization gets two thirds of a store's permits, one of its buckets half.
 HEADROOM: Final = 0.5
