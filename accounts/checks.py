@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core import checks
 
 from common.settings.env import Env
+from outbox.conf import LOCAL_MAIL_BACKENDS
 
 # Settings that must be given: a value generated at start would differ in every process. Those of
 # runtime.env are development's.
@@ -50,7 +51,7 @@ def production_delivery(**_options: Any) -> list[checks.CheckMessage]:
     """Refuse mail and SMS backends whose messages other users of this machine could read."""
     messages: list[checks.CheckMessage] = []
     mail = settings.MAIL_OPTIONS
-    if settings.EMAIL_BACKEND.rsplit(".", 2)[1] in {"development", "filebased"}:
+    if settings.EMAIL_BACKEND in LOCAL_MAIL_BACKENDS:
         messages.append(checks.Error("ZMAIL_URL shows mail here.", id="zonal.E012"))
     if settings.SMS_BACKEND.rpartition(".")[0].endswith((".console", ".file")):
         messages.append(checks.Error("ZSMS_BACKEND shows messages here.", id="zonal.E013"))

@@ -15,6 +15,10 @@ from common.settings.env import Env, SettingError
 from common.settings.table import Choice, Integer, Secret, Text, Url, load
 
 TIMEOUT_S: Final = 10
+DEVELOPMENT_BACKEND: Final = "outbox.messages.development.EmailBackend"
+FILE_BACKEND: Final = "django.core.mail.backends.filebased.EmailBackend"
+# Their mail stays on this machine.
+LOCAL_MAIL_BACKENDS: Final = frozenset({DEVELOPMENT_BACKEND, FILE_BACKEND})
 SMS_BACKENDS: Final = {
     "none": "",
     "console": "outbox.messages.sms.console.send",
@@ -35,7 +39,7 @@ class Backend:
 def _mail_backend(text: str) -> Backend:
     url = urlsplit(text)
     if url.scheme == "console":
-        return Backend("outbox.messages.development.EmailBackend")
+        return Backend(DEVELOPMENT_BACKEND)
     if url.scheme == "file":
         return _mail_folder(url)
     return _mail_service(url) if url.scheme == "anymail" else _smtp(url)
@@ -44,8 +48,7 @@ def _mail_backend(text: str) -> Backend:
 def _mail_folder(url: SplitResult) -> Backend:
     if url.netloc or not url.path.startswith("/"):
         raise ValueError("must name an absolute folder: file:///folder.")
-    path = "django.core.mail.backends.filebased.EmailBackend"
-    return Backend(path, {"file_path": unquote(url.path)})
+    return Backend(FILE_BACKEND, {"file_path": unquote(url.path)})
 
 
 def _smtp(url: SplitResult) -> Backend:

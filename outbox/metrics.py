@@ -1,8 +1,7 @@
-"""Metrics of webhooks for Prometheus and ``doctor``, read from their rows.
+"""Metrics of messages and webhooks, read from their rows, so that they cover all processes.
 
-Metrics of mail and SMS, read from their rows, so that they cover all processes and machines.
-
-Bounded: a scrape reads at most about ten thousand rows, even after a long outage of a provider.
+Bounded: a scrape reads at most about ten thousand rows of each kind, even after a long outage of a
+provider.
 """
 
 from collections.abc import Iterator
@@ -18,10 +17,11 @@ from prometheus_client.registry import Collector
 from common.metrics.figures import GaugeGroup, gauge
 from outbox.models import WebhookDelivery
 
+log = structlog.get_logger(__name__)
 # Maximum rows to count.
 MAX_COUNTED: Final = 10_000
 # Uses the index of the creation time.
-LAST_DAY: Final = """
+WEBHOOK_DELIVERIES: Final = """
 SELECT state, count(*) FROM (
     SELECT state FROM outbox_webhookdelivery
     WHERE created_at > now() - interval '1 day' ORDER BY created_at DESC LIMIT %s
@@ -30,7 +30,7 @@ GROUP BY state
 """
 # Deliveries that could be sent now: an endpoint gets one event at a time, and pauses after a
 # failure.
-OLDEST_DUE: Final = """
+OLDEST_DUE_DELIVERY: Final = """
 SELECT coalesce(extract(epoch FROM clock_timestamp() - min(next_attempt_at)), 0) FROM (
     SELECT d.next_attempt_at
     FROM outbox_webhookendpoint e JOIN outbox_webhookdelivery d ON d.endpoint_id = e.id
@@ -44,10 +44,28 @@ SELECT coalesce(extract(epoch FROM clock_timestamp() - min(next_attempt_at)), 0)
     LIMIT %s
 ) AS due
 """
-ENDPOINTS: Final = """
+WEBHOOK_ENDPOINTS: Final = """
 SELECT count(*) FILTER (WHERE failing_since IS NULL), count(failing_since) FROM (
     SELECT failing_since FROM outbox_webhookendpoint WHERE state = 'enabled' LIMIT %s
 ) AS enabled
+"""
+# Uses the index of unfinished rows.
+UNFINISHED_MESSAGES: Final = """
+SELECT kind, state, count(*), min(created_at)
+FROM (
+    SELECT kind, state, created_at FROM outbox_delivery
+    WHERE state IN ('queued', 'sending', 'failed') LIMIT %s
+) AS waiting
+GROUP BY kind, state
+"""
+# Uses the index of the time of completion.
+FINISHED_MESSAGES: Final = """
+SELECT kind, state, count(*)
+FROM (
+    SELECT kind, state FROM outbox_delivery
+    WHERE finished_at > now() - interval '1 hour' LIMIT %s
+) AS finished
+GROUP BY kind, state
 """
 
 
@@ -61,20 +79,59 @@ class WebhookFigures:
     failing: int
 
 
-def read() -> WebhookFigures:
+def read_webhooks() -> WebhookFigures:
     """Return the figures; the queries are bounded for any number of webhooks."""
     with connection.cursor() as cursor:
-        cursor.execute(LAST_DAY, [MAX_COUNTED])
+        cursor.execute(WEBHOOK_DELIVERIES, [MAX_COUNTED])
         counts = dict.fromkeys(WebhookDelivery.State.values, 0) | dict(cursor.fetchall())
-        cursor.execute(OLDEST_DUE, [MAX_COUNTED])
+        cursor.execute(OLDEST_DUE_DELIVERY, [MAX_COUNTED])
         [oldest_s] = cursor.fetchone()
-        cursor.execute(ENDPOINTS, [MAX_COUNTED])
+        cursor.execute(WEBHOOK_ENDPOINTS, [MAX_COUNTED])
         answering, failing = cursor.fetchone()
     return WebhookFigures(counts, float(oldest_s), answering, failing)
 
 
-def _gauges() -> Iterator[GaugeMetricFamily]:
-    found = read()
+class Deliveries(Collector):
+    """Unfinished deliveries and their age, and the deliveries finished in the last hour."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return the gauges; none while the database is down, which ``/readyz`` reports."""
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(UNFINISHED_MESSAGES, [MAX_COUNTED])
+                waiting = cursor.fetchall()
+                cursor.execute(FINISHED_MESSAGES, [MAX_COUNTED])
+                finished = cursor.fetchall()
+        except DatabaseError as exc:
+            log.warning("deliveries_not_counted", error=type(exc).__name__)
+            connection.close()
+            return
+        unfinished = GaugeMetricFamily(
+            "zonal_deliveries_unfinished",
+            f"Mail and SMS not sent yet, at most {MAX_COUNTED}; failed ones wait for an operator.",
+            labels=["kind", "state"],
+        )
+        oldest = GaugeMetricFamily(
+            "zonal_deliveries_oldest_seconds",
+            "Age of the oldest of them.",
+            labels=["kind", "state"],
+        )
+        now = timezone.now()
+        for kind, state, number, since in waiting:
+            unfinished.add_metric([kind, state], number)
+            oldest.add_metric([kind, state], (now - since).total_seconds())
+        ended = GaugeMetricFamily(
+            "zonal_deliveries_finished_last_hour",
+            f"Mail and SMS that were sent, failed or were given up, at most {MAX_COUNTED}.",
+            labels=["kind", "state"],
+        )
+        for kind, state, number in finished:
+            ended.add_metric([kind, state], number)
+        yield from (unfinished, oldest, ended)
+
+
+def _webhook_gauges() -> Iterator[GaugeMetricFamily]:
+    found = read_webhooks()
     deliveries = GaugeMetricFamily(
         "zonal_webhook_deliveries",
         f"Deliveries of webhooks of the last day, by state; of the newest {MAX_COUNTED}.",
@@ -98,67 +155,4 @@ def _gauges() -> Iterator[GaugeMetricFamily]:
     yield endpoints
 
 
-WEBHOOKS: Final = GaugeGroup("webhooks", _gauges, keep_s=15)
-
-
-MAX_ROWS: Final = 10_000
-
-# Uses the index of unfinished rows.
-_WAITING: Final = """
-SELECT kind, state, count(*), min(created_at)
-FROM (
-    SELECT kind, state, created_at FROM outbox_delivery
-    WHERE state IN ('queued', 'sending', 'failed') LIMIT %s
-) AS waiting
-GROUP BY kind, state
-"""
-# Uses the index of the time of completion.
-_FINISHED: Final = """
-SELECT kind, state, count(*)
-FROM (
-    SELECT kind, state FROM outbox_delivery
-    WHERE finished_at > now() - interval '1 hour' LIMIT %s
-) AS finished
-GROUP BY kind, state
-"""
-
-log = structlog.get_logger(__name__)
-
-
-class Deliveries(Collector):
-    """Unfinished deliveries and their age, and the deliveries finished in the last hour."""
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return the gauges; none while the database is down, which ``/readyz`` reports."""
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(_WAITING, [MAX_ROWS])
-                waiting = cursor.fetchall()
-                cursor.execute(_FINISHED, [MAX_ROWS])
-                finished = cursor.fetchall()
-        except DatabaseError as exc:
-            log.warning("deliveries_not_counted", error=type(exc).__name__)
-            connection.close()
-            return
-        unfinished = GaugeMetricFamily(
-            "zonal_deliveries_unfinished",
-            f"Mail and SMS not sent yet, at most {MAX_ROWS}; failed ones wait for an operator.",
-            labels=["kind", "state"],
-        )
-        oldest = GaugeMetricFamily(
-            "zonal_deliveries_oldest_seconds",
-            "Age of the oldest of them.",
-            labels=["kind", "state"],
-        )
-        now = timezone.now()
-        for kind, state, number, since in waiting:
-            unfinished.add_metric([kind, state], number)
-            oldest.add_metric([kind, state], (now - since).total_seconds())
-        ended = GaugeMetricFamily(
-            "zonal_deliveries_finished_last_hour",
-            f"Mail and SMS that were sent, failed or were given up, at most {MAX_ROWS}.",
-            labels=["kind", "state"],
-        )
-        for kind, state, number in finished:
-            ended.add_metric([kind, state], number)
-        yield from (unfinished, oldest, ended)
+WEBHOOKS: Final = GaugeGroup("webhooks", _webhook_gauges, keep_s=15)

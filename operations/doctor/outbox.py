@@ -1,7 +1,4 @@
-"""Checks of mail and text messages: the mail relay, the SMS provider, failed messages.
-
-Checks of webhooks: late deliveries and failing servers.
-"""
+"""Checks of what leaves the platform: mail, text messages, webhooks."""
 
 import smtplib
 from collections.abc import Iterator
@@ -14,10 +11,16 @@ from django.utils import timezone
 
 from operations.doctor.findings import Finding, Level
 from outbox import metrics
+from outbox.conf import LOCAL_MAIL_BACKENDS
 from outbox.models import Delivery
 
 # Shorter than a delivery's timeout, because someone waits for the report.
 TIMEOUT_S: Final = 5
+LATE_S: Final = 300
+# A single failing server is its owner's problem. If half of this many fail at the same time, the
+# cause is the platform.
+FEW_FAILING: Final = 5
+MANY_FAILING: Final = 0.5
 
 
 def check_mail() -> Iterator[Finding]:
@@ -25,12 +28,12 @@ def check_mail() -> Iterator[Finding]:
     options = settings.MAIL_OPTIONS
     level = Level.FAILED if settings.IS_PRODUCTION else Level.SKIPPED
     if "host" not in options:
-        kind = settings.EMAIL_BACKEND.rsplit(".", 2)[1]
-        if kind in {"console", "filebased"}:
+        if settings.EMAIL_BACKEND in LOCAL_MAIL_BACKENDS:
             message = "Mail is not sent, it is shown on this machine."
             yield Finding("mail", level, message, "Set ZMAIL_URL.")
         else:
-            yield Finding("mail", Level.OK, f"The service {kind} is set; it was not called.")
+            service = settings.EMAIL_BACKEND.rsplit(".", 2)[1]
+            yield Finding("mail", Level.OK, f"The service {service} is set; it was not called.")
         return
     where = f"{options['host']}:{options['port']}"
     try:
@@ -66,22 +69,15 @@ def check_deliveries() -> Iterator[Finding]:
         yield Finding("deliveries", Level.OK, "No message of the last day failed.")
 
 
-LATE_S: Final = 300
-# A single failing server is its owner's problem. If half of this many fail at the same time, the
-# cause is the platform.
-FEW: Final = 5
-MANY: Final = 0.5
-
-
 def check_webhooks() -> Iterator[Finding]:
     """Check that no delivery is late, and that not half of the servers fail at the same time."""
-    found = metrics.read()
+    found = metrics.read_webhooks()
     if found.oldest_due_s > LATE_S:
         message = f"A delivery could have been sent {found.oldest_due_s:.0f} s ago."
         advice = "See that a task worker runs (`manage.py procrastinate worker`), and its log."
         yield Finding("webhooks", Level.WARNING, message, advice)
     total = found.answering + found.failing
-    if found.failing >= FEW and found.failing > MANY * total:
+    if found.failing >= FEW_FAILING and found.failing > MANY_FAILING * total:
         message = f"{found.failing} of {total} webhooks fail."
         advice = "See that this machine's task worker reaches https servers outside: DNS, firewall."
         yield Finding("webhooks", Level.WARNING, message, advice)

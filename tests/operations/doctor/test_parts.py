@@ -15,8 +15,11 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import User
 from audit.models import AuditEvent
+from common.settings.env import Env
+from common.settings.table import load
 from operations.management.commands.doctor import _findings
 from operations.tasks import record_keys
+from outbox.conf import MailSettings
 from outbox.models import WebhookDelivery, WebhookEndpoint
 from sqlgateway.models import Cluster
 from tests.commands import facts, run
@@ -65,6 +68,17 @@ def test_text_messages_without_a_provider_fail_in_production(
     [(found, advice)] = [(row["level"], row["advice"]) for row in report if row["subject"] == "sms"]
     assert found == level
     assert ("ZSMS_BACKEND=twilio" in advice) == (level == "failed" or "console" in backend)
+
+
+@pytest.mark.parametrize("url", ["console:", "file:///var/mail/zonal"])
+def test_mail_that_stays_on_this_machine_fails_in_production(settings: Settings, url: str) -> None:
+    backend = load(MailSettings, Env({"ZMAIL_URL": url})).backend
+    settings.EMAIL_BACKEND, settings.MAIL_OPTIONS = backend.path, backend.options
+    for is_production, level in ((False, "skipped"), (True, "failed")):
+        settings.IS_PRODUCTION = is_production
+        report = run_findings()
+        [found] = [row["level"] for row in report if row["subject"] == "mail"]
+        assert found == level
 
 
 def run_findings() -> list[dict[str, str]]:
