@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.api_keys import api_keys
 from accounts.audit_tags import AccountTag
-from accounts.management import arguments as operators
+from accounts.management import user_arguments
 from accounts.models import ApiKey
 from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
@@ -51,7 +51,7 @@ def _meant(options: dict[str, Any]) -> QuerySet[ApiKey]:
         return rows
     # An empty address comes from a script's unset variable; it must not select everyone.
     if options["maker"] is not None:
-        return rows.filter(maker=operators.user(options["maker"]))
+        return rows.filter(maker=user_arguments.user(options["maker"]))
     if options["organization"] is not None:
         return rows.filter(organization=arguments.organization(options["organization"]))
     if options["revoke"] and not options["everybody"]:

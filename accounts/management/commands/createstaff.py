@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from accounts.audit_tags import AccountTag
-from accounts.management import arguments
+from accounts.management import user_arguments
 from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import credentials, signup
@@ -50,7 +50,7 @@ class Command(OpsCommand):
                 "verifies it, or signs up by a mailed link, which takes it from that account."
             )
             raise CommandRefused("email_unverified", message)
-        with arguments.taking_address("" if user is not None else options["email"]):
+        with user_arguments.taking_address("" if user is not None else options["email"]):
             if user is None:
                 user = _create(options["email"])
             user.is_staff = True
@@ -94,8 +94,8 @@ def _facts(user: User) -> dict[str, Any]:
 
 
 def _create(email: str) -> User:
-    kept = arguments.free_address(email)
-    encoded = arguments.ask_password(kept)
+    kept = user_arguments.free_address(email)
+    encoded = user_arguments.ask_password(kept)
     return signup.add_user(
         environments.create_organization("Staff"), kept, encoded, roles=["admin"]
     )

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts import account_lifecycle
 from accounts.audit_tags import AccountTag
-from accounts.management import arguments as operators
+from accounts.management import user_arguments
 from accounts.models import Session, User
 from accounts.sessions import sessions
 from audit import trail
@@ -57,7 +57,7 @@ def _meant(options: dict[str, Any]) -> QuerySet[User]:
     everybody: QuerySet[User] = User.unscoped.order_by("pk")  # unscoped: an operator's command
     # An empty address comes from a script's unset variable; it must not select everyone.
     if options["email"] is not None:
-        return everybody.filter(pk=operators.user(options["email"]).pk)
+        return everybody.filter(pk=user_arguments.user(options["email"]).pk)
     if options["organization"] is not None:
         return everybody.filter(organization=arguments.organization(options["organization"]))
     return everybody

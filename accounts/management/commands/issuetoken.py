@@ -7,7 +7,7 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.management import arguments
+from accounts.management import user_arguments
 from accounts.signin import signin
 from accounts.signin.signin import SignInAttempt, SignInMethod
 from common.commands import CommandRefused, CommandResult, OpsCommand
@@ -33,7 +33,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Open a session through ``signin.finish``, like every sign-in method."""
-        user = arguments.user(options["email"])
+        user = user_arguments.user(options["email"])
         if not user.is_active:
             raise CommandRefused("user_disabled", f"{user.email} is disabled.")
         environment = signin.environment_for(user, options["environment"])

@@ -16,7 +16,7 @@ from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.key_fingerprints import fingerprint
 from common.settings.runtime_env import is_given, load_runtime_env, save_runtime_env
 
-REPLACEABLE: Final = (*signing.ROTATED, "ZMFA_SECRET")
+REPLACEABLE: Final = (*signing.ROTATED_SETTINGS, "ZMFA_SECRET")
 
 
 class Command(OpsCommand):
@@ -67,23 +67,23 @@ class Command(OpsCommand):
                 "date_past", "That day is over: all users would be signed out immediately."
             )
         if options["shows"]:
-            made = signing.rotate(_present(), retires=retires, today=now.date())
+            made = signing.rotate_keys(_present(), retires=retires, today=now.date())
             text = "\n".join(f"{name}={value}" for name, value in made.items())
             return CommandResult({"settings": made, "retires": retires.isoformat()}, text)
-        given = [name for name in signing.ROTATED if is_given(name, os.environ)]
+        given = [name for name in signing.ROTATED_SETTINGS if is_given(name, os.environ)]
         if given:
             message = f"{' and '.join(given)} come from the environment: use --print and set them."
             raise CommandRefused("keys_given", message)
         values = load_runtime_env(settings.DATA_DIR)
-        if not all(name in values for name in signing.ROTATED):
+        if not all(name in values for name in signing.ROTATED_SETTINGS):
             raise CommandRefused("keys_missing", f"There is no runtime.env in {settings.DATA_DIR}.")
         with transaction.atomic():
             trail.add(None, AccountTag.CLI_KEY_ROTATE, data={"retires": retires.isoformat()})
-            made = signing.rotate(values, retires=retires, today=now.date())
+            made = signing.rotate_keys(values, retires=retires, today=now.date())
             save_runtime_env(settings.DATA_DIR, values | made)
         text = f"New keys from the next start on; the previous ones verify before {retires}."
         return CommandResult(
-            {"retires": retires.isoformat(), "rotated": list(signing.ROTATED)}, text
+            {"retires": retires.isoformat(), "rotated": list(signing.ROTATED_SETTINGS)}, text
         )
 
 
@@ -115,7 +115,7 @@ def _present() -> dict[str, str]:
     """Return the current keys, and the previous ones with their dates."""
     rings = (settings.ACCOUNTS.access_keys, settings.ACCOUNTS.refresh_keys)
     present: dict[str, str] = {}
-    for name, ring in zip(signing.ROTATED, rings, strict=True):
+    for name, ring in zip(signing.ROTATED_SETTINGS, rings, strict=True):
         dated = [
             f"{key}@{settings.ACCOUNTS.key_retirements[key].isoformat()}"
             if key in settings.ACCOUNTS.key_retirements

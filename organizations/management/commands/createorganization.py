@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
-from accounts.management import arguments
+from accounts.management import user_arguments
 from accounts.signin import signup
 from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
@@ -42,8 +42,8 @@ class Command(OpsCommand):
             message = f"A name has 1 to {MAX_NAME_CHARS} characters. {RULE}"
             raise CommandRefused("name_invalid", message)
         asked: str | None = options["admin"]
-        email = "" if asked is None else arguments.free_address(asked)
-        with arguments.taking_address(email):
+        email = "" if asked is None else user_arguments.free_address(asked)
+        with user_arguments.taking_address(email):
             made = environments.create_organization(name)
             trail.add(
                 None,

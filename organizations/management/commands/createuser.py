@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
-from accounts.management import arguments as operators
+from accounts.management import user_arguments
 from accounts.models import User
 from accounts.signin import signup
 from audit import trail
@@ -74,10 +74,10 @@ class Command(OpsCommand):
         for message in members.faults(options["labels"]):
             raise CommandRefused("label_invalid", message)
         home = arguments.organization(options["organization"])
-        email = operators.free_address(options["email"], home=home)
+        email = user_arguments.free_address(options["email"], home=home)
         has_password = not (options["invite"] or options["no_password"])
-        encoded = operators.ask_password(email, home.name) if has_password else None
-        with operators.taking_address(email):
+        encoded = user_arguments.ask_password(email, home.name) if has_password else None
+        with user_arguments.taking_address(email):
             made = _make(home, email, encoded or make_password(None), options)
         facts = {
             "user_id": str(made.pk),

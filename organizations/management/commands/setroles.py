@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.management import arguments as operators
+from accounts.management import user_arguments
 from audit import trail
 from common.commands import CommandResult, OpsCommand
 from common.permissions import ROLES
@@ -35,7 +35,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Set the roles."""
-        who = operators.user(options["email"])
+        who = user_arguments.user(options["email"])
         found = created.of_admin(who, now=timezone.now())
         with transaction.atomic():
             member, changed = members.change(

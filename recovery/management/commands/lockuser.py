@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.management import arguments as operators
+from accounts.management import user_arguments
 from accounts.sessions import sessions
 from audit import trail
 from common.commands import CommandResult, OpsCommand
@@ -33,7 +33,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Disable the account and end its sessions."""
-        user, now = operators.user(options["email"]), timezone.now()
+        user, now = user_arguments.user(options["email"]), timezone.now()
         with transaction.atomic():
             ended = sessions.end_all_of_user(user.pk, reason="disabled", now=now)
             is_changed = staff_access.set_active(user, is_active=False, by=arguments.NAME, now=now)

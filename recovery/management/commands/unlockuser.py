@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.management import arguments as operators
+from accounts.management import user_arguments
 from audit import trail
 from common.commands import CommandResult, OpsCommand
 from environments.management import arguments
@@ -32,7 +32,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Enable the account and reset its throttles."""
-        user = operators.user(options["email"])
+        user = user_arguments.user(options["email"])
         with transaction.atomic():
             is_enabled = staff_access.set_active(
                 user, is_active=True, by=arguments.NAME, now=timezone.now()

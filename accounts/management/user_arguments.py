@@ -1,4 +1,4 @@
-"""Arguments that the administrators' commands share: organizations, users, reasons, passwords."""
+"""Arguments about users that the commands of administrators share: addresses, passwords."""
 
 import getpass
 import sys
