@@ -30,15 +30,15 @@ def token_digest(purpose: str, token: str) -> str:
 
 def new_code() -> str:
     """Return 40 random bits as ``ABCD-EFGH``, to be typed."""
-    code = ids.random_text(CODE_CHARS)
+    code = ids.random_code(CODE_CHARS)
     return f"{code[:4]}-{code[4:]}"
 
 
 def canonical_code(code: str) -> str:
     """Return a typed code as ``ABCD-EFGH``; '' if it is not a code."""
     # Crockford: letters that look like a digit are read as that digit.
-    plain = ids.normalized(code).replace("O", "0").replace("I", "1").replace("L", "1")
-    if not ids.is_plain(plain, length=CODE_CHARS):
+    plain = ids.normalized_code(code).replace("O", "0").replace("I", "1").replace("L", "1")
+    if not ids.is_code(plain, length=CODE_CHARS):
         return ""
     return f"{plain[:4]}-{plain[4:]}"
 

@@ -1,7 +1,4 @@
-"""Accounts in JSON, with the published field names.
-
-The caller's own sessions in JSON; times in Unix seconds.
-"""
+"""Accounts and their sessions in JSON, with the published field names; fields for other apps."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -14,9 +11,11 @@ from accounts.passwords import MAX_CHARS
 from common.api.views import StrictSerializer
 from common.emails import AddressField
 from common.names import NameField
-from common.one_time_secrets import CHALLENGE
+from common.one_time_secrets import PKCE_CHALLENGE
 from common.principals import Principal
 from environments.serializers import EnvironmentRefSerializer
+
+SECRET_CHARS = 200
 
 
 class PasswordField(serializers.CharField):
@@ -27,6 +26,21 @@ class PasswordField(serializers.CharField):
         super().__init__(
             trim_whitespace=False, max_length=2 * MAX_CHARS, write_only=True, **options
         )
+
+
+class ChallengeField(serializers.RegexField):
+    """The S256 challenge of a PKCE verifier."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(rf"\A{PKCE_CHALLENGE.pattern}\Z", trim_whitespace=False, **options)
+
+
+class UnixSecondsField(serializers.IntegerField):
+    """A time in Unix seconds."""
+
+    def to_representation(self, value: datetime) -> int:  # type: ignore[override]  # a moment's own
+        """Return Unix seconds."""
+        return int(value.timestamp())
 
 
 class SignupSerializer(StrictSerializer):
@@ -185,24 +199,6 @@ class PermissionsSerializer(serializers.Serializer[Any]):
 
     roles = serializers.ListField(child=serializers.CharField())
     permissions = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
-
-
-SECRET_CHARS = 200
-
-
-class ChallengeField(serializers.RegexField):
-    """The S256 challenge of a PKCE verifier."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(rf"\A{CHALLENGE.pattern}\Z", trim_whitespace=False, **options)
-
-
-class UnixSecondsField(serializers.IntegerField):
-    """A time in Unix seconds."""
-
-    def to_representation(self, value: datetime) -> int:  # type: ignore[override]  # a moment's own
-        """Return Unix seconds."""
-        return int(value.timestamp())
 
 
 class SessionEnvironmentSerializer(serializers.Serializer[Any]):

@@ -1,6 +1,6 @@
-"""Reading an organization's audit trail: newest first, filtered.
+"""An organization's audit trail: events are added, read, filtered, and deleted when old.
 
-Adding audit events, in the transaction of the change that they record.
+An event is added in the transaction of the change that it records.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,6 +18,7 @@ from audit.tags import AuditTag, TrailTag
 from common.principals import PlatformRequest
 from common.web.addresses import client_address
 
+log = structlog.get_logger(__name__)
 COLUMNS: Final = (
     "id",
     "at",
@@ -36,83 +37,6 @@ COLUMNS: Final = (
 BATCH: Final = 5000
 # The trigger refuses to delete younger events, whatever the setting says.
 MIN_RETENTION: Final = timedelta(days=30)
-
-
-def of_organization(organization_id: int) -> QuerySet[AuditEvent]:
-    """Return the events of one organization, unordered."""
-    return AuditEvent.objects.filter(organization_id=organization_id)
-
-
-def matching(events: QuerySet[AuditEvent], wanted: Mapping[str, Any]) -> QuerySet[AuditEvent]:
-    """Return the events that match every given filter.
-
-    wanted: ``tag`` (a whole tag or its first parts, such as ``api:session``), ``outcome``,
-    ``environment``, ``actor`` (an address or a user's id), ``request_id``, ``since`` (inclusive),
-    ``until`` (exclusive).
-    """
-    if "tag" in wanted:
-        events = events.filter(Q(tag=wanted["tag"]) | Q(tag__startswith=f"{wanted['tag']}:"))
-    if "actor" in wanted:
-        actor = wanted["actor"]
-        events = events.filter(Q(actor__iexact=actor) | Q(actor_id__in=_ids(actor)))
-    if "environment" in wanted:
-        events = events.filter(environment_id=wanted["environment"])
-    for name in ("outcome", "request_id"):
-        if name in wanted:
-            events = events.filter(**{name: wanted[name]})
-    if "since" in wanted:
-        events = events.filter(at__gte=wanted["since"])
-    if "until" in wanted:
-        events = events.filter(at__lt=wanted["until"])
-    return events
-
-
-def rows(events: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
-    """Yield events as JSON values, oldest first, reading a limited number at a time."""
-    for event in events.order_by("id").iterator(chunk_size=2000):
-        yield {
-            "id": str(event.id),
-            "at": event.at.astimezone(UTC).isoformat(),
-            "tag": event.tag,
-            "outcome": event.outcome,
-            "organization_id": event.organization_id,
-            "environment": event.environment_id,
-            "actor_id": str(event.actor_id) if event.actor_id else None,
-            "actor": event.actor,
-            "address": event.address,
-            "agent": event.agent,
-            "request_id": event.request_id,
-            "data": event.data,
-        }
-
-
-def prune(*, retention_days: int, now: datetime) -> int:
-    """Delete events older than the retention; return their number. 0 days keeps all events.
-
-    Events that record when a key was first seen are kept: they give the key's age.
-    """
-    if not retention_days:
-        return 0
-    cutoff = now - max(timedelta(days=retention_days), MIN_RETENTION)
-    ended = AuditEvent.objects.filter(at__lt=cutoff).exclude(tag=TrailTag.SYSTEM_KEY_SEE)
-    deleted = 0
-    while True:
-        old = ended.order_by("at").values("pk")[:BATCH]
-        number, _ = AuditEvent.objects.filter(pk__in=old).delete()
-        deleted += number
-        if number < BATCH:
-            return deleted
-
-
-def _ids(actor: str) -> list[UUID]:
-    """Return the user id in a filter, if it is one."""
-    try:
-        return [UUID(actor)]
-    except ValueError:
-        return []
-
-
-log = structlog.get_logger(__name__)
 
 
 class Actor(Protocol):
@@ -188,3 +112,77 @@ def add(request: PlatformRequest | None, tag: AuditTag, **fields: Any) -> None:
             audited = {name: getattr(event, name) for name in names}
             log.error("audit_event_not_written", tag=event.tag, audited=audited)  # noqa: TRY400 - the database's words may hold values
         raise
+
+
+def of_organization(organization_id: int) -> QuerySet[AuditEvent]:
+    """Return the events of one organization, unordered."""
+    return AuditEvent.objects.filter(organization_id=organization_id)
+
+
+def matching(events: QuerySet[AuditEvent], wanted: Mapping[str, Any]) -> QuerySet[AuditEvent]:
+    """Return the events that match every given filter.
+
+    wanted: ``tag`` (a whole tag or its first parts, such as ``api:session``), ``outcome``,
+    ``environment``, ``actor`` (an address or a user's id), ``request_id``, ``since`` (inclusive),
+    ``until`` (exclusive).
+    """
+    if "tag" in wanted:
+        events = events.filter(Q(tag=wanted["tag"]) | Q(tag__startswith=f"{wanted['tag']}:"))
+    if "actor" in wanted:
+        actor = wanted["actor"]
+        events = events.filter(Q(actor__iexact=actor) | Q(actor_id__in=_ids(actor)))
+    if "environment" in wanted:
+        events = events.filter(environment_id=wanted["environment"])
+    for name in ("outcome", "request_id"):
+        if name in wanted:
+            events = events.filter(**{name: wanted[name]})
+    if "since" in wanted:
+        events = events.filter(at__gte=wanted["since"])
+    if "until" in wanted:
+        events = events.filter(at__lt=wanted["until"])
+    return events
+
+
+def rows(events: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
+    """Yield events as JSON values, oldest first, reading a limited number at a time."""
+    for event in events.order_by("id").iterator(chunk_size=2000):
+        yield {
+            "id": str(event.id),
+            "at": event.at.astimezone(UTC).isoformat(),
+            "tag": event.tag,
+            "outcome": event.outcome,
+            "organization_id": event.organization_id,
+            "environment": event.environment_id,
+            "actor_id": str(event.actor_id) if event.actor_id else None,
+            "actor": event.actor,
+            "address": event.address,
+            "agent": event.agent,
+            "request_id": event.request_id,
+            "data": event.data,
+        }
+
+
+def prune(*, retention_days: int, now: datetime) -> int:
+    """Delete events older than the retention; return their number. 0 days keeps all events.
+
+    Events that record when a key was first seen are kept: they give the key's age.
+    """
+    if not retention_days:
+        return 0
+    cutoff = now - max(timedelta(days=retention_days), MIN_RETENTION)
+    ended = AuditEvent.objects.filter(at__lt=cutoff).exclude(tag=TrailTag.SYSTEM_KEY_SEE)
+    deleted = 0
+    while True:
+        old = ended.order_by("at").values("pk")[:BATCH]
+        number, _ = AuditEvent.objects.filter(pk__in=old).delete()
+        deleted += number
+        if number < BATCH:
+            return deleted
+
+
+def _ids(actor: str) -> list[UUID]:
+    """Return the user id in a filter, if it is one."""
+    try:
+        return [UUID(actor)]
+    except ValueError:
+        return []

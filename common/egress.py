@@ -1,10 +1,8 @@
-"""HTTP requests to URLs that tenants choose: only to checked addresses, with limits.
+"""Requests to hosts that tenants choose: the addresses that are allowed, and HTTP requests to them.
 
 A name is resolved once, all its addresses are checked, and the connection goes to one of them:
 resolving the name again could return another one. Redirects are not followed, and no body is read:
 only the status matters.
-
-The addresses that the platform may connect to if a tenant chose the name.
 """
 
 import ipaddress
@@ -23,10 +21,8 @@ import httpcore
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
 WEB_PORTS: Final = frozenset({80, 443})
 FIRST_FREE_PORT: Final = 1024
-
 # Source: IANA's registries of special-purpose addresses, plus multicast and reserved ones.
 REFUSED_V4: Final = tuple(
     ipaddress.IPv4Network(text)
@@ -60,6 +56,17 @@ LINK_LOCAL: Final = (
     ipaddress.IPv6Network("fe80::/10"),
     ipaddress.IPv6Network("::ffff:169.254.0.0/112"),
 )
+# Time limit of one request with all its steps, also for a server that sends byte by byte.
+TIMEOUT_S: Final = 10.0
+LOOK_UP_S: Final = 5.0
+# A DNS lookup that hangs keeps its thread until the resolver gives up. So lookups are limited, in
+# total and per organization, so that one organization's names do not block others.
+LOOK_UPS: Final = 64
+LOOK_UPS_OF_ONE: Final = 4
+# Maximum size of a response's head, including interim responses.
+HEAD_LIMIT_BYTES: Final = 32 * 1024
+URL_CHARS: Final = 2048
+TRUST: Final = ssl.create_default_context()
 
 
 def is_port_allowed(port: int, *, allows_private: bool) -> bool:
@@ -84,19 +91,6 @@ def is_allowed(address: Address, *, allows_private: bool, refused: Sequence[Netw
 
 def _is_in(address: Address, networks: Sequence[Network]) -> bool:
     return any(address.version == network.version and address in network for network in networks)
-
-
-# Time limit of one request with all its steps, also for a server that sends byte by byte.
-TIMEOUT_S: Final = 10.0
-LOOK_UP_S: Final = 5.0
-# A DNS lookup that hangs keeps its thread until the resolver gives up. So lookups are limited, in
-# total and per organization, so that one organization's names do not block others.
-LOOK_UPS: Final = 64
-LOOK_UPS_OF_ONE: Final = 4
-# Maximum size of a response's head, including interim responses.
-HEAD_LIMIT_BYTES: Final = 32 * 1024
-URL_CHARS: Final = 2048
-TRUST: Final = ssl.create_default_context()
 
 
 class RequestRefused(Exception):

@@ -1,6 +1,6 @@
-"""Validating and comparing e-mail addresses.
+"""E-mail addresses: validated, compared and masked; phone numbers masked.
 
-Masked recipients for display and logs: recognizable to their owner only.
+A masked recipient is recognizable to its owner only.
 """
 
 from email.errors import HeaderParseError

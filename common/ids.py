@@ -1,8 +1,7 @@
-"""Identifiers: sortable ones for rows, unguessable ones for capabilities.
+"""Identifiers, and codes that people read and type.
 
-Codes that people read and type, in Crockford's base32: no I, L, O or U.
-
-Source: https://www.crockford.com/base32.html
+Ids are sortable for rows, unguessable for capabilities. Codes are in Crockford's base32: no I, L, O
+or U. Source: https://www.crockford.com/base32.html
 """
 
 import secrets
@@ -10,6 +9,8 @@ from typing import Final
 from uuid import UUID
 
 import uuid_utils.compat
+
+CODE_ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def uuid7() -> UUID:
@@ -22,19 +23,16 @@ def capability_id() -> str:
     return secrets.token_urlsafe(16)
 
 
-ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-
-def random_text(length: int) -> str:
+def random_code(length: int) -> str:
     """Return random characters of the alphabet, with 5 bits each."""
-    return "".join(secrets.choice(ALPHABET) for _ in range(length))
+    return "".join(secrets.choice(CODE_ALPHABET) for _ in range(length))
 
 
-def normalized(typed: str) -> str:
+def normalized_code(typed: str) -> str:
     """Return typed text in capitals, without blanks and dashes."""
     return "".join(typed.split()).replace("-", "").upper()
 
 
-def is_plain(text: str, *, length: int) -> bool:
+def is_code(text: str, *, length: int) -> bool:
     """True for text of this length whose characters are all in the alphabet."""
-    return len(text) == length and set(text) <= set(ALPHABET)
+    return len(text) == length and set(text) <= set(CODE_ALPHABET)

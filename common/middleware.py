@@ -1,9 +1,7 @@
-"""The outermost middleware: request ids, one log line and the metrics of each request.
+"""The project's own middleware: the outermost one for every request, and Django's for pages only.
 
-Django's middleware for pages, skipped for requests under ``/v1/``.
-
-The API authenticates by bearer token (or by the console's own cookies, which are not a Django
-session). A session cookie of the admin must give no access there, so it is not read.
+A session cookie of the admin must give no access to the API, which authenticates by bearer token or
+by the console's own cookies. So sessions, users and messages are skipped under ``/v1/``.
 """
 
 import re
@@ -29,10 +27,10 @@ from common.web import client_presence
 from common.web.compute_slots import waiting
 
 log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
-
 # A client's request id is used only in this form, because it appears in logs and responses.
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{8,64}")
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+API_PREFIX: Final = "/v1/"
 
 
 class RequestMiddleware:
@@ -51,7 +49,7 @@ class RequestMiddleware:
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:
             with (
-                REQUEST_DEADLINE.watching(),
+                REQUEST_DEADLINE.enforced(),
                 connections[DEFAULT_DB_ALIAS].execute_wrapper(_run_without_slot),
                 tracing.root("request") as span,
             ):
@@ -112,9 +110,6 @@ def _observe(request: HttpRequest, response: HttpResponse, elapsed_s: float) -> 
         )
 
 
-API: Final = "/v1/"
-
-
 class PagesOnly:
     """Mixin before a middleware class: requests to the API skip the middleware."""
 
@@ -122,7 +117,7 @@ class PagesOnly:
 
     def __call__(self, request: HttpRequest) -> Any:
         """Run the middleware, or skip it for the API."""
-        if request.path_info.startswith(API):
+        if request.path_info.startswith(API_PREFIX):
             return self.get_response(request)
         return super().__call__(request)  # type: ignore[misc]  # the class beside this one
 

@@ -1,8 +1,7 @@
-"""Random secrets that are handed out once and stored as digests, and encrypted JSON for rows.
+"""Random secrets, given out once and stored as digests; encrypted JSON; PKCE of our clients.
 
-PKCE towards our own clients (RFC 7636): a code is worthless without the client's verifier.
-
-PKCE towards the providers is social-core's work (``USE_PKCE`` in oauth.providers).
+A code that our own client exchanges is worthless without the client's verifier (RFC 7636). PKCE
+towards providers is done by social-core (``USE_PKCE`` in oauth.providers).
 """
 
 import hashlib
@@ -14,6 +13,10 @@ from secrets import token_urlsafe
 from typing import Any, Final
 
 from common.crypto import decrypt, encrypt
+
+# RFC 7636 §4.1 and §4.2.
+PKCE_VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+PKCE_CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def new_secret() -> str:
@@ -42,14 +45,9 @@ def decrypt_json(encrypted: str) -> dict[str, Any]:
     return value
 
 
-# RFC 7636 §4.1 and §4.2.
-VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
-CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
-
-
-def matches(verifier: str, challenge: str) -> bool:
+def matches_challenge(verifier: str, challenge: str) -> bool:
     """Return True if the challenge is the S256 challenge of the verifier."""
-    if not VERIFIER.fullmatch(verifier):
+    if not PKCE_VERIFIER.fullmatch(verifier):
         return False
     hashed = hashlib.sha256(verifier.encode()).digest()
     return is_same(urlsafe_b64encode(hashed).decode().rstrip("="), challenge)

@@ -1,7 +1,4 @@
-"""Permissions: one table of role × resource × action, and the class that enforces it.
-
-The base of all audit tags, and denials in the trail for layers below it.
-"""
+"""Permissions: one table of role × resource × action, and the class that enforces it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -21,13 +18,6 @@ from common.errors import (
     TokenInvalid,
 )
 from common.principals import Principal
-
-
-def note_denial(request: Any, resource: str, action: str) -> None:
-    """Record that the caller lacked a permission. request: Django's or DRF's."""
-    recorder: Callable[..., None] = import_string(settings.DENIAL_RECORDER)
-    recorder(request, resource=resource, action=action)
-
 
 Role = Literal["admin", "operator", "reader"]
 Action = Literal["create", "read", "update", "delete"]
@@ -58,15 +48,12 @@ Scope = Literal[
     "nodes:read",
     "environments:read",
 ]
-
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
-
 ALL: Final = frozenset(ACTIONS)
 READ: Final[frozenset[Action]] = frozenset({"read"})
 NONE: Final[frozenset[Action]] = frozenset()
-
 # Data: sql (rows) and objects. All rows below are configuration (schema means DDL).
 TABLE: Final[Mapping[Resource, Mapping[Role, frozenset[Action]]]] = {
     "sql": {"admin": ALL, "operator": ALL, "reader": READ},
@@ -270,6 +257,12 @@ def authorize(request: Any, access: AccessRule | None, principal: Principal | No
             note_denial(request, access.resource, access.action)
         raise
     require_fresh(access, principal)
+
+
+def note_denial(request: Any, resource: str, action: str) -> None:
+    """Record that the caller lacked a permission. request: Django's or DRF's."""
+    recorder: Callable[..., None] = import_string(settings.DENIAL_RECORDER)
+    recorder(request, resource=resource, action=action)
 
 
 class HasAccess(BasePermission):

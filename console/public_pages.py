@@ -11,9 +11,8 @@ from django.views.decorators.http import require_safe
 from common import problems
 from common.errors import NotFound
 from common.web.addresses import is_from_this_machine
-from console import views as console
-from console.views import render_page
-from outbox.messages import development as kept
+from console import views
+from outbox.messages import development
 
 CONSOLE: Final = "/console/"
 # Not the API: a client of it must not depend on redirects, and a redirected POST loses its body.
@@ -24,7 +23,7 @@ PAGES: Final = ("/admin/", CONSOLE, "/inbox/", "/v1/docs/", "/v1/schema/")
 @require_safe
 def landing(request: HttpRequest) -> HttpResponse:
     """Show the landing page, with links."""
-    return render_page("landing.html")
+    return views.render_page("landing.html")
 
 
 @require_safe
@@ -36,7 +35,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     """
     if settings.IS_PRODUCTION or not is_from_this_machine(request):
         return problems.respond(request, NotFound())
-    response = render_page("inbox.html", messages=kept.messages())
+    response = views.render_page("inbox.html", messages=development.messages())
     response["Cache-Control"] = "no-store"
     return response
 
@@ -52,7 +51,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         query = request.META.get("QUERY_STRING", "")
         return HttpResponseRedirect(escape_uri_path(page) + (f"?{query}" if query else ""))
     if request.path_info.startswith(CONSOLE):
-        return console.missing()
+        return views.missing()
     return problems.not_found(request, exception)
 
 

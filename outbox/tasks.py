@@ -1,7 +1,4 @@
-"""Background tasks of delivery.
-
-Background tasks of webhooks.
-"""
+"""Background tasks of messages and webhooks."""
 
 from uuid import UUID
 

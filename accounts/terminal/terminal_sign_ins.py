@@ -69,7 +69,7 @@ def matching_code(request_id: str) -> str:
     It gives no access. It differs if the page is that of someone else's request.
     """
     hashed = hashlib.sha256(f"matching code\0{request_id}".encode()).digest()
-    letters = "".join(ids.ALPHABET[byte % 32] for byte in hashed[:MATCHING_CHARS])
+    letters = "".join(ids.CODE_ALPHABET[byte % 32] for byte in hashed[:MATCHING_CHARS])
     return f"{letters[:4]}-{letters[4:]}"
 
 
@@ -180,7 +180,9 @@ def exchange(
     with metrics.count_refusals(SignInMethod.TERMINAL):
         with transaction.atomic():
             waiting = _use_up(code, now=now)
-        if waiting is None or not one_time_secrets.matches(verifier, waiting.code_challenge):
+        if waiting is None or not one_time_secrets.matches_challenge(
+            verifier, waiting.code_challenge
+        ):
             raise TerminalSignInGone
         with transaction.atomic():
             allowing = _allowing_session(waiting, now=now)

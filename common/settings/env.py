@@ -1,10 +1,8 @@
-"""The environment that settings are read from.
+"""The environment that settings are read from, and whether it means production.
 
 A value comes from the variable itself, else from the file that ``NAME_FILE`` names (for secrets
 mounted as files), else from ``$ZDATA_DIR/runtime.env`` (written by ``up``). An empty value
 counts as unset.
-
-Detect production from environment variables.
 """
 
 import os
@@ -16,7 +14,6 @@ from typing import Final
 from common.settings.runtime_env import load_runtime_env
 
 TRUE: Final = frozenset({"1", "true", "yes", "on"})
-
 # Set by hosting platforms, so that a forgotten PRODUCTION=true does not weaken security.
 HOSTING_MARKERS: Final = (
     "AWS_EXECUTION_ENV",
@@ -33,19 +30,6 @@ HOSTING_MARKERS: Final = (
     "VERCEL",
     "WEBSITE_INSTANCE_ID",
 )
-
-
-def is_production(variables: Mapping[str, str]) -> bool:
-    """True if these variables mean production, or may mean it."""
-    if variables.get("PRODUCTION", "").strip().lower() in TRUE:
-        return True
-    for name in ("NODE_ENV", "DJANGO_ENV", "ENVIRONMENT"):
-        if variables.get(name, "").strip().lower() in {"production", "prod"}:
-            return True
-    return any(variables.get(name, "").strip() for name in HOSTING_MARKERS)
-
-
-__all__ = ["Env", "SettingError", "data_dir", "from_process", "is_production"]
 
 
 class SettingError(SystemExit):
@@ -86,3 +70,13 @@ def data_dir(variables: Mapping[str, str]) -> Path:
 def from_process() -> Env:
     """Return this process's environment."""
     return Env(os.environ, load_runtime_env(data_dir(os.environ)))
+
+
+def is_production(variables: Mapping[str, str]) -> bool:
+    """True if these variables mean production, or may mean it."""
+    if variables.get("PRODUCTION", "").strip().lower() in TRUE:
+        return True
+    for name in ("NODE_ENV", "DJANGO_ENV", "ENVIRONMENT"):
+        if variables.get(name, "").strip().lower() in {"production", "prod"}:
+            return True
+    return any(variables.get(name, "").strip() for name in HOSTING_MARKERS)

@@ -84,7 +84,7 @@ def _exchange(
     request: PlatformRequest, code: str, verifier: str, *, now: datetime
 ) -> Outcome | PlatformError:
     grant = grants.redeem(GrantKind.CODE, code, now=now)
-    if grant is None or not one_time_secrets.matches(verifier, grant.code_challenge):
+    if grant is None or not one_time_secrets.matches_challenge(verifier, grant.code_challenge):
         return CodeGone()
     profile = grants.profile_of(grant)
     try:

@@ -1,10 +1,7 @@
-"""For development: the latest messages that were printed instead of sent, for the page /inbox.
+"""For development: messages are printed and kept for the page /inbox instead of being sent.
 
-One file each in ZDATA_DIR/inbox, which only this user can read: they hold codes.
-
-For development: print messages to standard output, never through the structured log.
-
-They are kept for the page /inbox as well (outbox/messages/development.py).
+Printed to standard output, never through the structured log. Kept in one file each in
+ZDATA_DIR/inbox, which only this user can read: they contain codes.
 """
 
 import json
@@ -42,6 +39,26 @@ class InboxMessage:
         return datetime.fromtimestamp(self.at, UTC)
 
 
+class EmailBackend(BaseEmailBackend):
+    """A mail backend that prints subject and text; the HTML form would hide the code."""
+
+    def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
+        """Print the messages."""
+        for message in email_messages:
+            to = ", ".join(message.recipients())
+            show(InboxMessage("mail", to, str(message.subject), str(message.body)))
+        return len(email_messages)
+
+
+def show(message: InboxMessage) -> None:
+    """Print one message for the developer, and keep it."""
+    head = f"--- {message.kind} to {message.to}"
+    about = [message.subject, ""] if message.subject else []
+    sys.stdout.write("\n".join([head, *about, message.text, "---", ""]))
+    sys.stdout.flush()
+    keep(message)
+
+
 def keep(message: InboxMessage) -> None:
     """Keep a message, and delete all but the latest."""
     folder = _folder()
@@ -69,23 +86,3 @@ def _files() -> list[Path]:
 
 def _folder() -> Path:
     return Path(settings.DATA_DIR) / "inbox"
-
-
-def show(message: InboxMessage) -> None:
-    """Print one message for the developer, and keep it."""
-    head = f"--- {message.kind} to {message.to}"
-    about = [message.subject, ""] if message.subject else []
-    sys.stdout.write("\n".join([head, *about, message.text, "---", ""]))
-    sys.stdout.flush()
-    keep(message)
-
-
-class EmailBackend(BaseEmailBackend):
-    """A mail backend that prints subject and text; the HTML form would hide the code."""
-
-    def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
-        """Print the messages."""
-        for message in email_messages:
-            to = ", ".join(message.recipients())
-            show(InboxMessage("mail", to, str(message.subject), str(message.body)))
-        return len(email_messages)

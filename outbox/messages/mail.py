@@ -1,7 +1,4 @@
-"""Send one mail, and classify failures of the mail backend.
-
-The SMTP backend, with a longer wait for the reply to a transmitted mail.
-"""
+"""Send one mail, and classify failures of the mail backend; the SMTP backend."""
 
 import re
 import smtplib
@@ -32,6 +29,10 @@ PERMANENT: Final = 500
 # Enhanced status codes (RFC 3463) about the sender, the relay or a policy: a wrong password of the
 # relay, a used-up quota. An operator can correct that while the mail waits.
 NOT_THE_RECIPIENTS: Final = re.compile(rb"\s*5\.(?:1\.[78]|3\.\d+|4\.5|7\.\d+)\b")
+# A relay that scans a mail before it accepts it takes longer than for all other replies (RFC 5321
+# §4.5.3.2.6 has ten minutes). A client that hangs up before sends the mail again, and it arrives
+# twice. Within the lease of a delivery (maintenance.LEASE).
+ACCEPT_TIMEOUT_S: Final = 60
 
 
 def send(
@@ -113,12 +114,6 @@ def _of_reply(code: int, text: bytes | str) -> Failure:
     if code >= PERMANENT and not NOT_THE_RECIPIENTS.match(reply):
         return PermanentFailure(f"smtp_{code}")
     return TemporaryFailure(f"smtp_{code}")
-
-
-# A relay that scans a mail before it accepts it takes longer than for all other replies (RFC 5321
-# §4.5.3.2.6 has ten minutes). A client that hangs up before sends the mail again, and it arrives
-# twice. Within the lease of a delivery (maintenance.LEASE).
-ACCEPT_TIMEOUT_S: Final = 60
 
 
 class _Connection(smtplib.SMTP):

@@ -1,9 +1,8 @@
-"""The outbox of every mail and text message: a row and a job in the caller's transaction.
+"""The queue of every mail and text message: a row and a job in the caller's transaction.
 
 No provider is called here, so an outage of a provider does not affect requests. The content is
-encrypted in the row, and wiped after delivery or when the delivery is given up.
-
-Queue attempts at deliveries.
+encrypted in the row, and deleted after delivery or when the delivery is given up. A job contains
+only the row's id.
 """
 
 import json
@@ -30,26 +29,6 @@ DELIVER: Final = "outbox.messages.deliver"
 # thousand invitations take longer than a code is valid.
 URGENT: Final = timedelta(hours=1)
 URGENT_PRIORITY: Final = 10
-
-
-def enqueue(delivery: Delivery, *, at: datetime | None = None, queueing_lock: str = "") -> None:
-    """Queue an attempt at a delivery, now or at a time; the job contains only the id.
-
-    queueing_lock: AlreadyEnqueued is raised while a job with the same lock is waiting.
-    """
-    job(
-        DELIVER,
-        at=at,
-        queueing_lock=queueing_lock or None,
-        priority=URGENT_PRIORITY if _is_urgent(delivery) else 0,
-    ).defer(delivery_id=str(delivery.pk))
-
-
-def _is_urgent(delivery: Delivery) -> bool:
-    ends_at = delivery.expires_at
-    return ends_at is not None and ends_at - delivery.created_at <= URGENT
-
-
 E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 # The longest text that Twilio splits into parts.
 MAX_TEXT_CHARS: Final = 1600
@@ -123,6 +102,19 @@ def send_sms(
     return _queue(delivery, {"to": to, "text": text})
 
 
+def enqueue(delivery: Delivery, *, at: datetime | None = None, queueing_lock: str = "") -> None:
+    """Queue an attempt at a delivery, now or at a time; the job contains only the id.
+
+    queueing_lock: AlreadyEnqueued is raised while a job with the same lock is waiting.
+    """
+    job(
+        DELIVER,
+        at=at,
+        queueing_lock=queueing_lock or None,
+        priority=URGENT_PRIORITY if _is_urgent(delivery) else 0,
+    ).defer(delivery_id=str(delivery.pk))
+
+
 def _queue(delivery: Delivery, content: dict[str, Any]) -> Delivery:
     delivery.payload = encrypt(json.dumps(content))
     delivery.next_attempt_at = timezone.now()
@@ -130,3 +122,8 @@ def _queue(delivery: Delivery, content: dict[str, Any]) -> Delivery:
         delivery.save(force_insert=True)
         enqueue(delivery)
     return delivery
+
+
+def _is_urgent(delivery: Delivery) -> bool:
+    ends_at = delivery.expires_at
+    return ends_at is not None and ends_at - delivery.created_at <= URGENT

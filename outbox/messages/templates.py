@@ -1,10 +1,8 @@
-"""The mail templates: one table, each template with a text and an HTML form.
+"""The mail templates: one table, each template with a text and an HTML form; links in mails.
 
 The files are ``templates/mail/<folder>/<name>.txt`` and ``.html``. A template requires exactly the
 fields of its row, so that a missing field raises an error at the caller instead of leaving a gap in
 a mail.
-
-Links to pages of the console, for mails.
 """
 
 import unicodedata
@@ -19,7 +17,6 @@ from django.template.loader import render_to_string
 from common.names import BIDI_CONTROLS, BIDI_ISOLATES, BREAKING
 
 Scalar = str | int | bool | None
-
 Notice = Literal[
     "password_changed",
     "email_changed",
@@ -60,11 +57,9 @@ Notice = Literal[
     "organization_exported",
 ]
 NOTICES: Final[frozenset[str]] = frozenset(get_args(Notice))
-
 # What `notices.notify` adds to each notice, and the optional fields of all of them.
 NOTICE_FIELDS: Final = frozenset({"account", "at", "security_link"})
 CIRCUMSTANCES: Final = frozenset({"address", "agent"})
-
 MAX_SUBJECT_CHARS: Final = 150
 
 

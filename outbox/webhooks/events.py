@@ -1,8 +1,7 @@
-"""The events of webhooks, and their outbox: rows in the transaction of the change.
+"""The events of webhooks, queued as rows in the transaction of the change that they report.
 
-Wake the dispatcher after the caller's transaction has committed.
-
-The rows are the outbox: a lost wakeup only delays them until the next minute's job.
+After the commit the dispatcher is woken. A lost wakeup only delays the rows until the next minute's
+job.
 """
 
 from collections.abc import Mapping
@@ -20,27 +19,8 @@ from common.crypto import encrypt
 from common.jobs import job
 from outbox.models import WebhookDelivery, WebhookEndpoint
 
-DISPATCH: Final = "outbox.webhooks.dispatch"
-
-
-def wake() -> None:
-    """Queue the dispatcher after the commit, unless it is queued already.
-
-    Not within the transaction: the job's lock would block all other transactions with events.
-    """
-    transaction.on_commit(_enqueue, robust=True)
-
-
-def _enqueue() -> None:
-    try:
-        with transaction.atomic():
-            job(DISPATCH, queueing_lock=DISPATCH).defer()
-    except AlreadyEnqueued:
-        return
-
-
 log = structlog.get_logger(__name__)
-
+DISPATCH: Final = "outbox.webhooks.dispatch"
 Event = Literal[
     "member.added",
     "member.removed",
@@ -97,6 +77,14 @@ def queue(
     return made
 
 
+def wake() -> None:
+    """Queue the dispatcher after the commit, unless it is queued already.
+
+    Not within the transaction: the job's lock would block all other transactions with events.
+    """
+    transaction.on_commit(_enqueue, robust=True)
+
+
 def _drop_oldest(endpoint: WebhookEndpoint, now: datetime) -> None:
     """Fail an endpoint's oldest deliveries beyond the limit, so that the table stays bounded."""
     rows = WebhookDelivery.unscoped.filter(  # unscoped: the endpoint's own
@@ -115,3 +103,11 @@ def _drop_oldest(endpoint: WebhookEndpoint, now: datetime) -> None:
         next_attempt_at=None,
     )
     log.warning("webhook_events_dropped", webhook=str(endpoint.pk), events=len(dropped))
+
+
+def _enqueue() -> None:
+    try:
+        with transaction.atomic():
+            job(DISPATCH, queueing_lock=DISPATCH).defer()
+    except AlreadyEnqueued:
+        return

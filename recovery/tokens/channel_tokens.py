@@ -25,7 +25,7 @@ def new_token(channel: str) -> str:
 
 def long_token() -> str:
     """Return 130 bits as letters and digits."""
-    return ids.random_text(MAIL_CHARS)
+    return ids.random_code(MAIL_CHARS)
 
 
 def canonical(token: str) -> str:
@@ -34,7 +34,7 @@ def canonical(token: str) -> str:
     Raises MalformedRecoveryToken (400) for anything else; the error does not reveal which of both
     kinds the recovery expects.
     """
-    plain = ids.normalized(token)
+    plain = ids.normalized_code(token)
     if len(plain) == SMS_DIGITS and plain.isascii() and plain.isdigit():
         return plain
     return canonical_long(token)
@@ -42,8 +42,8 @@ def canonical(token: str) -> str:
 
 def canonical_long(token: str) -> str:
     """Return a typed token of the long kind. Raises MalformedRecoveryToken (400)."""
-    plain = ids.normalized(token)
-    if not ids.is_plain(plain, length=MAIL_CHARS):
+    plain = ids.normalized_code(token)
+    if not ids.is_code(plain, length=MAIL_CHARS):
         message = "The code from the message, letters and digits."
         raise MalformedRecoveryToken.for_field("token", message, code="malformed")
     return plain

@@ -34,14 +34,14 @@ def generate(user: User, *, now: datetime) -> list[str]:
     BackupCode.objects.filter(factor=locked).delete()
     codes = [_code() for _ in range(NUMBER)]
     BackupCode.objects.bulk_create(
-        BackupCode(factor=locked, digest=code_digest(locked, ids.normalized(code)))
+        BackupCode(factor=locked, digest=code_digest(locked, ids.normalized_code(code)))
         for code in codes
     )
     return codes
 
 
 def _code() -> str:
-    chars = ids.random_text(CODE_CHARS)
+    chars = ids.random_code(CODE_CHARS)
     groups = (chars[start : start + GROUP_CHARS] for start in range(0, CODE_CHARS, GROUP_CHARS))
     return "-".join(groups)
 

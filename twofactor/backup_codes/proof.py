@@ -30,8 +30,8 @@ def check(
 
     Raises MalformedCode for characters outside the alphabet and for another length.
     """
-    code = ids.normalized(answer.code)
-    if not ids.is_plain(code, length=CODE_CHARS):
+    code = ids.normalized_code(answer.code)
+    if not ids.is_code(code, length=CODE_CHARS):
         message = "Sixteen letters and digits, as on the list."
         raise MalformedCode.for_field("code", message, code="malformed")
     unused = BackupCode.objects.filter(

@@ -53,7 +53,7 @@ def test_a_connection_that_does_not_answer_is_shut_down(transactional_db: None) 
     with (
         frozen_backend(),
         pytest.raises(OperationalError),
-        request_deadline.REQUEST_DEADLINE.watching(),
+        request_deadline.REQUEST_DEADLINE.enforced(),
     ):
         connection.cursor().execute("SELECT 1")
 
@@ -69,7 +69,7 @@ def test_a_request_continues_on_another_connection(transactional_db: None, alice
 
 
 def test_a_shorter_statement_is_left_alone(transactional_db: None) -> None:
-    with request_deadline.REQUEST_DEADLINE.watching(), connection.cursor() as cursor:
+    with request_deadline.REQUEST_DEADLINE.enforced(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(0.3)")
         cursor.execute("SELECT 1")
         assert cursor.fetchone() == (1,)
@@ -82,7 +82,7 @@ def test_outside_of_a_request_a_statement_may_take_longer(transactional_db: None
         assert cursor.fetchone() == (1,)
 
 
-def test_the_watchdog_survives_a_check_that_fails(
+def test_the_thread_survives_a_check_that_fails(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked = threading.Semaphore(0)
@@ -91,8 +91,8 @@ def test_the_watchdog_survives_a_check_that_fails(
         checked.release()
         raise RuntimeError("a check that fails")
 
-    watcher = request_deadline.RequestDeadline()
-    monkeypatch.setattr(watcher, "_check", fail)
-    with watcher.watching():
+    deadline = request_deadline.RequestDeadline()
+    monkeypatch.setattr(deadline, "_check", fail)
+    with deadline.enforced():
         assert checked.acquire(timeout=10)
         assert checked.acquire(timeout=10)
