@@ -1,9 +1,8 @@
-"""Move tokens between cookies and the public API, which does not use cookies.
+"""Tokens in cookies: moved to where the public API, which uses no cookies, expects them, and back.
 
-The console's cookies: one for each kind of token, not readable by scripts.
-
-``__Host-`` (RFC 6265bis §4.1.3): set by this host over a secure transport and for this host only,
-so that neither a subdomain nor the network can plant one. Browsers treat localhost as secure.
+There is one cookie for each kind of token, not readable by scripts. ``__Host-`` (RFC 6265bis
+§4.1.3): set by this host over a secure transport and for this host only, so that neither a
+subdomain nor the network can plant one. Browsers treat localhost as secure.
 """
 
 import json
@@ -15,44 +14,18 @@ from typing import Any, Final
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from common.web import cookies as lib_cookies
+from common.web import cookies
 from twofactor.trusted_devices.devices import HEADER as DEVICE_HEADER
 from twofactor.trusted_devices.devices import LIFE as DEVICE_LIFE
 
 # The cookie's name by the response field of its token.
-NAMES: Final = {
+COOKIE_NAMES: Final = {
     "access_token": "__Host-zonal-access",
     "refresh_token": "__Host-zonal-refresh",
     "mfa_token": "__Host-zonal-mfa",
     "device_token": "__Host-zonal-device",
     "reset_token": "__Host-zonal-reset",
 }
-
-
-def read(request: HttpRequest, field: str) -> str:
-    """Return the token in a cookie; '' without one, or if two cookies of the name differ."""
-    return lib_cookies.sent(request, NAMES[field])
-
-
-def put(response: HttpResponse, field: str, token: str, *, life_s: int) -> None:
-    """Set the cookie of a token."""
-    response.set_cookie(
-        NAMES[field],
-        token,
-        max_age=max(0, life_s),
-        path="/",
-        secure=True,
-        httponly=True,
-        samesite="Strict",
-    )
-
-
-def clear(response: HttpResponse, fields: Iterable[str]) -> None:
-    """Delete the cookies of tokens."""
-    for field in fields:
-        put(response, field, "", life_s=0)
-
-
 LOGIN: Final = "/v1/auth/login"
 # The paths where a trusted device replaces the second factor.
 ACCEPTS_DEVICES: Final = (LOGIN, "/v1/auth/oauth/token")
@@ -68,7 +41,6 @@ FILLED: Final = {
     "/v1/auth/recovery/prove": "reset_token",
     RECOVERED: "reset_token",
 }
-
 SESSION: Final = ("access_token", "refresh_token")
 # Without the trusted device, which is kept after a sign-out.
 SIGN_IN: Final = (*SESSION, "mfa_token", "reset_token")
@@ -90,10 +62,10 @@ DEFAULT_LIFE_S: Final = 600
 
 def bring_in(request: HttpRequest) -> None:
     """Copy the tokens from the cookies to where a client of the API would send them."""
-    bearer = read(request, "access_token") or read(request, "mfa_token")
+    bearer = read_cookie(request, "access_token") or read_cookie(request, "mfa_token")
     if bearer:
         _set_header(request, "Authorization", f"Bearer {bearer}")
-    if request.path in ACCEPTS_DEVICES and (device := read(request, "device_token")):
+    if request.path in ACCEPTS_DEVICES and (device := read_cookie(request, "device_token")):
         _set_header(request, DEVICE_HEADER, device)
     if request.path in FILLED:
         _fill_body(request, FILLED[request.path])
@@ -107,7 +79,7 @@ def _set_header(request: HttpRequest, name: str, value: str) -> None:
 
 def _fill_body(request: HttpRequest, field: str) -> None:
     """Add a token to a JSON body that lacks it; the view refuses a body that is not JSON."""
-    token = read(request, field)
+    token = read_cookie(request, field)
     length = str(request.META.get("CONTENT_LENGTH") or "0")
     if not token or not length.isdecimal() or int(length) > settings.BODY_LIMIT_BYTES:
         return
@@ -126,9 +98,9 @@ def take_out(request: HttpRequest, response: HttpResponse) -> None:
     """Move the tokens of a response into cookies, and delete the cookies of used-up tokens."""
     for field, token in _strip(response).items():
         value, life_s = token
-        put(response, field, value, life_s=life_s)
-        clear(response, SUPERSEDED.get(field, ()))
-    clear(response, _spent(request.path, response.status_code))
+        put_cookie(response, field, value, life_s=life_s)
+        clear_cookies(response, SUPERSEDED.get(field, ()))
+    clear_cookies(response, _spent(request.path, response.status_code))
 
 
 def _spent(path: str, status: int) -> tuple[str, ...]:
@@ -150,7 +122,9 @@ def _strip(response: HttpResponse) -> dict[str, tuple[str, int]]:
     body: Any = json.loads(response.content or b"null")
     if not isinstance(body, dict):
         return {}
-    taken = {field: (str(body[field]), _life_s(field, body)) for field in NAMES if field in body}
+    taken = {
+        field: (str(body[field]), _life_s(field, body)) for field in COOKIE_NAMES if field in body
+    }
     if taken:
         left = {name: value for name, value in body.items() if name not in taken}
         response.content = json.dumps(left)
@@ -163,3 +137,27 @@ def _life_s(field: str, body: dict[str, Any]) -> int:
         return int(DEVICE_LIFE.total_seconds())
     ends = body.get(ENDS_WITH[field])
     return ends - int(time.time()) if isinstance(ends, int) else DEFAULT_LIFE_S
+
+
+def read_cookie(request: HttpRequest, field: str) -> str:
+    """Return the token in a cookie; '' without one, or if two cookies of the name differ."""
+    return cookies.sent(request, COOKIE_NAMES[field])
+
+
+def put_cookie(response: HttpResponse, field: str, token: str, *, life_s: int) -> None:
+    """Set the cookie of a token."""
+    response.set_cookie(
+        COOKIE_NAMES[field],
+        token,
+        max_age=max(0, life_s),
+        path="/",
+        secure=True,
+        httponly=True,
+        samesite="Strict",
+    )
+
+
+def clear_cookies(response: HttpResponse, fields: Iterable[str]) -> None:
+    """Delete the cookies of tokens."""
+    for field in fields:
+        put_cookie(response, field, "", life_s=0)

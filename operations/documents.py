@@ -1,6 +1,6 @@
-"""Documents that are generated from the code, such as settings, errors and commands.
+"""Documents that are generated from the code: settings, errors, audit tags, permissions, commands.
 
-The arguments of a command as Markdown, from its parser.
+A command's page comes from its parser.
 """
 
 import argparse
@@ -27,19 +27,112 @@ from common.permissions import ACTIONS, ROLES, TABLE, Action
 from common.settings.table import SettingRow, rows
 from edgecache import conf as cache_conf
 from edgecache.brain.conf import brain as brain_conf
-from edgecache.worker import options as worker
+from edgecache.worker import options as worker_options
 from environments import conf as environments_conf
 from oauth import conf as oauth_conf
 from oauth.providers import conf as provider_conf
 from operations.backup import conf as backup_conf
-from organizations import conf as organization_conf
-from outbox import conf as delivery_conf
+from organizations import conf as organizations_conf
+from outbox import conf as outbox_conf
 from recovery import conf as recovery_conf
 from sqlgateway import conf as sql_conf
 from twofactor import conf as twofactor_conf
 
+CONF_MODULES: Final = (
+    conf,
+    accounts_conf,
+    audit_conf,
+    outbox_conf,
+    oauth_conf,
+    organizations_conf,
+    provider_conf,
+    environments_conf,
+    twofactor_conf,
+    recovery_conf,
+    sql_conf,
+    cache_conf,
+    billing_conf,
+    brain_conf,
+    backup_conf,
+)
+SETTINGS_HEAD: Final = """# Settings
+
+Every setting is an environment variable. A secret may also come from a file: `NAME_FILE` names it.
+What is unset falls back to `$ZDATA_DIR/runtime.env`, which `make run` writes (mode 0600), then to
+the default. A wrong value ends the process at start with a sentence that names the variable.
+Written by `manage.py writedocs`; a test compares.
+
+| variable | kind | default | unit | meaning |
+|---|---|---|---|---|
+"""
+ERRORS_HEAD: Final = """# Errors
+
+Every refusal is `application/problem+json` (RFC 9457): `type`, `title`, `status`, `code`,
+`request_id`, often `detail`, and `errors[]` (`field`, `code`, `message`) where fields are wrong.
+`code` is stable; texts may change. 401 carries `WWW-Authenticate`, 429 and 503 `Retry-After`.
+Written by `manage.py writedocs`; a test compares.
+
+| status | code | meaning |
+|---|---|---|
+"""
+AUDIT_HEAD: Final = """# Audit tags
+
+Each event of the audit trail (`GET /v1/audit`) has a tag `source:subject:action`. The source is
+`api` (a request), `admin` (staff in the admin), `cli` (an operator's command), `sync` (a provider
+or DNS), `sql` (the SQL gateway) or `system` (the platform's own work). Tags are stable.
+Written by `manage.py writedocs`; a test compares.
+
+| tag | recorded when |
+|---|---|
+"""
+COMMANDS_HEAD: Final = """# Commands
+
+What operators run on a machine of the platform, with its settings. While `make run` is up, a second
+terminal's `.venv/bin/python manage.py` finds its databases. `--json` prints one JSON object, errors
+included; `--dry-run` checks and shows everything and keeps nothing. Django's own options
+(`--verbosity`, `--traceback`, …) are in `manage.py NAME --help`.
+Written by `manage.py writedocs`; a test compares. What users have is [`zonal`](cli.md).
+
+| exit status | |
+|---|---|
+| 0 | done |
+| 1 | refused, and nothing was changed; or what was checked is not right |
+| 2 | called wrongly |
+| 3 | the database, or another thing that the command needs, does not answer: try again |
+| 4 | begun and not complete: the message says what is left, and what to do |
+
+"""
+CLI_HEAD: Final = """# The command zonal
+
+What users run on their own machine: [clients](clients.md) says how to install it and shows it at
+work. Options come after the command. `--url` names the platform, such as https://zonal.example.com;
+without it `ZONAL_URL` does, or the last `zonal login`. `--json` writes JSON.
+Written by `manage.py writedocs`; a test compares.
+
+| exit status | |
+|---|---|
+| 0 | done |
+| 1 | the platform refused; the message has its `code` and request id |
+| 2 | called wrongly, or not confirmed |
+| 3 | no answer, or a stream that was cut |
+| 4 | not signed in |
+| 5 | done, but the answer cannot be shown: do not repeat it |
+| 130 | interrupted |
+
+"""
+PERMISSIONS_HEAD: Final = """# Permissions
+
+What a role may do to a resource. Data is `sql` (rows) and `objects`; `schema` is DDL; the rest is
+configuration. Own profile, factors and sessions are everyone's, and every member reads the list of
+environments, the policy, nodes' public fields and the cache's state.
+`GET /v1/permissions/effective` answers with the caller's own. What an API key may do is in
+[API keys](api-keys.md).
+Written by `manage.py writedocs`; a test compares.
+
+"""
+ARGUMENTS_HEAD: Final = "| argument | |\n|---|---|\n"
 # The arguments that Django adds to each command; the pages list them once.
-COMMON: Final = frozenset(
+DJANGO_ARGUMENTS: Final = frozenset(
     {
         "-h",
         "--version",
@@ -53,8 +146,121 @@ COMMON: Final = frozenset(
     }
 )
 # Arguments of nearly all commands of the platform; the pages list them once, and in each synopsis.
-USUAL: Final = frozenset({"--json", "--url"})
-TABLE_HEAD: Final = "| argument | |\n|---|---|\n"
+SHARED_ARGUMENTS: Final = frozenset({"--json", "--url"})
+
+
+def pages() -> dict[str, str]:
+    """Return every generated page by its file name."""
+    return {
+        "settings.md": settings_page(),
+        "errors.md": errors_page(),
+        "audit.md": audit_page(),
+        "commands.md": commands_page(),
+        "cli.md": cli_page(),
+        "permissions.md": permissions_page(),
+    }
+
+
+def settings_page() -> str:
+    """Return docs/settings.md."""
+    lines = {name: _settings_line(name, row) for row in settings_rows() for name in row.names}
+    ordered = (lines[name] for name in sorted(lines, key=lambda name: name.lstrip("Z")))
+    return SETTINGS_HEAD + "\n".join(ordered) + "\n"
+
+
+def settings_rows() -> list[SettingRow]:
+    """Return every setting of every app."""
+    return [
+        row for module in CONF_MODULES for table in module.TABLES for row in rows(table).values()
+    ]
+
+
+def _settings_line(name: str, row: SettingRow) -> str:
+    return f"| `{name}` | {row.kind} | {row.shown_default} | {row.unit} | {row.sentence} |"
+
+
+def errors_page() -> str:
+    """Return docs/errors.md."""
+    # A code may have several statuses, as `sql_error` does.
+    kinds = {(kind.status, kind.code): kind for kind in every_error()}
+    rows = (
+        f"| {kind.status} | `{kind.code}` | {_meaning(kind)} |"
+        for kind in sorted(kinds.values(), key=lambda kind: (kind.status, kind.code))
+    )
+    return ERRORS_HEAD + "\n".join(rows) + "\n"
+
+
+def _meaning(kind: type[PlatformError]) -> str:
+    return _one_line((inspect.getdoc(kind) or "").replace("``", "`"))
+
+
+def audit_page() -> str:
+    """Return docs/audit.md."""
+    tags = sorted((tag, tag.sentence) for app in AuditTag.__subclasses__() for tag in app)
+    return AUDIT_HEAD + "\n".join(f"| `{tag}` | {sentence} |" for tag, sentence in tags) + "\n"
+
+
+def permissions_page() -> str:
+    """Return docs/permissions.md."""
+    head = f"| resource | {' | '.join(ROLES)} |\n|---{'|---' * len(ROLES)}|\n"
+    rows = (
+        f"| `{resource}` | {' | '.join(_actions(by_role[role]) for role in ROLES)} |\n"
+        for resource, by_role in TABLE.items()
+    )
+    return PERMISSIONS_HEAD + head + "".join(rows)
+
+
+def _actions(allowed: frozenset[Action]) -> str:
+    return ", ".join(action for action in ACTIONS if action in allowed) or "–"
+
+
+def commands_page() -> str:
+    """Return docs/commands.md."""
+    found = [
+        load_command_class(app, name).create_parser("manage.py", name)
+        for name, app in sorted(get_commands().items())
+        if _is_own(app)
+    ]
+    own = "".join(_command(each.prog.split()[-1], each, each.description or "") for each in found)
+    modules = (worker_options.parser(), verify_statement.parser())
+    others = "".join(_command(each.prog, each, each.description or "") for each in modules)
+    return (COMMANDS_HEAD + own + others).rstrip("\n") + "\n"
+
+
+def _is_own(app: str) -> bool:
+    """True for an app of the platform, False for one of Django or a library."""
+    return (settings.BASE_DIR / app.partition(".")[0]).is_dir()
+
+
+def cli_page() -> str:
+    """Return docs/cli.md. The client is a separate project, which is not installed here."""
+    folder = str(settings.BASE_DIR / "clients" / "python")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    top = import_module("zonal.cli.arguments").parser()
+    parts = (_command(each.prog, each, _sentence(text)) for each, text in subcommands(top))
+    return (CLI_HEAD + "".join(parts)).rstrip("\n") + "\n"
+
+
+def _command(title: str, parser: ArgumentParser, text: str) -> str:
+    """Return a section about a command."""
+    said = "\n".join(wrap(_one_line(text), 100, break_long_words=False, break_on_hyphens=False))
+    parts = (
+        f"## {title}",
+        said,
+        f"```text\n{synopsis(parser)}\n```",
+        arguments_table(parser).rstrip("\n"),
+    )
+    return "\n\n".join(filter(None, parts)) + "\n\n"
+
+
+def _sentence(text: str) -> str:
+    """Return a command's short help as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
 
 
 def synopsis(parser: argparse.ArgumentParser) -> str:
@@ -81,12 +287,12 @@ def arguments_table(parser: argparse.ArgumentParser) -> str:
     rows = "".join(
         f"| {_names(action)} | {_cell(expanded(action))} |\n"
         for action in _arguments(parser)
-        if not USUAL & {*action.option_strings}
+        if not SHARED_ARGUMENTS & {*action.option_strings}
     )
-    return TABLE_HEAD + rows if rows else ""
+    return ARGUMENTS_HEAD + rows if rows else ""
 
 
-def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, str]]:
+def subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, str]]:
     """Yield every subcommand of a parser, with its help text."""
     for action in parser._actions:
         if not isinstance(action, argparse._SubParsersAction):
@@ -94,19 +300,19 @@ def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.Argumen
         sentences = {each.dest: each.help or "" for each in action._choices_actions}
         for name, below in action.choices.items():
             if any(isinstance(each, argparse._SubParsersAction) for each in below._actions):
-                yield from commands(below)
+                yield from subcommands(below)
             else:
                 yield below, sentences[name]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     """Return a command's own arguments: positional ones first."""
-    own = [action for action in parser._actions if not COMMON & {*action.option_strings}]
+    own = [action for action in parser._actions if not DJANGO_ARGUMENTS & {*action.option_strings}]
     return sorted(own, key=lambda action: bool(action.option_strings))
 
 
 def _shown(group: argparse._MutuallyExclusiveGroup) -> list[argparse.Action]:
-    return [each for each in group._group_actions if not COMMON & {*each.option_strings}]
+    return [each for each in group._group_actions if not DJANGO_ARGUMENTS & {*each.option_strings}]
 
 
 def _word(action: argparse.Action) -> str:
@@ -148,219 +354,3 @@ def _cell(text: str) -> str:
 def _escaped(text: str) -> str:
     """Return text for a cell of a table."""
     return text.replace("|", "\\|")
-
-
-CONF_MODULES: Final = (
-    conf,
-    accounts_conf,
-    audit_conf,
-    delivery_conf,
-    oauth_conf,
-    organization_conf,
-    provider_conf,
-    environments_conf,
-    twofactor_conf,
-    recovery_conf,
-    sql_conf,
-    cache_conf,
-    billing_conf,
-    brain_conf,
-    backup_conf,
-)
-
-SETTINGS_HEAD: Final = """# Settings
-
-Every setting is an environment variable. A secret may also come from a file: `NAME_FILE` names it.
-What is unset falls back to `$ZDATA_DIR/runtime.env`, which `make run` writes (mode 0600), then to
-the default. A wrong value ends the process at start with a sentence that names the variable.
-Written by `manage.py writedocs`; a test compares.
-
-| variable | kind | default | unit | meaning |
-|---|---|---|---|---|
-"""
-
-ERRORS_HEAD: Final = """# Errors
-
-Every refusal is `application/problem+json` (RFC 9457): `type`, `title`, `status`, `code`,
-`request_id`, often `detail`, and `errors[]` (`field`, `code`, `message`) where fields are wrong.
-`code` is stable; texts may change. 401 carries `WWW-Authenticate`, 429 and 503 `Retry-After`.
-Written by `manage.py writedocs`; a test compares.
-
-| status | code | meaning |
-|---|---|---|
-"""
-
-
-AUDIT_HEAD: Final = """# Audit tags
-
-Each event of the audit trail (`GET /v1/audit`) has a tag `source:subject:action`. The source is
-`api` (a request), `admin` (staff in the admin), `cli` (an operator's command), `sync` (a provider
-or DNS), `sql` (the SQL gateway) or `system` (the platform's own work). Tags are stable.
-Written by `manage.py writedocs`; a test compares.
-
-| tag | recorded when |
-|---|---|
-"""
-
-
-COMMANDS_HEAD: Final = """# Commands
-
-What operators run on a machine of the platform, with its settings. While `make run` is up, a second
-terminal's `.venv/bin/python manage.py` finds its databases. `--json` prints one JSON object, errors
-included; `--dry-run` checks and shows everything and keeps nothing. Django's own options
-(`--verbosity`, `--traceback`, …) are in `manage.py NAME --help`.
-Written by `manage.py writedocs`; a test compares. What users have is [`zonal`](cli.md).
-
-| exit status | |
-|---|---|
-| 0 | done |
-| 1 | refused, and nothing was changed; or what was checked is not right |
-| 2 | called wrongly |
-| 3 | the database, or another thing that the command needs, does not answer: try again |
-| 4 | begun and not complete: the message says what is left, and what to do |
-
-"""
-
-CLI_HEAD: Final = """# The command zonal
-
-What users run on their own machine: [clients](clients.md) says how to install it and shows it at
-work. Options come after the command. `--url` names the platform, such as https://zonal.example.com;
-without it `ZONAL_URL` does, or the last `zonal login`. `--json` writes JSON.
-Written by `manage.py writedocs`; a test compares.
-
-| exit status | |
-|---|---|
-| 0 | done |
-| 1 | the platform refused; the message has its `code` and request id |
-| 2 | called wrongly, or not confirmed |
-| 3 | no answer, or a stream that was cut |
-| 4 | not signed in |
-| 5 | done, but the answer cannot be shown: do not repeat it |
-| 130 | interrupted |
-
-"""
-
-PERMISSIONS_HEAD: Final = """# Permissions
-
-What a role may do to a resource. Data is `sql` (rows) and `objects`; `schema` is DDL; the rest is
-configuration. Own profile, factors and sessions are everyone's, and every member reads the list of
-environments, the policy, nodes' public fields and the cache's state.
-`GET /v1/permissions/effective` answers with the caller's own. What an API key may do is in
-[API keys](api-keys.md).
-Written by `manage.py writedocs`; a test compares.
-
-"""
-
-
-def audit_page() -> str:
-    """Return docs/audit.md."""
-    tags = sorted((tag, tag.sentence) for app in AuditTag.__subclasses__() for tag in app)
-    return AUDIT_HEAD + "\n".join(f"| `{tag}` | {sentence} |" for tag, sentence in tags) + "\n"
-
-
-def settings_page() -> str:
-    """Return docs/settings.md."""
-    lines = {name: _settings_line(name, row) for row in settings_rows() for name in row.names}
-    ordered = (lines[name] for name in sorted(lines, key=lambda name: name.lstrip("Z")))
-    return SETTINGS_HEAD + "\n".join(ordered) + "\n"
-
-
-def settings_rows() -> list[SettingRow]:
-    """Return every setting of every app."""
-    return [
-        row for module in CONF_MODULES for table in module.TABLES for row in rows(table).values()
-    ]
-
-
-def _settings_line(name: str, row: SettingRow) -> str:
-    return f"| `{name}` | {row.kind} | {row.shown_default} | {row.unit} | {row.sentence} |"
-
-
-def errors_page() -> str:
-    """Return docs/errors.md."""
-    # A code may have several statuses, as `sql_error` does.
-    kinds = {(kind.status, kind.code): kind for kind in every_error()}
-    rows = (
-        f"| {kind.status} | `{kind.code}` | {_meaning(kind)} |"
-        for kind in sorted(kinds.values(), key=lambda kind: (kind.status, kind.code))
-    )
-    return ERRORS_HEAD + "\n".join(rows) + "\n"
-
-
-def _meaning(kind: type[PlatformError]) -> str:
-    return _one_line((inspect.getdoc(kind) or "").replace("``", "`"))
-
-
-def commands_page() -> str:
-    """Return docs/commands.md."""
-    found = [
-        load_command_class(app, name).create_parser("manage.py", name)
-        for name, app in sorted(get_commands().items())
-        if _is_own(app)
-    ]
-    own = "".join(_command(each.prog.split()[-1], each, each.description or "") for each in found)
-    modules = (worker.parser(), verify_statement.parser())
-    others = "".join(_command(each.prog, each, each.description or "") for each in modules)
-    return (COMMANDS_HEAD + own + others).rstrip("\n") + "\n"
-
-
-def _is_own(app: str) -> bool:
-    """True for an app of the platform, False for one of Django or a library."""
-    return (settings.BASE_DIR / app.partition(".")[0]).is_dir()
-
-
-def cli_page() -> str:
-    """Return docs/cli.md. The client is a separate project, which is not installed here."""
-    folder = str(settings.BASE_DIR / "clients" / "python")
-    if folder not in sys.path:
-        sys.path.append(folder)
-    top = import_module("zonal.cli.arguments").parser()
-    parts = (_command(each.prog, each, _sentence(text)) for each, text in commands(top))
-    return (CLI_HEAD + "".join(parts)).rstrip("\n") + "\n"
-
-
-def _command(title: str, parser: ArgumentParser, text: str) -> str:
-    """Return a section about a command."""
-    said = "\n".join(wrap(_one_line(text), 100, break_long_words=False, break_on_hyphens=False))
-    parts = (
-        f"## {title}",
-        said,
-        f"```text\n{synopsis(parser)}\n```",
-        arguments_table(parser).rstrip("\n"),
-    )
-    return "\n\n".join(filter(None, parts)) + "\n\n"
-
-
-def _sentence(text: str) -> str:
-    """Return a command's short help as a sentence."""
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def permissions_page() -> str:
-    """Return docs/permissions.md."""
-    head = f"| resource | {' | '.join(ROLES)} |\n|---{'|---' * len(ROLES)}|\n"
-    rows = (
-        f"| `{resource}` | {' | '.join(_actions(by_role[role]) for role in ROLES)} |\n"
-        for resource, by_role in TABLE.items()
-    )
-    return PERMISSIONS_HEAD + head + "".join(rows)
-
-
-def pages() -> dict[str, str]:
-    """Return every generated page by its file name."""
-    return {
-        "settings.md": settings_page(),
-        "errors.md": errors_page(),
-        "audit.md": audit_page(),
-        "commands.md": commands_page(),
-        "cli.md": cli_page(),
-        "permissions.md": permissions_page(),
-    }
-
-
-def _actions(allowed: frozenset[Action]) -> str:
-    return ", ".join(action for action in ACTIONS if action in allowed) or "–"
-
-
-def _one_line(text: str) -> str:
-    return re.sub(r"\s+", " ", text).strip()

@@ -1,11 +1,11 @@
-"""The app configurations of the management commands and of the admin site."""
+"""The app configurations of the project and of the admin site."""
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
 
 
 class PlatformConfig(AppConfig):
-    """The management commands."""
+    """The models of the dashboard and its tasks."""
 
     name = "platform_site"
 

@@ -20,8 +20,8 @@ from edgecache.brain.conf import brain as brain_conf
 from environments.conf import EnvironmentSettings
 from oauth import conf as oauth_conf
 from operations.backup import conf as backup_conf
-from organizations import conf as organization_conf
-from outbox import conf as delivery_conf
+from organizations import conf as organizations_conf
+from outbox import conf as outbox_conf
 from recovery.conf import RecoverySettings
 from sqlgateway.conf import SqlSettings
 from twofactor import conf as twofactor_conf
@@ -68,8 +68,8 @@ TWOFACTOR: Final = twofactor_conf.read(ENV, ALLOWED_HOSTS, port=PORT, is_product
 RECOVERY: Final = load(RecoverySettings, ENV)
 ENVIRONMENTS: Final = load(EnvironmentSettings, ENV)
 AUDIT: Final = load(AuditSettings, ENV)
-WEBHOOKS: Final = load(delivery_conf.WebhookSettings, ENV)
-ORGANIZATIONS: Final = organization_conf.read(ENV, data_dir=DATA_DIR)
+WEBHOOKS: Final = load(outbox_conf.WebhookSettings, ENV)
+ORGANIZATIONS: Final = organizations_conf.read(ENV, data_dir=DATA_DIR)
 SQL: Final = load(SqlSettings, ENV)
 BACKUP: Final = backup_conf.read(ENV)
 
@@ -274,11 +274,11 @@ STORAGES: Final = {
 DATA_UPLOAD_MAX_MEMORY_SIZE: Final = 2**21
 
 # --- mail and SMS -----------------------------------------------------------------------------
-MAIL: Final = load(delivery_conf.MailSettings, ENV)
+MAIL: Final = load(outbox_conf.MailSettings, ENV)
 EMAIL_BACKEND: Final = MAIL.backend.path
 MAIL_OPTIONS: Final = MAIL.backend.options
 DEFAULT_FROM_EMAIL: Final = MAIL.sender
-SMS: Final = delivery_conf.sms_backend(ENV, DATA_DIR, is_production=IS_PRODUCTION)
+SMS: Final = outbox_conf.sms_backend(ENV, DATA_DIR, is_production=IS_PRODUCTION)
 SMS_BACKEND: Final = SMS.path
 SMS_OPTIONS: Final = SMS.options
 PROCRASTINATE_ON_APP_READY: Final = "common.task_worker.prepare"

@@ -1,4 +1,4 @@
-"""Background tasks of the platform as a whole."""
+"""Background tasks of the dashboard."""
 
 from django.utils import timezone
 from procrastinate.contrib.django import app

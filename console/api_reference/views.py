@@ -1,6 +1,6 @@
-"""``/v1/schema`` and ``/v1/docs``.
+"""``/v1/schema`` and ``/v1/docs``: documents that are the same for every visitor.
 
-Documents that are the same for every visitor: prepared once, compressed, with an ETag.
+They are prepared once, compressed, with an ETag.
 """
 
 import functools
@@ -26,38 +26,6 @@ from console.api_reference import outline
 
 # Browsers revalidate each time, and mostly receive a 304 without a body.
 CACHE_CONTROL: Final = "public, no-cache"
-
-
-@dataclass(frozen=True)
-class PublishedDocument:
-    """A document. etag: of the whole; content_type: with its charset."""
-
-    content_type: str
-    plain: bytes
-    packed: bytes
-    etag: str
-
-    @classmethod
-    def of(cls, body: bytes, content_type: str) -> "PublishedDocument":
-        """Return a document of these bytes."""
-        digest = hashlib.sha256(content_type.encode() + b"\0" + body).hexdigest()
-        return cls(content_type, body, gzip.compress(body, mtime=0), quote_etag(digest[:32]))
-
-    def respond(self, request: HttpRequest, **headers: str) -> HttpResponse:
-        """Return the document, compressed if the client takes it, or 304 if it has it."""
-        is_packed = "gzip" in request.headers.get("Accept-Encoding", "")
-        body = self.packed if is_packed else self.plain
-        # Weak: the same document has two encodings.
-        response = HttpResponse(body, content_type=self.content_type, headers=headers)
-        response["ETag"] = f"W/{self.etag}"
-        response["Cache-Control"] = CACHE_CONTROL
-        patch_vary_headers(response, ["Accept-Encoding"])
-        if is_packed:
-            response["Content-Encoding"] = "gzip"
-        found = get_conditional_response(request, etag=response["ETag"], response=response)
-        return found if isinstance(found, HttpResponse) else response
-
-
 POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -69,8 +37,39 @@ POLICY: Final = "; ".join(
         "base-uri 'none'",
     )
 )
-
 _lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class PublishedDocument:
+    """A document. etag: of the whole; content_type: with its charset."""
+
+    content_type: str
+    plain: bytes
+    compressed: bytes
+    etag: str
+
+    @classmethod
+    def of(cls, body: bytes, content_type: str) -> "PublishedDocument":
+        """Return a document of these bytes."""
+        digest = hashlib.sha256(content_type.encode() + b"\0" + body).hexdigest()
+        return cls(content_type, body, gzip.compress(body, mtime=0), quote_etag(digest[:32]))
+
+    def respond(self, request: HttpRequest, **headers: str) -> HttpResponse:
+        """Return the document, compressed if the client takes it, or 304 if it has it."""
+        is_compressed = "gzip" in request.headers.get("Accept-Encoding", "")
+        body = self.compressed if is_compressed else self.plain
+        # Weak: the same document has two encodings.
+        response = HttpResponse(body, content_type=self.content_type, headers=headers)
+        response["ETag"] = f"W/{self.etag}"
+        response["Cache-Control"] = CACHE_CONTROL
+        patch_vary_headers(response, ["Accept-Encoding"])
+        if is_compressed:
+            response["Content-Encoding"] = "gzip"
+        found = get_conditional_response(request, etag=response["ETag"], response=response)
+        return found if isinstance(found, HttpResponse) else response
+
+
 _documents: dict[type[BaseRenderer], PublishedDocument] = {}
 
 

@@ -1,7 +1,4 @@
-"""The control databases: one snapshot, pg_dump, and pg_restore in one transaction.
-
-Which tables of the control plane are in a backup, and which are not.
-"""
+"""The control databases: their snapshots, dumps and restore, and which tables are in no backup."""
 
 import subprocess
 import tempfile
@@ -23,7 +20,7 @@ from sqlgateway.databases.copies import CopyFailed, programs
 
 # Credentials and queued messages: a restore would make them valid again although they were used,
 # ended or revoked since. These rows are in no backup.
-OPENING: Final = frozenset(
+CREDENTIALS_AND_QUEUES: Final = frozenset(
     {
         "sessions.Session",
         "accounts.Session",
@@ -55,7 +52,7 @@ OPENING: Final = frozenset(
     }
 )
 # State of the processes and servers at that time.
-PLACES: Final = frozenset(
+RUNTIME_STATE: Final = frozenset(
     {
         # A restored platform must not reach the servers of the original one.
         "sqlgateway.Cluster",
@@ -79,14 +76,88 @@ PLACES: Final = frozenset(
         "organizations.OrganizationExport",
     }
 )
-VOID: Final = OPENING | PLACES
+OMITTED: Final = CREDENTIALS_AND_QUEUES | RUNTIME_STATE
 # Restored in the last step, so that no process starts on an unfinished restore.
-LAST: Final = "django_migrations"
+RESTORED_LAST: Final = "django_migrations"
+DUMP_OPTIONS: Final = (
+    "--format=custom",
+    "--compress=1",
+    "--no-password",
+    "--lock-wait-timeout=20s",
+)
+RESTORE_OPTIONS: Final = (
+    "--no-password",
+    "--no-owner",
+    "--no-privileges",
+    "--exit-on-error",
+    # One transaction, so that a restore is complete or changes nothing.
+    "--single-transaction",
+    "--clean",
+    "--if-exists",
+)
+# Tells our connections from those of running processes.
+APPLICATION_NAME: Final = "zonal-backup"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot of a control database, held open by a connection."""
+
+    alias: str
+    id: str
+    connection: psycopg.Connection
+
+
+@contextmanager
+def snapshots() -> Iterator[dict[str, Snapshot]]:
+    """Yield a snapshot of each control database, by its alias, while the block runs."""
+    with ExitStack() as stack:
+        found = {}
+        for alias in settings.DATABASES:
+            held = stack.enter_context(connect(alias))
+            stack.enter_context(held.transaction())
+            held.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            held.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            row = held.execute("SELECT pg_export_snapshot()").fetchone()
+            found[alias] = Snapshot(alias, str(row[0]) if row else "", held)
+        yield found
+
+
+def dump(snapshot: Snapshot, file: Path) -> None:
+    """Write a control database to a file, without the rows of ``OMITTED``.
+
+    Raises CommandRefused.
+    """
+    present = set(connections[snapshot.alias].introspection.table_names())
+    left_out = [f"--exclude-table-data={name}" for name in omitted_tables() if name in present]
+    options = (*DUMP_OPTIONS, *left_out, f"--snapshot={snapshot.id}", f"--file={file}")
+    _run("pg_dump", options, snapshot.alias, major_of(snapshot.connection))
+
+
+def restore_control_database(alias: str, file: Path, *, major: int) -> None:
+    """Replace all tables by those of a dump, in one transaction.
+
+    major: of the server. If it raises CommandRefused, nothing was changed.
+    """
+    _run("pg_restore", (*RESTORE_OPTIONS, str(file)), alias, major)
+
+
+def connect(alias: str) -> psycopg.Connection:
+    """Open a separate connection, in autocommit. Raises psycopg.OperationalError."""
+    parameters = connections[alias].get_connection_params()
+    parameters.pop("cursor_factory", None)
+    parameters.pop("context", None)
+    return psycopg.connect(**{**parameters, "application_name": APPLICATION_NAME}, autocommit=True)
+
+
+def major_of(connection: psycopg.Connection) -> int:
+    """Return the server's major version."""
+    return connection.info.server_version // 10_000
 
 
 def omitted_tables() -> list[str]:
     """Return the names of the tables whose rows are in no backup."""
-    return sorted({*names_of(VOID), LAST})
+    return sorted({*names_of(OMITTED), RESTORED_LAST})
 
 
 def names_of(labels: Set[str]) -> list[str]:
@@ -109,77 +180,6 @@ def _table_of(label: str) -> str:
     return table
 
 
-DUMP: Final = ("--format=custom", "--compress=1", "--no-password", "--lock-wait-timeout=20s")
-RESTORE: Final = (
-    "--no-password",
-    "--no-owner",
-    "--no-privileges",
-    "--exit-on-error",
-    # One transaction, so that a restore is complete or changes nothing.
-    "--single-transaction",
-    "--clean",
-    "--if-exists",
-)
-# Tells our connections from those of running processes.
-NAME: Final = "zonal-backup"
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A snapshot of a control database, held open by a connection."""
-
-    alias: str
-    id: str
-    connection: psycopg.Connection
-
-
-def connect(alias: str) -> psycopg.Connection:
-    """Open a separate connection, in autocommit. Raises psycopg.OperationalError."""
-    parameters = connections[alias].get_connection_params()
-    parameters.pop("cursor_factory", None)
-    parameters.pop("context", None)
-    return psycopg.connect(**{**parameters, "application_name": NAME}, autocommit=True)
-
-
-@contextmanager
-def snapshots() -> Iterator[dict[str, Snapshot]]:
-    """Yield a snapshot of each control database, by its alias, while the block runs."""
-    with ExitStack() as stack:
-        found = {}
-        for alias in settings.DATABASES:
-            held = stack.enter_context(connect(alias))
-            stack.enter_context(held.transaction())
-            held.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            held.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            row = held.execute("SELECT pg_export_snapshot()").fetchone()
-            found[alias] = Snapshot(alias, str(row[0]) if row else "", held)
-        yield found
-
-
-def dump(snapshot: Snapshot, file: Path) -> None:
-    """Write a control database to a file, without the rows of ``tables.VOID``.
-
-    Raises CommandRefused.
-    """
-    present = set(connections[snapshot.alias].introspection.table_names())
-    left_out = [f"--exclude-table-data={name}" for name in omitted_tables() if name in present]
-    options = (*DUMP, *left_out, f"--snapshot={snapshot.id}", f"--file={file}")
-    _run("pg_dump", options, snapshot.alias, major_of(snapshot.connection))
-
-
-def restore_control_database(alias: str, file: Path, *, major: int) -> None:
-    """Replace all tables by those of a dump, in one transaction.
-
-    major: of the server. If it raises CommandRefused, nothing was changed.
-    """
-    _run("pg_restore", (*RESTORE, str(file)), alias, major)
-
-
-def major_of(connection: psycopg.Connection) -> int:
-    """Return the server's major version."""
-    return connection.info.server_version // 10_000
-
-
 def _run(program: str, options: Sequence[str], alias: str, major: int) -> None:
     parameters: dict[str, Any] = connections[alias].get_connection_params()
     password = str(parameters.get("password") or "")
@@ -192,7 +192,7 @@ def _run(program: str, options: Sequence[str], alias: str, major: int) -> None:
     except CopyFailed as exc:
         raise CommandRefused("program_missing", str(exc)) from exc
     where = f"--dbname={make_conninfo('', **named, **tls)}"
-    environment = {"LC_ALL": "C", "PGPASSWORD": password, "PGAPPNAME": NAME}
+    environment = {"LC_ALL": "C", "PGPASSWORD": password, "PGAPPNAME": APPLICATION_NAME}
     with tempfile.TemporaryFile() as words:
         ended = subprocess.run(  # noqa: S603 - our own programs, the platform's own database
             [path, where, *options],

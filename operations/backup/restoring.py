@@ -4,7 +4,8 @@ Order: the control plane in one transaction, then disabling it, then the environ
 object bytes. The applied migrations are written last, so that until then ``/readyz``, ``doctor``
 and ``migrate`` treat the platform as not set up.
 
-After a point-in-time recovery of PostgreSQL: delete the rows that a restore would omit.
+PostgreSQL's own point-in-time recovery restores all rows: what a restore would omit is deleted
+afterwards.
 """
 
 import time
@@ -34,39 +35,10 @@ from sqlgateway.databases import tenant_databases
 from sqlgateway.databases.copies import reason_for_tenant, restores
 from sqlgateway.models import Database
 
-
-def void() -> int:
-    """Delete credentials and queued messages, and hold payouts; return the number of payouts.
-
-    Raises CommandRefused while processes run.
-    """
-    for alias in settings.DATABASES:
-        with control.connect(alias) as server:
-            restore_checks.refuse_running(server)
-    for alias in settings.DATABASES:
-        database = connections[alias]
-        present = set(database.introspection.table_names())
-        table_names = [name for name in control.names_of(control.OPENING) if name in present]
-        with transaction.atomic(using=alias), database.cursor() as cursor:
-            cursor.execute(f"TRUNCATE {', '.join(table_names)}")
-    with transaction.atomic():
-        trail.add(None, OperationTag.CLI_BACKUP_RESTORE, data={"kind": "recovery"})
-        return hold_payouts()
-
-
-def hold_payouts() -> int:
-    """Hold all payouts until they are reconciled; return how many are being sent."""
-    if not settings.HAS_CACHE:
-        return 0
-    from billing.payouts import reconciliation  # noqa: PLC0415 - only with the feature
-
-    return reconciliation.begin()
-
-
-CONTROL: Final = "control"
-INERT: Final = "inert"
-SAY_EVERY_S: Final = 5.0
-FAILED: Final = ("copying", "failed")
+CONTROL_STEP: Final = "control"
+DISABLED_STEP: Final = "inert"
+REPORT_EVERY_S: Final = 5.0
+FAILED_STATES: Final = ("copying", "failed")
 
 
 @dataclass(slots=True)
@@ -94,13 +66,13 @@ def restore(
     progress = RestoreProgress(found.id)
     progress.begin()
     for alias in settings.DATABASES:
-        with progress.step(f"{CONTROL}:{alias}") as is_due:
+        with progress.step(f"{CONTROL_STEP}:{alias}") as is_due:
             if is_due:
                 say(f"Restoring the control database ({alias}).")
                 _control(archive, found, alias, identities, folder)
     listed = folder / "objects"
     restore_checks.fetch(archive, found, "objects.age", identities, listed)
-    with progress.step(INERT) as is_due:
+    with progress.step(DISABLED_STEP) as is_due:
         if is_due:
             result.lost_objects = object_download.forget_absent(listed)
             result.payouts_waiting = hold_payouts()
@@ -185,7 +157,7 @@ def _environments(
             if is_due:
                 one = partial(_environment, archive, checked.manifest, planned, identities)
                 retry_while_unavailable(partial(one, folder, result))
-        if time.monotonic() - said_at >= SAY_EVERY_S:
+        if time.monotonic() - said_at >= REPORT_EVERY_S:
             said_at = time.monotonic()
             say(f"{count} of {len(checked.environments)} environments.")
 
@@ -199,7 +171,7 @@ def _environment(
     result: PlatformRestoreResult,
 ) -> None:
     is_dumped = planned.file in found.files
-    if not is_dumped and planned.state not in FAILED:
+    if not is_dumped and planned.state not in FAILED_STATES:
         # Deleted while the backup was made: its first query creates an empty one.
         return
     row = _row(planned)
@@ -257,3 +229,33 @@ def _analyze() -> None:
     for alias in settings.DATABASES:
         with control.connect(alias) as server:
             server.execute("ANALYZE")
+
+
+def delete_restored_credentials() -> int:
+    """Delete credentials and queued messages, and hold payouts; return the number of payouts.
+
+    Raises CommandRefused while processes run.
+    """
+    for alias in settings.DATABASES:
+        with control.connect(alias) as server:
+            restore_checks.refuse_running(server)
+    for alias in settings.DATABASES:
+        database = connections[alias]
+        present = set(database.introspection.table_names())
+        table_names = [
+            name for name in control.names_of(control.CREDENTIALS_AND_QUEUES) if name in present
+        ]
+        with transaction.atomic(using=alias), database.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {', '.join(table_names)}")
+    with transaction.atomic():
+        trail.add(None, OperationTag.CLI_BACKUP_RESTORE, data={"kind": "recovery"})
+        return hold_payouts()
+
+
+def hold_payouts() -> int:
+    """Hold all payouts until they are reconciled; return how many are being sent."""
+    if not settings.HAS_CACHE:
+        return 0
+    from billing.payouts import reconciliation  # noqa: PLC0415 - only with the feature
+
+    return reconciliation.begin()

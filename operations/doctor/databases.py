@@ -1,7 +1,4 @@
-"""Checks of the control plane's database: reachability, migrations, task queue.
-
-Checks of the tenants' database servers: reachability, hardening, capacity.
-"""
+"""Checks of the control plane's database and task queue, and of the servers of tenants."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -33,6 +30,9 @@ SELECT
      JOIN procrastinate_events AS event ON event.job_id = job.id AND event.type = 'failed'
      WHERE job.status = 'failed' AND event.at > now() - interval '1 day')
 """
+CLUSTERS: Final = "clusters"
+# Share of the capacity; add a cluster before the last one is full.
+NEARLY_FULL: Final = 0.9
 
 
 def is_reachable() -> bool:
@@ -98,34 +98,23 @@ def check_queue() -> Iterator[Finding]:
         yield Finding("queue", Level.WARNING, f"{failed} tasks failed in the last day.", advice)
 
 
-def _row(statement: str) -> Any:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        return cursor.fetchone()
-
-
-SUBJECT: Final = "clusters"
-# Share of the capacity; add a cluster before the last one is full.
-NEARLY_FULL: Final = 0.9
-
-
 def check_clusters() -> Iterator[Finding]:
     """Check each server."""
     try:
         rows = list(servers.with_counts().exclude(state=Cluster.State.CLOSED).order_by("id"))
     except EngineUnavailable:
         advice = "Set ZSQL_CLUSTER_URL, or run `manage.py addcluster`."
-        yield Finding(SUBJECT, Level.FAILED, "No server for tenants' databases is set.", advice)
+        yield Finding(CLUSTERS, Level.FAILED, "No server for tenants' databases is set.", advice)
         return
     for row in rows:
-        yield from _check(row)
+        yield from _check_cluster(row)
     is_open = [row for row in rows if row.state == Cluster.State.OPEN]
     if all(row.placed >= NEARLY_FULL * row.capacity for row in is_open):
         message = "Every open server has used nine tenths of its capacity or more."
-        yield Finding(SUBJECT, Level.WARNING, message, "Run `manage.py addcluster`.")
+        yield Finding(CLUSTERS, Level.WARNING, message, "Run `manage.py addcluster`.")
 
 
-def _check(cluster: Any) -> Iterator[Finding]:
+def _check_cluster(cluster: Any) -> Iterator[Finding]:
     try:
         with servers.administer(servers.address_of(cluster)) as server:
             found = list(complaints(server))
@@ -134,15 +123,21 @@ def _check(cluster: Any) -> Iterator[Finding]:
         if exc.reason:
             message = f"{cluster.name}: {exc.reason} The requests of its tenants get 503."
         advice = "Start it, or check its address, role and password (ZSQL_CLUSTER_URL)."
-        yield Finding(SUBJECT, Level.FAILED, message, advice)
+        yield Finding(CLUSTERS, Level.FAILED, message, advice)
         return
     for sentence in found:
         advice = "See docs/production.md, and confirm with `manage.py checkisolation`."
-        yield Finding(SUBJECT, Level.WARNING, f"{cluster.name}: {sentence}", advice)
+        yield Finding(CLUSTERS, Level.WARNING, f"{cluster.name}: {sentence}", advice)
     if not found:
         major, minor = divmod(cluster.server_version, 10_000)
         message = (
             f"{cluster.name}: PostgreSQL {major}.{minor} answers and is hardened, "
             f"{cluster.placed} of {cluster.capacity} databases."
         )
-        yield Finding(SUBJECT, Level.OK, message)
+        yield Finding(CLUSTERS, Level.OK, message)
+
+
+def _row(statement: str) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchone()

@@ -1,7 +1,4 @@
-"""Checks of this machine and its settings.
-
-Checks of the addresses under which browsers reach the platform: passkey origins and TLS.
-"""
+"""Checks of this machine, its settings, and its addresses: disk, passkey origins, TLS."""
 
 import shutil
 import socket
@@ -17,9 +14,12 @@ from django.core import checks
 from operations.doctor.findings import Finding, Level
 
 # Free shares of the disk.
-LITTLE: Final = 0.10
-TOO_LITTLE: Final = 0.03
+LITTLE_FREE: Final = 0.10
+TOO_LITTLE_FREE: Final = 0.03
 GIB: Final = 2**30
+TIMEOUT_S: Final = 5
+# Certificates of Let's Encrypt are renewed 30 days before they expire.
+SOON_DAYS: Final = 14
 
 
 def check_disk() -> Iterator[Finding]:
@@ -27,10 +27,10 @@ def check_disk() -> Iterator[Finding]:
     disk = shutil.disk_usage(settings.DATA_DIR)
     share = disk.free / disk.total
     message = f"{disk.free // GIB} GiB ({share:.0%}) are free for {settings.DATA_DIR}."
-    if share > LITTLE:
+    if share > LITTLE_FREE:
         yield Finding("disk", Level.OK, message)
     else:
-        level = Level.WARNING if share > TOO_LITTLE else Level.FAILED
+        level = Level.WARNING if share > TOO_LITTLE_FREE else Level.FAILED
         yield Finding("disk", level, message, "Make room, or move ZDATA_DIR to a larger disk.")
 
 
@@ -45,11 +45,6 @@ def check_settings() -> Iterator[Finding]:
     if not found:
         kind = "production" if settings.IS_PRODUCTION else "development"
         yield Finding("settings", Level.OK, f"They fit together, for {kind}.")
-
-
-TIMEOUT_S: Final = 5
-# Certificates of Let's Encrypt are renewed 30 days before they expire.
-SOON_DAYS: Final = 14
 
 
 def check_passkeys() -> Iterator[Finding]:

@@ -1,6 +1,6 @@
-"""Checks of the keys of tokens and stored secrets: their age, and obsolete ones.
+"""Check the keys of tokens and stored secrets: that they fit the database, and their age.
 
-The keys that the control database was used with, by their fingerprints, and their ages.
+The control database has the fingerprints of the keys that it was used with.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +18,17 @@ from audit.tags import TrailTag
 from common.key_fingerprints import SENTENCE, differing, fingerprint, latest
 from operations.doctor.findings import Finding, Level
 
+SUBJECT: Final = "keys"
+OLD: Final = timedelta(days=365)
+ROTATE_KEYS_ADVICE: Final = "Run `manage.py rotatekeys`; no one is signed out."
+ADVICE: Final = {
+    "SECRET_KEY": "Set a new one and restart: staff signs in again, and open forms are sent again.",
+    "ZSECRET_KEYS": "Put a new key in front and keep the others (docs/production.md, Keys).",
+    "ZJWT_SECRET": ROTATE_KEYS_ADVICE,
+    "ZJWT_REFRESH_SECRET": ROTATE_KEYS_ADVICE,
+    "ZMFA_SECRET": "Move it to ZMFA_SECRET_PREVIOUS and set a new one (docs/production.md, Keys).",
+    "ZCACHE_BRAIN_SECRET": "Change it as docs/cache-operations.md says; nothing pauses.",
+}
 # Two processes with different keys that start on an empty database: the second one is refused.
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('zonal keys', 0))"
 
@@ -93,34 +104,6 @@ def known_since() -> Iterator[tuple[str, datetime | None]]:
         yield name, known.get((name, fingerprint(key)))
 
 
-def _new(known: dict[str, str]) -> dict[str, str]:
-    """Return the fingerprints of current keys that are not the last ones known."""
-    marks = {name: fingerprint(key) for name, key in current().items()}
-    return {name: mark for name, mark in marks.items() if known.get(name) != mark}
-
-
-def _first_seen() -> dict[tuple[str, str], datetime]:
-    rows = (
-        AuditEvent.objects.filter(tag=TrailTag.SYSTEM_KEY_SEE)
-        .values_list("data__setting", "data__fingerprint")
-        .annotate(first=Min("at"))
-    )
-    return {(name, mark): first for name, mark, first in rows}
-
-
-SUBJECT: Final = "keys"
-OLD: Final = timedelta(days=365)
-TOKENS: Final = "Run `manage.py rotatekeys`; no one is signed out."
-ADVICE: Final = {
-    "SECRET_KEY": "Set a new one and restart: staff signs in again, and open forms are sent again.",
-    "ZSECRET_KEYS": "Put a new key in front and keep the others (docs/production.md, Keys).",
-    "ZJWT_SECRET": TOKENS,
-    "ZJWT_REFRESH_SECRET": TOKENS,
-    "ZMFA_SECRET": "Move it to ZMFA_SECRET_PREVIOUS and set a new one (docs/production.md, Keys).",
-    "ZCACHE_BRAIN_SECRET": "Change it as docs/cache-operations.md says; nothing pauses.",
-}
-
-
 def check_keys() -> Iterator[Finding]:
     """Check the age of each key, and find previous keys that no longer verify anything."""
     now = datetime.now(UTC)
@@ -131,7 +114,7 @@ def check_keys() -> Iterator[Finding]:
     yield from _ages(now)
     accounts = settings.ACCOUNTS
     for name, ring in zip(
-        signing.ROTATED, (accounts.access_keys, accounts.refresh_keys), strict=True
+        signing.ROTATED_SETTINGS, (accounts.access_keys, accounts.refresh_keys), strict=True
     ):
         dates = [accounts.key_retirements.get(key) for key in ring[1:]]
         if any(date is None for date in dates):
@@ -159,3 +142,18 @@ def _ages(now: datetime) -> Iterator[Finding]:
             yield Finding(SUBJECT, Level.WARNING, message, ADVICE[name])
         else:
             yield Finding(SUBJECT, Level.OK, message)
+
+
+def _new(known: dict[str, str]) -> dict[str, str]:
+    """Return the fingerprints of current keys that are not the last ones known."""
+    marks = {name: fingerprint(key) for name, key in current().items()}
+    return {name: mark for name, mark in marks.items() if known.get(name) != mark}
+
+
+def _first_seen() -> dict[tuple[str, str], datetime]:
+    rows = (
+        AuditEvent.objects.filter(tag=TrailTag.SYSTEM_KEY_SEE)
+        .values_list("data__setting", "data__fingerprint")
+        .annotate(first=Min("at"))
+    )
+    return {(name, mark): first for name, mark, first in rows}

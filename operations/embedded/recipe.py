@@ -1,6 +1,6 @@
-"""The edge cache's part of `up`: the brain, and a worker in each of two regions.
+"""What `make run` starts beside the clusters: web, worker, brain, a node in each region.
 
-The processes that `up` runs in addition to the clusters; add new ones here.
+Add new processes here.
 """
 
 import sys
@@ -15,6 +15,8 @@ from edgecache.local_nodes import LocalNode
 from operations.embedded.supervisor.process import ServerProcess
 
 REGIONS: Final = ("eu-central", "us-east")
+PROJECT: Final = Path(__file__).resolve().parents[2]
+MANAGE: Final = (sys.executable, str(PROJECT / "manage.py"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,22 +95,6 @@ class CacheRecipe:
         )
 
 
-def cache_recipe(environ: Mapping[str, str]) -> CacheRecipe | None:
-    """Return the cache's recipe, None if ZFEATURES excludes it. Raises StartError."""
-    features = environ.get("ZFEATURES", "").strip() or "cache"
-    if "cache" not in [word.strip() for word in features.split(",")]:
-        return None
-    return CacheRecipe(
-        internal_port=port_from(environ, "ZBRAIN_PORT", default=8081),
-        s3_port=port_from(environ, "ZBRAIN_S3_PORT", default=9000),
-        workers_port=port_from(environ, "ZBRAIN_WORKER_PORT", default=8083),
-    )
-
-
-PROJECT: Final = Path(__file__).resolve().parents[2]
-MANAGE: Final = (sys.executable, str(PROJECT / "manage.py"))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """The commands of a platform on two clusters.
@@ -165,4 +151,16 @@ def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
             ("Mails", "/inbox"),
         ),
         cache=cache,
+    )
+
+
+def cache_recipe(environ: Mapping[str, str]) -> CacheRecipe | None:
+    """Return the cache's recipe, None if ZFEATURES excludes it. Raises StartError."""
+    features = environ.get("ZFEATURES", "").strip() or "cache"
+    if "cache" not in [word.strip() for word in features.split(",")]:
+        return None
+    return CacheRecipe(
+        internal_port=port_from(environ, "ZBRAIN_PORT", default=8081),
+        s3_port=port_from(environ, "ZBRAIN_S3_PORT", default=9000),
+        workers_port=port_from(environ, "ZBRAIN_WORKER_PORT", default=8083),
     )

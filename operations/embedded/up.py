@@ -31,7 +31,7 @@ from common.settings.runtime_env import (
 from operations.embedded.banner import CacheAddress, PlatformAddress, show_banner
 from operations.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
 from operations.embedded.recipe import PROJECT, Recipe, cache_recipe, platform_recipe
-from operations.embedded.supervisor.known_processes import STOP_STEPS
+from operations.embedded.supervisor.known_processes import SERVER_STOP_STEPS
 from operations.embedded.supervisor.launch import Launch
 from operations.embedded.supervisor.process import (
     DEFAULT_STOP,
@@ -286,7 +286,7 @@ def _cluster_process(cluster: LocalCluster) -> Process:
         launch=cluster.launch(),
         probe=call_probe(cluster.is_ready),
         before_start=cluster.recover,
-        stop_steps=STOP_STEPS,
+        stop_steps=SERVER_STOP_STEPS,
         second_interrupt_signal=signal.SIGQUIT,
         # LocalCluster.recover finds its own orphans, and stops them cleanly.
         is_tracked=False,

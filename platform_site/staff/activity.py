@@ -24,10 +24,15 @@ from common.metrics.http_tally import BOUNDS_MS, TALLY
 from environments import request_activity
 from platform_site.models import ActiveOrganization, ActivitySample, HttpSample
 
+log = structlog.get_logger(__name__)
 WRITE_EVERY_S: Final = 15.0
-HTTP_RETENTION: Final = timedelta(days=8)
+SLOT: Final = timedelta(minutes=10)
+# How far a first roll-up, or one after an outage, goes back.
+MAX_CATCH_UP: Final = timedelta(days=1)
+RETENTION: Final = timedelta(days=8)
 DAY: Final = timedelta(days=1)
-ADD: Final[LiteralString] = """
+ACTIVE_DAYS_RETENTION: Final = timedelta(days=31)
+ADD_HTTP_SAMPLE: Final[LiteralString] = """
 INSERT INTO platform_site_httpsample AS t (begins_at, requests, errors, counts)
 VALUES (%s, %s, %s, %s)
 ON CONFLICT (begins_at) DO UPDATE SET requests = t.requests + excluded.requests,
@@ -35,78 +40,7 @@ ON CONFLICT (begins_at) DO UPDATE SET requests = t.requests + excluded.requests,
     counts = ARRAY(SELECT a + b FROM unnest(t.counts, excluded.counts)
         WITH ORDINALITY AS both_of(a, b, place) ORDER BY place)
 """
-
-log = structlog.get_logger(__name__)
-
-
-def write() -> None:
-    """Write this process's counts; if the database is unavailable, keep them for the next time."""
-    publishing.publish()
-    taken = TALLY.take()
-    if not taken:
-        return
-    try:
-        with connection.cursor() as cursor:
-            for begins_s, slot in sorted(taken.items()):
-                at = datetime.fromtimestamp(begins_s, tz=UTC)
-                cursor.execute(ADD, [at, slot.requests, slot.errors, slot.counts])
-    except Error as exc:
-        log.warning("http_activity_not_written", error=type(exc).__name__)
-        TALLY.put_back(taken)
-
-
-def keep_writing() -> None:
-    """Start a thread that writes these counts, and those of organizations, every few seconds."""
-    threading.Thread(target=_write_forever, name="http-activity", daemon=True).start()
-
-
-def _write_forever() -> None:
-    while True:
-        time.sleep(WRITE_EVERY_S)
-        try:
-            write()
-            request_activity.write()
-            # Returns the connection to the pool, or closes the thread's own.
-            connection.close()
-        except Exception:
-            # The thread must not end, because nothing restarts it.
-            log.exception("http_activity_failed")
-
-
-def http_samples(*, now: datetime) -> list[HttpSample]:
-    """Return the last day's samples, oldest first."""
-    return list(HttpSample.objects.filter(begins_at__gt=now - DAY).order_by("begins_at"))
-
-
-def delete_old(*, now: datetime) -> None:
-    """Delete samples that no chart shows."""
-    HttpSample.objects.filter(begins_at__lt=now - HTTP_RETENTION).delete()
-
-
-def percentile(counts: Sequence[int], share: float) -> float | None:
-    """Return a percentile of the response times in milliseconds; None without requests.
-
-    Requests between two bounds are assumed to be evenly distributed.
-    """
-    wanted = share * sum(counts)
-    if not wanted:
-        return None
-    below = 0
-    for place, count in enumerate(counts[:-1]):
-        if count and below + count >= wanted:
-            low = BOUNDS_MS[place - 1] if place else 0
-            return low + (BOUNDS_MS[place] - low) * (wanted - below) / count
-        below += count
-    return float(BOUNDS_MS[-1])
-
-
-SLOT: Final = timedelta(minutes=10)
-# How far a first roll-up, or one after an outage, goes back.
-CAUGHT_UP: Final = timedelta(days=1)
-RETENTION: Final = timedelta(days=8)
-DAYS_KEPT: Final = timedelta(days=31)
-
-SAMPLES: Final[LiteralString] = """
+ADD_ACTIVITY_SAMPLES: Final[LiteralString] = """
 WITH sign_in AS (
     SELECT date_bin(%(slot)s, at, %(since)s) AS slot,
         count(*) FILTER (WHERE outcome = 'success') AS done,
@@ -127,7 +61,7 @@ FROM generate_series(%(since)s, %(until)s - %(slot)s, %(slot)s) AS slot
 LEFT JOIN sign_in USING (slot) LEFT JOIN request USING (slot)
 ON CONFLICT DO NOTHING
 """
-ACTIVE: Final[LiteralString] = """
+ADD_ACTIVE_ORGANIZATIONS: Final[LiteralString] = """
 INSERT INTO platform_site_activeorganization (day, organization_id)
 SELECT DISTINCT (at AT TIME ZONE 'UTC')::date, organization_id FROM (
     SELECT at, organization_id FROM audit_auditevent
@@ -140,20 +74,81 @@ ON CONFLICT DO NOTHING
 """
 
 
+def write_http_samples() -> None:
+    """Write this process's counts; if the database is unavailable, keep them for the next time."""
+    publishing.publish()
+    taken = TALLY.take()
+    if not taken:
+        return
+    try:
+        with connection.cursor() as cursor:
+            for begins_s, slot in sorted(taken.items()):
+                at = datetime.fromtimestamp(begins_s, tz=UTC)
+                cursor.execute(ADD_HTTP_SAMPLE, [at, slot.requests, slot.errors, slot.counts])
+    except Error as exc:
+        log.warning("http_activity_not_written", error=type(exc).__name__)
+        TALLY.put_back(taken)
+
+
+def keep_writing() -> None:
+    """Start a thread that writes these counts, and those of organizations, every few seconds."""
+    threading.Thread(target=_write_forever, name="http-activity", daemon=True).start()
+
+
+def _write_forever() -> None:
+    while True:
+        time.sleep(WRITE_EVERY_S)
+        try:
+            write_http_samples()
+            request_activity.write()
+            # Returns the connection to the pool, or closes the thread's own.
+            connection.close()
+        except Exception:
+            # The thread must not end, because nothing restarts it.
+            log.exception("http_activity_failed")
+
+
+def http_samples(*, now: datetime) -> list[HttpSample]:
+    """Return the last day's samples, oldest first."""
+    return list(HttpSample.objects.filter(begins_at__gt=now - DAY).order_by("begins_at"))
+
+
+def delete_old(*, now: datetime) -> None:
+    """Delete samples that no chart shows."""
+    HttpSample.objects.filter(begins_at__lt=now - RETENTION).delete()
+
+
+def percentile(counts: Sequence[int], share: float) -> float | None:
+    """Return a percentile of the response times in milliseconds; None without requests.
+
+    Requests between two bounds are assumed to be evenly distributed.
+    """
+    wanted = share * sum(counts)
+    if not wanted:
+        return None
+    below = 0
+    for place, count in enumerate(counts[:-1]):
+        if count and below + count >= wanted:
+            low = BOUNDS_MS[place - 1] if place else 0
+            return low + (BOUNDS_MS[place] - low) * (wanted - below) / count
+        below += count
+    return float(BOUNDS_MS[-1])
+
+
 def roll_up(*, now: datetime) -> None:
     """Add the samples of all full ten minutes since the last one, and delete the oldest."""
     until = _start_of_slot(now)
     last = ActivitySample.objects.order_by("-begins_at").values_list("begins_at", flat=True).first()
-    since = max(until - CAUGHT_UP, last + SLOT) if last else until - CAUGHT_UP
+    since = max(until - MAX_CATCH_UP, last + SLOT) if last else until - MAX_CATCH_UP
     if since < until:
         with transaction.atomic(), connection.cursor() as cursor:
             values = _values(since, until)
-            cursor.execute(SAMPLES, values)
-            cursor.execute(ACTIVE, values)
+            cursor.execute(ADD_ACTIVITY_SAMPLES, values)
+            cursor.execute(ADD_ACTIVE_ORGANIZATIONS, values)
     delete_old(now=now)
     request_activity.delete_old(now=now)
     ActivitySample.objects.filter(begins_at__lt=until - RETENTION).delete()
-    ActiveOrganization.objects.filter(day__lt=(until - DAYS_KEPT).date()).delete()
+    ActiveOrganization.objects.filter(day__lt=(until - ACTIVE_DAYS_RETENTION).date()).delete()
 
 
 def _values(since: datetime, until: datetime) -> dict[str, Any]:

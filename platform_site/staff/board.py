@@ -1,7 +1,4 @@
-"""The parts of the dashboard, to which each feature adds.
-
-Data for unfold's chart components.
-"""
+"""The parts of the dashboard, to which each feature adds: cards, alerts, and unfold's charts."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,4 @@
-"""The edge cache and billing on the dashboard.
-
-The dashboard's figures of the edge cache and its billing.
-"""
+"""The edge cache and billing on the dashboard: figures, cards, alerts and charts."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,7 +19,7 @@ from platform_site.staff.figures import MAX_COUNTED
 
 DAY: Final = timedelta(days=1)
 # The last sample of each full ten minutes; counters only increase.
-SAMPLES: Final[LiteralString] = """
+TRAFFIC: Final[LiteralString] = """
 SELECT DISTINCT ON (slot) date_bin('10 minutes', moment, 'epoch') AS slot,
     total_hits, total_misses, bytes_served, p95_latency_ms
 FROM edgecache_cachesample WHERE NOT is_hourly AND moment > %(since)s
@@ -38,6 +35,7 @@ SELECT
     (SELECT count(*) FROM billing_payout WHERE state = 'sent'),
     (SELECT coalesce(sum(amount_cents), 0) FROM billing_payout WHERE state IN ('debited', 'sent'))
 """
+MIB: Final = 2**20
 
 
 class TrafficFigures(NamedTuple):
@@ -48,19 +46,6 @@ class TrafficFigures(NamedTuple):
     misses: int
     bytes_served: int
     p95_ms: float
-
-
-def read_traffic(*, now: datetime) -> list[TrafficFigures]:
-    """Return the last day's traffic, oldest first; a restarted counter adds nothing."""
-    with connection.cursor() as cursor:
-        cursor.execute(SAMPLES, {"since": now - DAY, "now": now})
-        rows = cursor.fetchall()
-    return [_between(before, after) for before, after in pairwise(rows)]
-
-
-def _between(before: tuple[Any, ...], after: tuple[Any, ...]) -> TrafficFigures:
-    hits, misses, served = (max(0, after[n] - before[n]) for n in (1, 2, 3))
-    return TrafficFigures(after[0], hits, misses, served, after[4])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +60,6 @@ class LedgerFigures:
     payouts_cents: int
 
 
-def read_ledger() -> LedgerFigures:
-    """Return the state of the ledger and the payouts."""
-    with connection.cursor() as cursor:
-        cursor.execute(LEDGER, {"counted": MAX_COUNTED})
-        return LedgerFigures(*(int(value) for value in cursor.fetchone()))
-
-
 @dataclass(frozen=True, slots=True)
 class NodeFigures:
     """The nodes by state and by region. is_known: False while the brain does not respond."""
@@ -92,40 +70,6 @@ class NodeFigures:
     online: int = 0
 
 
-def read_nodes() -> NodeFigures:
-    """Return the nodes from the brain."""
-    try:
-        rows = staff_overview.all_nodes()
-    except PlatformError:
-        return NodeFigures(is_known=False, states={}, regions=[])
-    regions = [
-        _region(name, [row for row in rows if row["region"] == name])
-        for name in sorted({row["region"] for row in rows})
-    ]
-    states = Counter(row["status"] for row in rows)
-    online = sum(row["health"] == "online" for row in rows)
-    return NodeFigures(is_known=True, states=dict(states), regions=regions, online=online)
-
-
-def _region(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    capacity = sum(row["capacity_bytes"] for row in rows)
-    used = sum(row["used_bytes"] for row in rows)
-    return {
-        "name": name,
-        "nodes": len(rows),
-        "online": sum(row["health"] == "online" for row in rows),
-        "states": ", ".join(
-            f"{number} {state}" for state, number in Counter(r["status"] for r in rows).items()
-        ),
-        "used_bytes": used,
-        "capacity_bytes": capacity,
-        "used_percent": round(100 * used / capacity) if capacity else 0,
-    }
-
-
-MIB: Final = 2**20
-
-
 def add(board: Board, *, now: datetime) -> None:
     """Add the cards, alerts and charts of cache and billing."""
     traffic = read_traffic(now=now)
@@ -133,7 +77,7 @@ def add(board: Board, *, now: datetime) -> None:
     board.cards += [_cache_card(traffic), _nodes_card(nodes), _ledger_card(ledger)]
     board.cards.append(_payouts_card(ledger))
     board.alerts += [*_node_alerts(nodes), *_ledger_alerts(ledger)]
-    board.charts += [_hits(traffic), _bytes(traffic)]
+    board.charts += [_reads_chart(traffic), _bytes_chart(traffic)]
     board.regions = nodes.regions
 
 
@@ -186,7 +130,7 @@ def _ledger_alerts(ledger: LedgerFigures) -> Iterable[Alert]:
         yield Alert(f"Payouts that are held: {ledger.payouts_held}.", path)
 
 
-def _hits(traffic: Sequence[TrafficFigures]) -> Chart:
+def _reads_chart(traffic: Sequence[TrafficFigures]) -> Chart:
     hits, misses = [t.hits for t in traffic], [t.misses for t in traffic]
     return Chart(
         "Cache reads",
@@ -197,7 +141,7 @@ def _hits(traffic: Sequence[TrafficFigures]) -> Chart:
     )
 
 
-def _bytes(traffic: Sequence[TrafficFigures]) -> Chart:
+def _bytes_chart(traffic: Sequence[TrafficFigures]) -> Chart:
     served = [round(t.bytes_served / MIB, 1) for t in traffic]
     return Chart(
         "Bytes served by the cache",
@@ -207,3 +151,54 @@ def _bytes(traffic: Sequence[TrafficFigures]) -> Chart:
         [Series("Served", "primary", served)],
         suffix="MiB",
     )
+
+
+def read_traffic(*, now: datetime) -> list[TrafficFigures]:
+    """Return the last day's traffic, oldest first; a restarted counter adds nothing."""
+    with connection.cursor() as cursor:
+        cursor.execute(TRAFFIC, {"since": now - DAY, "now": now})
+        rows = cursor.fetchall()
+    return [_between(before, after) for before, after in pairwise(rows)]
+
+
+def _between(before: tuple[Any, ...], after: tuple[Any, ...]) -> TrafficFigures:
+    hits, misses, served = (max(0, after[n] - before[n]) for n in (1, 2, 3))
+    return TrafficFigures(after[0], hits, misses, served, after[4])
+
+
+def read_ledger() -> LedgerFigures:
+    """Return the state of the ledger and the payouts."""
+    with connection.cursor() as cursor:
+        cursor.execute(LEDGER, {"counted": MAX_COUNTED})
+        return LedgerFigures(*(int(value) for value in cursor.fetchone()))
+
+
+def read_nodes() -> NodeFigures:
+    """Return the nodes from the brain."""
+    try:
+        rows = staff_overview.all_nodes()
+    except PlatformError:
+        return NodeFigures(is_known=False, states={}, regions=[])
+    regions = [
+        _region(name, [row for row in rows if row["region"] == name])
+        for name in sorted({row["region"] for row in rows})
+    ]
+    states = Counter(row["status"] for row in rows)
+    online = sum(row["health"] == "online" for row in rows)
+    return NodeFigures(is_known=True, states=dict(states), regions=regions, online=online)
+
+
+def _region(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    capacity = sum(row["capacity_bytes"] for row in rows)
+    used = sum(row["used_bytes"] for row in rows)
+    return {
+        "name": name,
+        "nodes": len(rows),
+        "online": sum(row["health"] == "online" for row in rows),
+        "states": ", ".join(
+            f"{number} {state}" for state, number in Counter(r["status"] for r in rows).items()
+        ),
+        "used_bytes": used,
+        "capacity_bytes": capacity,
+        "used_percent": round(100 * used / capacity) if capacity else 0,
+    }

@@ -1,7 +1,4 @@
-"""The admin's sidebar, grouped by subject (settings.UNFOLD).
-
-Static files of the admin in addition to unfold's (settings.UNFOLD).
-"""
+"""Functions of settings.UNFOLD: the sidebar, grouped by subject, and the admin's own files."""
 
 from typing import Any, Final
 
@@ -12,7 +9,6 @@ from django.urls import reverse
 
 # Title, icon of Material Symbols, name of the admin's URL.
 Entry = tuple[str, str, str]
-
 CUSTOMERS: Final[tuple[Entry, ...]] = (
     ("Organizations", "domain", "environments_organization_changelist"),
     ("Users", "group", "accounts_user_changelist"),

@@ -89,7 +89,7 @@ def test_every_call_in_a_sentence_names_a_command_and_its_options() -> None:
         "manage.py": {(name,): flags(manage_parser(name)) for name in get_commands()},
         "zonal": {
             tuple(each.prog.split()[1:]): flags(each)
-            for each, _ in documents.commands(zonal_parser())
+            for each, _ in documents.subcommands(zonal_parser())
         },
     }
     unknown = []

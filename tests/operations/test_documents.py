@@ -46,5 +46,5 @@ def test_commands_are_found_in_their_groups() -> None:
     commands = top.add_subparsers()
     commands.add_parser("look", help="look at it")
     commands.add_parser("env", help="a group").add_subparsers().add_parser("list", help="show all")
-    found = [(each.prog, text) for each, text in documents.commands(top)]
+    found = [(each.prog, text) for each, text in documents.subcommands(top)]
     assert found == [("zonal look", "look at it"), ("zonal env list", "show all")]

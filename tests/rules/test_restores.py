@@ -7,7 +7,7 @@ import sys
 
 from django.apps import apps
 
-from operations.backup.control import VOID, omitted_tables
+from operations.backup.control import OMITTED, omitted_tables
 
 # Fields of what works for a while, or by being known.
 SHORT_LIVED = {"expires_at", "digest", "secret_hash", "lease_until", "token"}
@@ -27,12 +27,12 @@ def test_every_model_that_could_open_an_account_is_void_or_kept_for_a_reason() -
         for model in apps.get_models(include_auto_created=True)
         if SHORT_LIVED & {field.name for field in model._meta.get_fields()}
     }
-    assert found - VOID == set(KEPT)
+    assert found - OMITTED == set(KEPT)
 
 
 def test_every_name_is_a_model() -> None:
     known = {model._meta.label for model in apps.get_models(include_auto_created=True)}
-    assert VOID - known == set()
+    assert OMITTED - known == set()
 
 
 def test_without_the_cache_its_rows_are_left_out_as_well() -> None:

@@ -23,7 +23,7 @@ from common.machine.postgres_programs import Binaries
 from operations.embedded.postgres import data_folder
 from operations.embedded.postgres.data_folder import initialize
 from operations.embedded.supervisor.known_processes import (
-    STOP_STEPS,
+    SERVER_STOP_STEPS,
     clear_stale_files,
     end_servers,
 )
@@ -211,7 +211,7 @@ class LocalCluster:
         """Stop the server of `start`, if it runs: fast mode, then immediate."""
         if self._server is None:
             return
-        for signum, wait_s in STOP_STEPS:
+        for signum, wait_s in SERVER_STOP_STEPS:
             self._server.send_signal(signum)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._server.wait(wait_s)

@@ -1,7 +1,4 @@
-"""The text of a cluster's configuration files, written at every start.
-
-Create the data folder of a cluster.
-"""
+"""The data folder of a cluster, created once, and its configuration, written at every start."""
 
 import os
 import shutil
@@ -23,7 +20,6 @@ local  replication  all       reject
 host   all          all  all  reject
 host   replication  all  all  reject
 """
-
 COMMON: Final = {
     "password_encryption": "scram-sha-256",
     "authentication_timeout": "10s",
@@ -70,6 +66,57 @@ NOT_DURABLE: Final = {
     "full_page_writes": "off",
     "autovacuum": "off",
 }
+INITDB_TIMEOUT_S: Final = 180
+BUILTIN_LOCALES_SINCE: Final = 17
+
+
+def initialize(
+    data: Path,
+    binaries: Binaries,
+    *,
+    owner: SystemUser | None,
+    superuser: str,
+    password: str,
+    durable: bool,
+) -> None:
+    """Create a data folder whose server requires a password from every role.
+
+    The folder gets its name only when it is complete: a killed initdb leaves a folder that the
+    next start removes. Raises ClusterError with the output of initdb.
+    """
+    scratch = data.parent / "initdb"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    give(scratch, owner, mode=0o700)
+    password_file = scratch / "password"
+    write_private(password_file, password)
+    give(password_file, owner, mode=0o600)
+    command = (
+        binaries.path("initdb"),
+        "--pgdata",
+        str(scratch / "data"),
+        "--username",
+        superuser,
+        "--auth",
+        "scram-sha-256",
+        "--pwfile",
+        str(password_file),
+        "--encoding",
+        "UTF8",
+        "--data-checksums",
+        "--no-instructions",
+        *(() if durable else ("--no-sync",)),
+    )
+    said = ""
+    for locale in _locales(binaries.major):
+        refusal = _initdb((*command, *locale), binaries, owner=owner, cwd=scratch)
+        if refusal is None:
+            (scratch / "data").rename(data)
+            shutil.rmtree(scratch)
+            return
+        said = refusal
+    sentence = f"PostgreSQL could not create {data}:\n{said}"
+    raise ClusterError(sentence)
 
 
 def postgresql_conf(settings: dict[str, str]) -> str:
@@ -108,63 +155,6 @@ def decisive_arguments(
     return tuple(part for key, value in settings.items() for part in ("-c", f"{key}={value}"))
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("'", "''")
-
-
-TIMEOUT_S: Final = 180
-BUILTIN_PROVIDER_SINCE: Final = 17
-
-
-def initialize(
-    data: Path,
-    binaries: Binaries,
-    *,
-    owner: SystemUser | None,
-    superuser: str,
-    password: str,
-    durable: bool,
-) -> None:
-    """Create a data folder whose server requires a password from every role.
-
-    The folder gets its name only when it is complete: a killed initdb leaves a folder that the
-    next start removes. Raises ClusterError with the output of initdb.
-    """
-    workshop = data.parent / "initdb"
-    shutil.rmtree(workshop, ignore_errors=True)
-    workshop.mkdir()
-    give(workshop, owner, mode=0o700)
-    password_file = workshop / "password"
-    write_private(password_file, password)
-    give(password_file, owner, mode=0o600)
-    command = (
-        binaries.path("initdb"),
-        "--pgdata",
-        str(workshop / "data"),
-        "--username",
-        superuser,
-        "--auth",
-        "scram-sha-256",
-        "--pwfile",
-        str(password_file),
-        "--encoding",
-        "UTF8",
-        "--data-checksums",
-        "--no-instructions",
-        *(() if durable else ("--no-sync",)),
-    )
-    said = ""
-    for locale in _locales(binaries.major):
-        refusal = _initdb((*command, *locale), binaries, owner=owner, cwd=workshop)
-        if refusal is None:
-            (workshop / "data").rename(data)
-            shutil.rmtree(workshop)
-            return
-        said = refusal
-    sentence = f"PostgreSQL could not create {data}:\n{said}"
-    raise ClusterError(sentence)
-
-
 def _initdb(
     command: tuple[str, ...], binaries: Binaries, *, owner: SystemUser | None, cwd: Path
 ) -> str | None:
@@ -177,9 +167,9 @@ def _initdb(
         umask=PRIVATE_UMASK,
     )
     try:
-        result = run(launch, timeout_s=TIMEOUT_S)
+        result = run(launch, timeout_s=INITDB_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return f"initdb took more than {TIMEOUT_S} s"
+        return f"initdb took more than {INITDB_TIMEOUT_S} s"
     return None if result.returncode == 0 else result.stdout.strip()
 
 
@@ -189,6 +179,10 @@ def _locales(major: int) -> tuple[tuple[str, ...], ...]:
     Code point order with Unicode case rules, the same on every machine: from PostgreSQL itself
     where it has them, else from the C library, else plain C (macOS has no C.UTF-8).
     """
-    if major >= BUILTIN_PROVIDER_SINCE:
+    if major >= BUILTIN_LOCALES_SINCE:
         return (("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),)
     return (("--locale=C.UTF-8",), ("--locale=C",))
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("'", "''")

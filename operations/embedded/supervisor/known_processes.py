@@ -1,8 +1,7 @@
-"""Identify processes by id and start time, since the system reuses ids.
+"""Known processes: identified by id and start time, recorded on disk, and ended after a crash.
 
-End servers whose supervisor was killed, and remove stale lock files.
-
-The running children, recorded on disk for the start after a killed supervisor.
+The system reuses ids, so an id alone identifies nothing. The next start finds the children and the
+database servers of a supervisor that was killed.
 """
 
 import contextlib
@@ -23,6 +22,12 @@ from common.machine.files import read_text, write_private
 
 PROC: Final = Path("/proc")
 POLL_S: Final = 0.02
+# Fast (end sessions, write a checkpoint), then immediate (recover at the next start).
+SERVER_STOP_STEPS: Final = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
+BACKEND_STOP_STEPS: Final = ((signal.SIGQUIT, 2.0), (signal.SIGKILL, 5.0))
+ROSTER_FILE: Final = "supervisor.json"
+MARK_VARIABLE: Final = "ZSUPERVISOR"
+CHILD_STOP_STEPS: Final = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 
 
 @dataclass(frozen=True)
@@ -120,30 +125,59 @@ def end(
     return remaining
 
 
-def _all_pids() -> Iterator[int]:
-    if PROC.is_dir():
-        own = os.getpid()
-        pids = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
-        yield from (pid for pid in pids if pid != own)
+class Roster:
+    """The children of one supervisor, by process id and start time.
 
+    Children also inherit a random mark in their environment, so that grandchildren are found
+    when the child between is gone.
+    """
 
-def _boot() -> str:
-    try:
-        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
+    def __init__(self, data_dir: Path) -> None:
+        """data_dir: the folder whose lock the supervisor holds."""
+        self._path = data_dir / ROSTER_FILE
+        self._mark = secrets.token_hex(16)
+        self._children: dict[str, ProcessIdentity] = {}
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that every recorded child's environment must contain."""
+        return {MARK_VARIABLE: self._mark}
 
-def _began_by_ps(pid: int) -> str:
-    result = subprocess.run(  # noqa: S603 - a fixed program and a number
-        ["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return result.stdout.strip()
+    def end_leftovers(self) -> int:
+        """End the children of an earlier supervisor; return their number.
 
+        Another process that reuses one of the ids has another start time and no mark.
+        """
+        mark, children = self._read()
+        leftovers = {child for child in children if child.is_alive()}
+        leftovers |= set(processes_marked(f"{MARK_VARIABLE}={mark}")) if mark else set()
+        end(leftovers, CHILD_STOP_STEPS)
+        self._path.unlink(missing_ok=True)
+        return len(leftovers)
 
-# Fast (end sessions, write a checkpoint), then immediate (recover at the next start).
-STOP_STEPS: Final = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
-BACKEND_STEPS: Final = ((signal.SIGQUIT, 2.0), (signal.SIGKILL, 5.0))
+    def add(self, name: str, pid: int) -> None:
+        """Record a child that has just started and is not reaped yet."""
+        identity = identify(pid)
+        if identity is not None:
+            self._children[name] = identity
+            self._write()
+
+    def remove(self, name: str) -> None:
+        """Remove a child that ended."""
+        if self._children.pop(name, None) is not None:
+            self._write()
+
+    def _write(self) -> None:
+        children = [[child.pid, child.began] for child in self._children.values()]
+        write_private(self._path, json.dumps({"mark": self._mark, "children": children}))
+
+    def _read(self) -> tuple[str, list[ProcessIdentity]]:
+        try:
+            content = json.loads(read_text(self._path) or "{}")
+            children = [ProcessIdentity(int(pid), str(began)) for pid, began in content["children"]]
+            return str(content["mark"]), children
+        except (ValueError, KeyError, TypeError):
+            return "", []
 
 
 def end_servers(data: Path) -> None:
@@ -156,9 +190,9 @@ def end_servers(data: Path) -> None:
     servers = _servers_of(data)
     postmaster = _postmaster_of(data)
     if postmaster in servers:
-        end([postmaster], STOP_STEPS)
+        end([postmaster], SERVER_STOP_STEPS)
     # Backends without a postmaster keep the shared memory and block the next start.
-    survivors = end(servers, BACKEND_STEPS)
+    survivors = end(servers, BACKEND_STOP_STEPS)
     if survivors:
         pids = ", ".join(str(process.pid) for process in survivors)
         sentence = f"An earlier PostgreSQL does not end (process {pids})."
@@ -196,61 +230,22 @@ def _command_of(pid: int) -> str:
     return result.stdout
 
 
-FILE_NAME: Final = "supervisor.json"
-MARK_NAME: Final = "ZSUPERVISOR"
-END_STEPS: Final = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
+def _all_pids() -> Iterator[int]:
+    if PROC.is_dir():
+        own = os.getpid()
+        pids = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
+        yield from (pid for pid in pids if pid != own)
 
 
-class Roster:
-    """The children of one supervisor, by process id and start time.
+def _boot() -> str:
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
-    Children also inherit a random mark in their environment, so that grandchildren are found
-    when the child between is gone.
-    """
 
-    def __init__(self, data_dir: Path) -> None:
-        """data_dir: the folder whose lock the supervisor holds."""
-        self._path = data_dir / FILE_NAME
-        self._mark = secrets.token_hex(16)
-        self._children: dict[str, ProcessIdentity] = {}
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Variables that every recorded child's environment must contain."""
-        return {MARK_NAME: self._mark}
-
-    def end_leftovers(self) -> int:
-        """End the children of an earlier supervisor; return their number.
-
-        Another process that reuses one of the ids has another start time and no mark.
-        """
-        mark, children = self._read()
-        leftovers = {child for child in children if child.is_alive()}
-        leftovers |= set(processes_marked(f"{MARK_NAME}={mark}")) if mark else set()
-        end(leftovers, END_STEPS)
-        self._path.unlink(missing_ok=True)
-        return len(leftovers)
-
-    def add(self, name: str, pid: int) -> None:
-        """Record a child that has just started and is not reaped yet."""
-        identity = identify(pid)
-        if identity is not None:
-            self._children[name] = identity
-            self._write()
-
-    def remove(self, name: str) -> None:
-        """Remove a child that ended."""
-        if self._children.pop(name, None) is not None:
-            self._write()
-
-    def _write(self) -> None:
-        children = [[child.pid, child.began] for child in self._children.values()]
-        write_private(self._path, json.dumps({"mark": self._mark, "children": children}))
-
-    def _read(self) -> tuple[str, list[ProcessIdentity]]:
-        try:
-            content = json.loads(read_text(self._path) or "{}")
-            children = [ProcessIdentity(int(pid), str(began)) for pid, began in content["children"]]
-            return str(content["mark"]), children
-        except (ValueError, KeyError, TypeError):
-            return "", []
+def _began_by_ps(pid: int) -> str:
+    result = subprocess.run(  # noqa: S603 - a fixed program and a number
+        ["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return result.stdout.strip()

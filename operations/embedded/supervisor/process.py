@@ -1,9 +1,4 @@
-"""The description of a supervised child, and the policy of its restarts.
-
-Readiness probes of supervised children.
-
-A server process in a recipe.
-"""
+"""Descriptions of supervised children: the process, a server of a recipe, readiness, restarts."""
 
 import asyncio
 import contextlib
@@ -16,49 +11,9 @@ from typing import Final
 from operations.embedded.supervisor.launch import Launch
 
 Probe = Callable[[], Awaitable[bool]]
-
-TIMEOUT_S: Final = 5.0
-OK_LINE: Final = b" 200 "
-
-
-def call_probe(question: Callable[[], bool]) -> Probe:
-    """Return a probe that calls a blocking function in a thread."""
-
-    async def ask() -> bool:
-        return await asyncio.to_thread(question)
-
-    return ask
-
-
-def http_probe(port: int, path: str) -> Probe:
-    """Return a probe that is ready when a GET on the loopback address answers 200."""
-
-    async def ask() -> bool:
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                return OK_LINE in await _status_line(port, path)
-        except (OSError, TimeoutError):
-            return False
-
-    return ask
-
-
-async def _status_line(port: int, path: str) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
-        writer.write(request.encode())
-        await writer.drain()
-        return await reader.readline()
-    finally:
-        writer.close()
-        # Only the status line matters.
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
-
-
 Steps = tuple[tuple[signal.Signals, float], ...]
-
+PROBE_TIMEOUT_S: Final = 5.0
+OK_LINE: Final = b" 200 "
 # A server finishes its open requests first; after the time limit it is killed.
 DEFAULT_STOP: Final[Steps] = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 5.0))
 
@@ -89,6 +44,25 @@ class Process:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ServerProcess:
+    """A server process, started after the databases and stopped before them.
+
+    ready_path: a path on `port` that answers 200 once the server is ready. port_setting: the
+    setting of the port, which is checked before anything starts; "" for a port found free.
+    joins: started together with the server before it, for small servers.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    port: int | None = None
+    port_setting: str = ""
+    ready_path: str = ""
+    needs: tuple[str, ...] = ()
+    stop_timeout_s: float = 15.0
+    joins: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class RestartPolicy:
     """When the supervisor restarts a child, and when it gives up.
 
@@ -107,20 +81,37 @@ class RestartPolicy:
         return min(self.first_delay_s * 2.0 ** max(failures - 1, 0), self.longest_delay_s)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerProcess:
-    """A server process, started after the databases and stopped before them.
+def call_probe(question: Callable[[], bool]) -> Probe:
+    """Return a probe that calls a blocking function in a thread."""
 
-    ready_path: a path on `port` that answers 200 once the server is ready. port_setting: the
-    setting of the port, which is checked before anything starts; "" for a port found free.
-    joins: started together with the server before it, for small servers.
-    """
+    async def ask() -> bool:
+        return await asyncio.to_thread(question)
 
-    name: str
-    command: tuple[str, ...]
-    port: int | None = None
-    port_setting: str = ""
-    ready_path: str = ""
-    needs: tuple[str, ...] = ()
-    stop_timeout_s: float = 15.0
-    joins: bool = False
+    return ask
+
+
+def http_probe(port: int, path: str) -> Probe:
+    """Return a probe that is ready when a GET on the loopback address answers 200."""
+
+    async def ask() -> bool:
+        try:
+            async with asyncio.timeout(PROBE_TIMEOUT_S):
+                return OK_LINE in await _status_line(port, path)
+        except (OSError, TimeoutError):
+            return False
+
+    return ask
+
+
+async def _status_line(port: int, path: str) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
+        writer.write(request.encode())
+        await writer.drain()
+        return await reader.readline()
+    finally:
+        writer.close()
+        # Only the status line matters.
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()

@@ -1,7 +1,4 @@
-"""One supervised child: start, wait until ready, log, restart after a delay, stop.
-
-Read the output of a child line by line.
-"""
+"""One supervised child: start, wait until ready, log its output, restart after a delay, stop."""
 
 import asyncio
 import contextlib
@@ -20,41 +17,8 @@ from operations.embedded.supervisor.process import Process, RestartPolicy
 CHUNK_BYTES: Final = 65_536
 # Longer lines are split, so that a child that writes no line breaks cannot fill the memory.
 MAX_LINE_BYTES: Final = 16_384
-
-
-async def lines_of(stream: asyncio.StreamReader | None) -> AsyncIterator[str]:
-    """Yield the lines of a pipe until it closes, without control characters."""
-    rest = b""
-    while stream is not None and (chunk := await stream.read(CHUNK_BYTES)):
-        *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > MAX_LINE_BYTES:
-            lines, rest = [*lines, rest], b""
-        for line in lines:
-            yield printable(line.decode(errors="replace"))
-    if rest:
-        yield printable(rest.decode(errors="replace"))
-
-
-@contextlib.asynccontextmanager
-async def open_pipe() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
-    """Open a pipe: yield its reading end, and the descriptor of its writing end for a child.
-
-    With asyncio's own pipes, a child counts as running while a grandchild holds one of them open,
-    so the end of a killed master would not be noticed. The caller closes the descriptor.
-    """
-    reading, writing = os.pipe()
-    reader = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
-    )
-    try:
-        yield reader, writing
-    finally:
-        transport.close()
-
-
 PROBE_PAUSE_S: Final = 0.05
-LAST_WORDS_S: Final = 1.0
+LAST_OUTPUT_S: Final = 1.0
 
 
 class SupervisedProcess:
@@ -119,7 +83,9 @@ class SupervisedProcess:
             ever_ready = ever_ready or self._was_ready_at > 0
             failures = self._count(failures)
             if not ever_ready or failures >= self._restart_policy.failures:
-                self._give_up(SupervisorError(self._farewell(reason, ever_ready=ever_ready)))
+                self._give_up(
+                    SupervisorError(self._reason_to_give_up(reason, ever_ready=ever_ready))
+                )
                 return
             delay_s = self._restart_policy.delay_s(failures)
             self._say(f"{reason}; starting it again in {delay_s:g} s")
@@ -169,7 +135,7 @@ class SupervisedProcess:
             self._end_group(child.pid)
             self._roster.remove(self.process.name)
         # A detached grandchild may hold the pipe open for ever.
-        await asyncio.wait({logging}, timeout=LAST_WORDS_S)
+        await asyncio.wait({logging}, timeout=LAST_OUTPUT_S)
         logging.cancel()
         return status
 
@@ -238,12 +204,43 @@ class SupervisedProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
 
-    def _farewell(self, reason: str, *, ever_ready: bool) -> str:
+    def _reason_to_give_up(self, reason: str, *, ever_ready: bool) -> str:
         stays = "does not stay up" if ever_ready else "did not come up"
         return f"{self.process.name} {stays} ({reason}); see its last log lines above."
 
     def _say(self, text: str) -> None:
         log_line(self.process.name, text, colour=self._colour)
+
+
+async def lines_of(stream: asyncio.StreamReader | None) -> AsyncIterator[str]:
+    """Yield the lines of a pipe until it closes, without control characters."""
+    rest = b""
+    while stream is not None and (chunk := await stream.read(CHUNK_BYTES)):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > MAX_LINE_BYTES:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            yield printable(line.decode(errors="replace"))
+    if rest:
+        yield printable(rest.decode(errors="replace"))
+
+
+@contextlib.asynccontextmanager
+async def open_pipe() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
+    """Open a pipe: yield its reading end, and the descriptor of its writing end for a child.
+
+    With asyncio's own pipes, a child counts as running while a grandchild holds one of them open,
+    so the end of a killed master would not be noticed. The caller closes the descriptor.
+    """
+    reading, writing = os.pipe()
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
+    )
+    try:
+        yield reader, writing
+    finally:
+        transport.close()
 
 
 def _describe(status: int) -> str:

@@ -105,7 +105,7 @@ def _platform(
 
 def _void() -> CommandResult:
     _name_connections()
-    waiting = restoring.void()
+    waiting = restoring.delete_restored_credentials()
     text = f"All users have to sign in again; keys must be created again; {waiting} payouts wait."
     return CommandResult({"payouts_waiting": waiting}, text)
 
@@ -114,7 +114,9 @@ def _name_connections() -> None:
     """Name this command's connections, to distinguish them from those of running processes."""
     for alias in settings.DATABASES:
         with connections[alias].cursor() as cursor:
-            cursor.execute("SELECT set_config('application_name', %s, false)", [control.NAME])
+            cursor.execute(
+                "SELECT set_config('application_name', %s, false)", [control.APPLICATION_NAME]
+            )
 
 
 def _environment(

@@ -137,8 +137,8 @@ def test_a_label_without_a_model_stops_what_would_keep_its_rows(
 ) -> None:
     """Its rows, credentials under another name, would be in the backup."""
     before = AuditEvent.objects.count()
-    monkeypatch.setattr(control, "OPENING", control.OPENING | {label})
-    monkeypatch.setattr(control, "VOID", control.VOID | {label})
+    monkeypatch.setattr(control, "CREDENTIALS_AND_QUEUES", control.CREDENTIALS_AND_QUEUES | {label})
+    monkeypatch.setattr(control, "OMITTED", control.OMITTED | {label})
     sentence, error = refused(*words)
     assert (error["code"], error["label"]) == ("model_unknown", label)
     assert label in sentence

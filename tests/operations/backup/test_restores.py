@@ -109,8 +109,8 @@ def _compare_tables(target: BytesRestore) -> None:
     assert names == {name for (name,) in target.rows(TABLES)}
     empty = {name for name in names if not rows(here, f"SELECT FROM {name} LIMIT 1")}
     assert empty == set(EMPTY)
-    void = set(control.omitted_tables()) - {control.LAST}
-    for name in sorted(names - MADE_ANEW - {control.LAST}):
+    void = set(control.omitted_tables()) - {control.RESTORED_LAST}
+    for name in sorted(names - MADE_ANEW - {control.RESTORED_LAST}):
         wanted = [] if name in void else _contents(here, name)
         assert _contents(target.control_url, name) == wanted, name
 
@@ -222,11 +222,11 @@ def test_a_database_whose_functions_find_others_comes_back_and_another_is_named(
 def test_a_recovered_database_is_voided_as_a_restored_one(
     home: Organization, alice_sql: SqlCaller
 ) -> None:
-    void = set(control.names_of(control.OPENING)) | {control.LAST}
+    void = set(control.names_of(control.CREDENTIALS_AND_QUEUES)) | {control.RESTORED_LAST}
     kept = {name for (name,) in rows(_here(), TABLES)} - void
     wanted = {table: _contents(_here(), table) for table in kept}
     assert facts("restore", "--after-recovery")["payouts_waiting"] == 1
-    for table in control.names_of(control.OPENING):
+    for table in control.names_of(control.CREDENTIALS_AND_QUEUES):
         assert rows(_here(), f"SELECT FROM {table}") == [], table
     assert {table: _contents(_here(), table) for table in kept} == wanted
     with pytest.raises(AssertionError, match="session"):

@@ -25,11 +25,11 @@ def _nothing_counted() -> None:
 
 def test_what_processes_answer_adds_up(alice: User) -> None:
     signed_in(alice).get("/v1/whoami")
-    activity.write()
+    activity.write_http_samples()
     signed_in(alice).get("/v1/whoami")
     TALLY.count(503, [2.5])
-    activity.write()
-    activity.write()
+    activity.write_http_samples()
+    activity.write_http_samples()
     rows = HttpSample.objects.all()
     assert sum(row.requests for row in rows) == 3
     assert sum(row.errors for row in rows) == 1
@@ -49,9 +49,9 @@ def test_nothing_is_lost_while_the_database_is_away(
 
     with monkeypatch.context() as patch:
         patch.setattr(activity, "connection", Away())
-        activity.write()
+        activity.write_http_samples()
     TALLY.count(200, [0.01])
-    activity.write()
+    activity.write_http_samples()
     assert sum(row.requests for row in HttpSample.objects.all()) == 2
 
 
@@ -79,7 +79,7 @@ def test_a_percentile_is_between_the_bounds_around_it(
 def test_the_dashboard_shows_errors_and_latency(inside: Client) -> None:
     for status in (200, 200, 200, 502):
         TALLY.count(status, [0.045])
-    activity.write()
+    activity.write_http_samples()
     page = inside.get("/admin/").content.decode()
     assert "HTTP requests in 24 h" in page
     assert "HTTP latency" in page

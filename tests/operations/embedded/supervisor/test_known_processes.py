@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from operations.embedded.supervisor.known_processes import (
-    FILE_NAME,
+    ROSTER_FILE,
     ProcessIdentity,
     Roster,
     began_at,
@@ -39,14 +39,14 @@ def test_a_recorded_child_is_ended_by_the_next_start(
 
     assert ended == 1
     assert sleeper.wait(5) == -signal.SIGTERM
-    assert not (tmp_path / FILE_NAME).exists()
+    assert not (tmp_path / ROSTER_FILE).exists()
 
 
 def test_another_process_that_reuses_the_id_is_not_ended(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
     children = [[sleeper.pid, "another boot, another moment"]]
-    (tmp_path / FILE_NAME).write_text(json.dumps({"mark": "f" * 32, "children": children}))
+    (tmp_path / ROSTER_FILE).write_text(json.dumps({"mark": "f" * 32, "children": children}))
 
     ended = Roster(tmp_path).end_leftovers()
 
@@ -73,7 +73,7 @@ def test_a_grandchild_is_ended_when_its_parent_is_gone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"mark": "x"}', '{"mark": 1, "children": [1]}'])
 def test_a_damaged_record_ends_no_process(tmp_path: Path, text: str) -> None:
-    (tmp_path / FILE_NAME).write_text(text)
+    (tmp_path / ROSTER_FILE).write_text(text)
 
     assert Roster(tmp_path).end_leftovers() == 0
 
