@@ -14,6 +14,9 @@ from common.ids import uuid7
 from common.scoping import TenantModel
 from environments.models import Environment, Organization
 
+KeyState = Literal["active", "expired", "revoked"]
+PROOF_ATTEMPTS: Final = 5
+
 
 class User(AbstractBaseUser, TenantModel):
     """A person who belongs to one organization; the e-mail is unique without regard to case.
@@ -143,9 +146,6 @@ class Session(TenantModel):
         return now <= self.rotated_at + timedelta(seconds=settings.ACCOUNTS.refresh_grace_s)
 
 
-KeyState = Literal["active", "expired", "revoked"]
-
-
 class ApiKey(TenantModel):
     """A key for one environment; valid while its maker is an admin.
 
@@ -208,9 +208,6 @@ class KnownDevice(TenantModel):
         return str(self.id)
 
 
-PROOF_TRIES: Final = 5
-
-
 class MailboxProof(TenantModel):
     """The address a user has to verify: the account's own, or a new one.
 
@@ -228,13 +225,13 @@ class MailboxProof(TenantModel):
     code = models.CharField(max_length=64)
     cancel = models.CharField(max_length=64, blank=True, db_index=True)
     fingerprint = models.CharField(max_length=64, blank=True)
-    attempts_left = models.PositiveSmallIntegerField(default=PROOF_TRIES)
+    attempts_left = models.PositiveSmallIntegerField(default=PROOF_ATTEMPTS)
     sent_at = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
         """Return the attempts that are left."""
-        return f"{self.attempts_left} tries left"
+        return f"{self.attempts_left} attempts left"
 
     def is_open(self, now: datetime) -> bool:
         """True if its code can still be entered."""
@@ -285,14 +282,3 @@ class TerminalSignIn(models.Model):
     def __str__(self) -> str:
         """Return the requesting host."""
         return self.host
-
-
-__all__ = [
-    "ApiKey",
-    "KnownDevice",
-    "MailboxProof",
-    "Session",
-    "SignupLink",
-    "TerminalSignIn",
-    "User",
-]

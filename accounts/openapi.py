@@ -1,7 +1,4 @@
-"""The OpenAPI description of the operations of sign in.
-
-The OpenAPI description of the operations of the caller's own sessions.
-"""
+"""The OpenAPI description of the operations of sign-in and of the caller's own sessions."""
 
 from typing import Final
 
@@ -19,7 +16,7 @@ from common.openapi import shapes
 from common.openapi.operations import Operation, Operations
 from environments.errors import EnvironmentNotFound
 
-ACCOUNT_OPERATIONS: Final[Operations] = {
+OPERATIONS: Final[Operations] = {
     "POST /v1/auth/login": Operation(
         tag="Sign in",
         problems=(
@@ -126,10 +123,6 @@ ACCOUNT_OPERATIONS: Final[Operations] = {
             "api_key_id": None,
         },
     ),
-}
-
-
-SESSION_OPERATIONS: Final[Operations] = {
     "GET /v1/auth/sessions": Operation(
         tag="Account",
         response={
@@ -161,6 +154,3 @@ SESSION_OPERATIONS: Final[Operations] = {
         problems=(SessionNotFound,),
     ),
 }
-
-
-OPERATIONS: Final[Operations] = {**ACCOUNT_OPERATIONS, **SESSION_OPERATIONS}

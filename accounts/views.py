@@ -1,9 +1,4 @@
-"""``/v1/whoami``, ``/v1/permissions/effective``.
-
-``/v1/auth/refresh``, ``/v1/auth/switch``, ``/v1/auth/logout``, ``/v1/auth/sessions``.
-
-``/v1/auth/signup``, ``/v1/auth/login``.
-"""
+"""Sign-up, login, the caller's sessions, and the caller: ``/v1/auth``, ``/v1/whoami``."""
 
 from functools import partial
 from typing import Any
@@ -45,30 +40,61 @@ from common.api.viewsets import ListAction, PlatformViewSet
 from common.permissions import MEMBER, PUBLIC, USER, effective
 
 
-class CallerViewSet(PlatformViewSet):
-    """The caller's identity and permissions."""
+class SignInViewSet(PlatformViewSet):
+    """Sign-up, and sign-in with e-mail and password."""
 
-    access = {"whoami": MEMBER.for_keys(), "effective_permissions": MEMBER.for_keys()}
-    response_serializers = {
-        "whoami": WhoamiSerializer,
-        "effective_permissions": PermissionsSerializer,
-    }
+    access = {"signup": PUBLIC, "login": PUBLIC}
+    request_serializers = {"signup": SignupSerializer, "login": LoginSerializer}
+    response_serializers = {"signup": SignupAnswerSerializer, "login": SIGN_IN_RESULT}
+    success_statuses = {"signup": status.HTTP_201_CREATED}
 
-    @extend_schema(summary="Who am I")
-    @action(detail=False)
-    def whoami(self, request: Request) -> Response:
-        """Return user, organization, environment, roles, labels and assurance."""
-        return self.respond(self.principal)
+    @extend_schema(summary="Sign up")
+    @action(detail=False, methods=["post"])
+    def signup(self, request: Request) -> Response:
+        """Create an organization with `live` and `sandbox`, its first admin, and a session."""
+        body = self.read()
+        done = signup.sign_up(
+            self.platform_request,
+            body["email"],
+            body["password"],
+            organization=body["organization"],
+            now=timezone.now(),
+        )
+        if not isinstance(done, SessionTokens):
+            # No stage stops this sign-in: the policy of a new organization requires no factor.
+            return self.respond(done.answer, serializer=SIGN_IN_RESULT, headers=NO_STORE)
+        return self.respond(done.pair() | done.extra, headers=NO_STORE)
 
-    @extend_schema(summary="Effective permissions")
-    @action(detail=False, url_path="permissions/effective")
-    def effective_permissions(self, request: Request) -> Response:
-        """Return the actions on each resource that the caller's roles allow together.
+    @extend_schema(summary="Log in")
+    @action(detail=False, methods=["post"])
+    def login(self, request: Request) -> Response:
+        """Open a session in an environment: the one named, else the last used, else `live`."""
+        body = self.read()
+        with metrics.count_refusals(SignInMethod.PASSWORD):
+            done = self._log_in(body)
+        return self.respond(done.answer, headers=NO_STORE)
 
-        For an API key, limited by its scopes.
-        """
-        roles, scopes = self.principal.roles, self.principal.scopes
-        return self.respond({"roles": roles, "permissions": effective(roles, scopes)})
+    def _log_in(self, body: dict[str, Any]) -> SessionTokens | StageResponse:
+        now = timezone.now()
+        try:
+            user = credentials.verify(
+                body["email"],
+                body["password"],
+                source=sessions.request_source(self.platform_request),
+                now=now,
+                is_trusted_device=partial(
+                    signin.is_from_trusted_device, self.platform_request, now=now
+                ),
+            )
+        except InvalidCredentials:
+            signin.note_refused(self.platform_request, body["email"])
+            raise
+        environment = signin.environment_for(user, body["environment"])
+        attempt = SignInAttempt(
+            user, environment, method=SignInMethod.PASSWORD, amr=["pwd"], now=now
+        )
+        with transaction.atomic():
+            return signin.finish(self.platform_request, attempt)
 
 
 class RefreshTokenViewSet(PlatformViewSet):
@@ -161,58 +187,27 @@ class SessionViewSet(ListAction):
         return self.no_content()
 
 
-class SignInViewSet(PlatformViewSet):
-    """Sign-up, and sign-in with e-mail and password."""
+class CallerViewSet(PlatformViewSet):
+    """The caller's identity and permissions."""
 
-    access = {"signup": PUBLIC, "login": PUBLIC}
-    request_serializers = {"signup": SignupSerializer, "login": LoginSerializer}
-    response_serializers = {"signup": SignupAnswerSerializer, "login": SIGN_IN_RESULT}
-    success_statuses = {"signup": status.HTTP_201_CREATED}
+    access = {"whoami": MEMBER.for_keys(), "effective_permissions": MEMBER.for_keys()}
+    response_serializers = {
+        "whoami": WhoamiSerializer,
+        "effective_permissions": PermissionsSerializer,
+    }
 
-    @extend_schema(summary="Sign up")
-    @action(detail=False, methods=["post"])
-    def signup(self, request: Request) -> Response:
-        """Create an organization with `live` and `sandbox`, its first admin, and a session."""
-        body = self.read()
-        done = signup.sign_up(
-            self.platform_request,
-            body["email"],
-            body["password"],
-            organization=body["organization"],
-            now=timezone.now(),
-        )
-        if not isinstance(done, SessionTokens):
-            # No stage stops this sign-in: the policy of a new organization requires no factor.
-            return self.respond(done.answer, serializer=SIGN_IN_RESULT, headers=NO_STORE)
-        return self.respond(done.pair() | done.extra, headers=NO_STORE)
+    @extend_schema(summary="Who am I")
+    @action(detail=False)
+    def whoami(self, request: Request) -> Response:
+        """Return user, organization, environment, roles, labels and assurance."""
+        return self.respond(self.principal)
 
-    @extend_schema(summary="Log in")
-    @action(detail=False, methods=["post"])
-    def login(self, request: Request) -> Response:
-        """Open a session in an environment: the one named, else the last used, else `live`."""
-        body = self.read()
-        with metrics.count_refusals(SignInMethod.PASSWORD):
-            done = self._log_in(body)
-        return self.respond(done.answer, headers=NO_STORE)
+    @extend_schema(summary="Effective permissions")
+    @action(detail=False, url_path="permissions/effective")
+    def effective_permissions(self, request: Request) -> Response:
+        """Return the actions on each resource that the caller's roles allow together.
 
-    def _log_in(self, body: dict[str, Any]) -> SessionTokens | StageResponse:
-        now = timezone.now()
-        try:
-            user = credentials.verify(
-                body["email"],
-                body["password"],
-                source=sessions.request_source(self.platform_request),
-                now=now,
-                is_trusted_device=partial(
-                    signin.is_from_trusted_device, self.platform_request, now=now
-                ),
-            )
-        except InvalidCredentials:
-            signin.note_refused(self.platform_request, body["email"])
-            raise
-        environment = signin.environment_for(user, body["environment"])
-        attempt = SignInAttempt(
-            user, environment, method=SignInMethod.PASSWORD, amr=["pwd"], now=now
-        )
-        with transaction.atomic():
-            return signin.finish(self.platform_request, attempt)
+        For an API key, limited by its scopes.
+        """
+        roles, scopes = self.principal.roles, self.principal.scopes
+        return self.respond({"roles": roles, "permissions": effective(roles, scopes)})

@@ -8,9 +8,9 @@ An identity is (provider, subject). An e-mail address is compared only to tell t
   that an operator has prepared for the mailbox's owner is theirs.
 - An address that the provider has not verified, or created itself (Apple's relay), matches nothing.
 
-Source: A. Sudhodanan, A. Paverd: Pre-hijacked accounts (USENIX Security 2022).
+A new user joins the organization of a verified domain or of a mapped group, or gets a new one.
 
-Find the organization that a new user joins by a verified domain or a mapped group.
+Source: A. Sudhodanan, A. Paverd: Pre-hijacked accounts (USENIX Security 2022).
 """
 
 from dataclasses import dataclass, field
@@ -40,51 +40,6 @@ from oauth.models import Domain, Identity
 from oauth.providers.profile import Memberships, Profile
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class OrganizationMatch:
-    """An organization to join, and the roles to get there."""
-
-    organization: Organization
-    roles: list[str] = field(default_factory=list)
-
-
-def find(profile: Profile) -> OrganizationMatch | None:
-    """Return the organization that a domain or a group names; None means a new organization.
-
-    Raises ProviderUnavailable if the provider does not answer: an organization created by mistake
-    would remain.
-    """
-    return _by_domain(profile.domain) or _by_group(profile)
-
-
-def _by_domain(domain: str) -> OrganizationMatch | None:
-    """Match the Workspace domain, which its administrators control, not the e-mail address."""
-    if not domain:
-        return None
-    proven = Domain.unscoped.filter(  # unscoped: this determines the organization
-        domain=domain, verified_at__isnull=False
-    )
-    found: Domain | None = proven.select_related("organization").first()
-    return OrganizationMatch(found.organization, [found.role]) if found is not None else None
-
-
-def _by_group(profile: Profile) -> OrganizationMatch | None:
-    memberships = profile.memberships or Memberships()
-    for mapping in settings.OAUTH.providers[profile.provider].mappings:
-        if mapping.group in memberships.unknown:
-            raise ProviderUnavailable
-        if mapping.group not in memberships.held:
-            continue
-        organization = Organization.objects.filter(pk=mapping.organization_id).first()
-        if organization is not None:
-            # Without roles: they are derived from the membership, and end with it.
-            return OrganizationMatch(organization)
-        log.warning("mapped_organization_missing", organization_id=mapping.organization_id)
-    return None
-
-
 SIGN_UP_WINDOW: Final = timedelta(hours=1)
 
 
@@ -112,14 +67,12 @@ class AccountDisabled(AccountRefused):
     """The account is disabled."""
 
 
-def require_verified_email(profile: Profile) -> None:
-    """Refuse a new user without a verified address. Raises EmailMissing, EmailUnverified (403)."""
-    if identities.find(profile) is not None:
-        return
-    if not profile.email:
-        raise EmailMissing
-    if not profile.is_verified:
-        raise EmailUnverified
+@dataclass(frozen=True, slots=True)
+class OrganizationMatch:
+    """An organization to join, and the roles to get there."""
+
+    organization: Organization
+    roles: list[str] = field(default_factory=list)
 
 
 def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> AccountMatch:
@@ -155,6 +108,25 @@ def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> Accou
     raise AccountExists(holder) if holder.is_active else AccountDisabled(holder)
 
 
+def require_verified_email(profile: Profile) -> None:
+    """Refuse a new user without a verified address. Raises EmailMissing, EmailUnverified (403)."""
+    if identities.find(profile) is not None:
+        return
+    if not profile.email:
+        raise EmailMissing
+    if not profile.is_verified:
+        raise EmailUnverified
+
+
+def lock(user: User) -> User:
+    """Return the user's current row, locked until the transaction ends."""
+    rows = User.unscoped.select_for_update(  # unscoped: the user who signs in
+        no_key=True, of=("self",)
+    ).select_related("organization", "last_environment")
+    found: User = rows.get(pk=user.pk)
+    return found
+
+
 def _linked_user(identity: Identity, profile: Profile, *, now: datetime) -> User | None:
     """Return the locked user of an identity; None if it was unlinked before the lock."""
     try:
@@ -181,7 +153,7 @@ def _claim_prepared_account(
 
 
 def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -> User:
-    found = find(profile)
+    found = _organization_for(profile)
     if found is None:
         _check_rate_limit(request, now)
         name = profile.name or profile.email.partition("@")[0]
@@ -200,18 +172,44 @@ def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -
     return user
 
 
+def _organization_for(profile: Profile) -> OrganizationMatch | None:
+    """Return the organization that a domain or a group names; None means a new organization.
+
+    Raises ProviderUnavailable if the provider does not answer: an organization created by mistake
+    would remain.
+    """
+    return _by_domain(profile.domain) or _by_group(profile)
+
+
+def _by_domain(domain: str) -> OrganizationMatch | None:
+    """Match the Workspace domain, which its administrators control, not the e-mail address."""
+    if not domain:
+        return None
+    proven = Domain.unscoped.filter(  # unscoped: this determines the organization
+        domain=domain, verified_at__isnull=False
+    )
+    found: Domain | None = proven.select_related("organization").first()
+    return OrganizationMatch(found.organization, [found.role]) if found is not None else None
+
+
+def _by_group(profile: Profile) -> OrganizationMatch | None:
+    memberships = profile.memberships or Memberships()
+    for mapping in settings.OAUTH.providers[profile.provider].mappings:
+        if mapping.group in memberships.unknown:
+            raise ProviderUnavailable
+        if mapping.group not in memberships.held:
+            continue
+        organization = Organization.objects.filter(pk=mapping.organization_id).first()
+        if organization is not None:
+            # Without roles: they are derived from the membership, and end with it.
+            return OrganizationMatch(organization)
+        log.warning("mapped_organization_missing", organization_id=mapping.organization_id)
+    return None
+
+
 def _check_rate_limit(request: PlatformRequest, now: datetime) -> None:
     network = subscriber_network(client_address(request))
     limit = settings.ACCOUNTS.signups_per_hour
     rate_limits.enforce(
         "signup", network, limit=limit, window=SIGN_UP_WINDOW, error=TooManyAttempts, now=now
     )
-
-
-def lock(user: User) -> User:
-    """Return the user's current row, locked until the transaction ends."""
-    rows = User.unscoped.select_for_update(  # unscoped: the user who signs in
-        no_key=True, of=("self",)
-    ).select_related("organization", "last_environment")
-    found: User = rows.get(pk=user.pk)
-    return found

@@ -1,7 +1,4 @@
-"""The OpenAPI description of the operations of sign in with a provider.
-
-The OpenAPI description of the operations of domains.
-"""
+"""The OpenAPI description of the operations of external sign-in and of domains."""
 
 from typing import Final
 

@@ -11,17 +11,10 @@ from accounts.serializers import (
     EnrolmentRequiredSerializer,
     LoginAnswerSerializer,
     SecondFactorRequiredSerializer,
+    UnixSecondsField,
 )
 from common.api.views import StrictSerializer
 from oauth.models import Identity
-
-
-class StampField(serializers.IntegerField):
-    """A time in Unix seconds."""
-
-    def to_representation(self, value: Any) -> int:
-        """Return the seconds."""
-        return int(value.timestamp())
 
 
 class ExactField(serializers.CharField):
@@ -119,8 +112,8 @@ class IdentitySerializer(serializers.ModelSerializer[Identity]):
     """A linked identity; times in Unix seconds."""
 
     title = serializers.CharField(source="get_provider_display", read_only=True)
-    created_at = StampField()
-    last_used_at = StampField(allow_null=True)
+    created_at = UnixSecondsField()
+    last_used_at = UnixSecondsField(allow_null=True)
 
     class Meta:
         """The fields that its owner can read."""
@@ -152,7 +145,7 @@ class LinkStartedSerializer(serializers.Serializer[Any]):
 
     status = serializers.ChoiceField(choices=["started"])
     start_url = serializers.URLField()
-    expires_at = StampField()
+    expires_at = UnixSecondsField()
 
 
 CODE_EXCHANGE_RESULT: Final = PolymorphicProxySerializer(

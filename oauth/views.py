@@ -1,9 +1,4 @@
-"""``/v1/auth/oauth/*`` and ``/v1/auth/identities``.
-
-The sign-in providers, and the members of an organization who use them.
-
-``/v1/sign-in-providers``.
-"""
+"""External sign-in: ``/v1/auth/oauth/*``, ``/v1/auth/identities``, ``/v1/sign-in-providers``."""
 
 from http import HTTPStatus
 from typing import Any, Final
@@ -55,6 +50,8 @@ CALLBACK_QUERY = [
     OpenApiParameter("iss", description="The provider's issuer, if it sends one (RFC 9207)."),
 ]
 TICKET = OpenApiParameter("ticket", description="Of a link's `url`, in place of all others.")
+# Members listed per provider; the list of members can be filtered for the others.
+MAX_LISTED_MEMBERS: Final = 20
 
 
 class OAuthViewSet(PlatformViewSet):
@@ -206,6 +203,46 @@ class IdentityViewSet(ListAction):
         return self.no_content()
 
 
+class ProviderUseViewSet(PlatformViewSet):
+    """The sign-in providers and their use, for an organization's admins."""
+
+    access = {"list": needs("members", "read")}
+    serializer_class = ProviderUseSerializer
+    pagination_class = None
+
+    @extend_schema(summary="List sign-in providers", operation_id="sign_in_providers_list")
+    def list(self, request: Request) -> Response:
+        """List the providers that are configured, and the members who use them.
+
+        A provider that is no longer configured is listed while members are linked to it; they
+        cannot sign in with it.
+        """
+        return self.respond({"providers": _provider_use(self.principal.organization_id)})
+
+
+def _provider_use(organization_id: int) -> list[dict[str, Any]]:
+    """Return the providers that are configured, or that members are linked to."""
+    rows = Identity.scoped.within_organization(organization_id)
+    counts = dict(rows.values_list("provider").annotate(Count("user_id", distinct=True)))
+    return [
+        {
+            "name": provider.value,
+            "title": str(provider.label),
+            "is_offered": provider.value in settings.OAUTH.providers,
+            "member_count": counts.get(provider.value, 0),
+            "members": _members_of(organization_id, provider) if provider.value in counts else [],
+        }
+        for provider in Provider
+        if provider.value in settings.OAUTH.providers or provider.value in counts
+    ]
+
+
+def _members_of(organization_id: int, provider: Provider) -> list[str]:
+    rows = Identity.scoped.within_organization(organization_id).filter(provider=provider.value)
+    emails = rows.exclude(user__email="").values_list("user__email", flat=True)
+    return list(emails.distinct().order_by("user__email")[:MAX_LISTED_MEMBERS])
+
+
 def _redirect(url: str) -> HttpResponse:
     # Django's own class refuses the schemes of native apps; the URL was checked already.
     return HttpResponse(status=HTTPStatus.FOUND, headers=REDIRECT_HEADERS | {"Location": url})
@@ -222,47 +259,3 @@ def _authorization_request(values: dict[str, Any]) -> AuthorizationRequest:
 
 def _linked(link: AccountLink) -> dict[str, Any]:
     return {"status": "linked", "identity": link.identity}
-
-
-# Members listed per provider; the list of members can be filtered for the others.
-MAX_NAMED: Final = 20
-
-
-def used_in(organization_id: int) -> list[dict[str, Any]]:
-    """Return the providers that are configured, or that members are linked to."""
-    rows = Identity.scoped.within_organization(organization_id)
-    counts = dict(rows.values_list("provider").annotate(Count("user_id", distinct=True)))
-    return [
-        {
-            "name": provider.value,
-            "title": str(provider.label),
-            "is_offered": provider.value in settings.OAUTH.providers,
-            "member_count": counts.get(provider.value, 0),
-            "members": _named(organization_id, provider) if provider.value in counts else [],
-        }
-        for provider in Provider
-        if provider.value in settings.OAUTH.providers or provider.value in counts
-    ]
-
-
-def _named(organization_id: int, provider: Provider) -> list[str]:
-    rows = Identity.scoped.within_organization(organization_id).filter(provider=provider.value)
-    emails = rows.exclude(user__email="").values_list("user__email", flat=True)
-    return list(emails.distinct().order_by("user__email")[:MAX_NAMED])
-
-
-class ProviderUseViewSet(PlatformViewSet):
-    """The sign-in providers and their use, for an organization's admins."""
-
-    access = {"list": needs("members", "read")}
-    serializer_class = ProviderUseSerializer
-    pagination_class = None
-
-    @extend_schema(summary="List sign-in providers", operation_id="sign_in_providers_list")
-    def list(self, request: Request) -> Response:
-        """List the providers that are configured, and the members who use them.
-
-        A provider that is no longer configured is listed while members are linked to it; they
-        cannot sign in with it.
-        """
-        return self.respond({"providers": used_in(self.principal.organization_id)})

@@ -24,7 +24,7 @@ from accounts.signin import signup
 from common.emails import is_address
 from common.permissions import ROLES
 from environments.models import Organization
-from organizations import members as words
+from organizations import members
 
 REQUIRED: Final = ("email", "roles")
 COLUMNS: Final = (*REQUIRED, "labels")
@@ -171,7 +171,7 @@ def _faults(
             yield LineError(
                 line, "roles", f"There is no role {role!r}; there are {', '.join(ROLES)}."
             )
-    for message in words.faults(labels):
+    for message in members.label_faults(labels):
         yield LineError(line, "labels", message)
 
 

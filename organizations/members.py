@@ -1,8 +1,7 @@
 """Members of an organization: changing their roles, labels and access, and removing them.
 
-Locks are taken in one order, here and at sign-in: organization, user, sessions.
-
-Labels of members: free text of the organization, limited in number and length.
+Locks are taken in one order, here and at sign-in: organization, user, sessions. Labels are free
+text of the organization, limited in number and length.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,9 @@ from environments.models import Organization
 from organizations import created, invitations
 from organizations.errors import LastAdmin, MemberNotFound
 from outbox.webhooks import events
+
+MAX_LABELS: Final = 50
+MAX_LABEL_CHARS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,16 @@ def event_data(member: User) -> dict[str, Any]:
     }
 
 
+def label_faults(labels: Sequence[str]) -> Iterator[str]:
+    """Return a sentence for each error in a member's labels."""
+    if len(labels) > MAX_LABELS:
+        yield f"At most {MAX_LABELS} labels."
+    if any(not 0 < len(label.strip()) <= MAX_LABEL_CHARS for label in labels):
+        yield f"A label has 1 to {MAX_LABEL_CHARS} characters."
+    if not all(is_one_line(label) for label in labels):
+        yield RULE
+
+
 def _key(user_id: str) -> UUID:
     try:
         return UUID(user_id)
@@ -181,17 +193,3 @@ def _notify(member: User, changed: dict[str, Any], by: str, said: str) -> None:
             notices.notify(member, "account_disabled", by=by, created=said)
         else:
             notices.notify(member, "account_enabled", by=by)
-
-
-MAX_LABELS: Final = 50
-MAX_LABEL_CHARS: Final = 100
-
-
-def faults(labels: Sequence[str]) -> Iterator[str]:
-    """Return a sentence for each error in a member's labels."""
-    if len(labels) > MAX_LABELS:
-        yield f"At most {MAX_LABELS} labels."
-    if any(not 0 < len(label.strip()) <= MAX_LABEL_CHARS for label in labels):
-        yield f"A label has 1 to {MAX_LABEL_CHARS} characters."
-    if not all(is_one_line(label) for label in labels):
-        yield RULE

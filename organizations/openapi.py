@@ -1,9 +1,4 @@
-"""The OpenAPI description of the operations of invitations.
-
-The OpenAPI description of the operations of members.
-
-The OpenAPI description of the operations on whole organizations.
-"""
+"""The OpenAPI description of the operations on organizations, members and invitations."""
 
 from typing import Any, Final
 

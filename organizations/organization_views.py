@@ -1,7 +1,4 @@
-"""``/v1/organization/exports``.
-
-``/v1/organization/deletion``.
-"""
+"""Export and deletion of a whole organization: ``/v1/organization``."""
 
 from typing import Any
 

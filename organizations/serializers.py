@@ -1,9 +1,4 @@
-"""Members in JSON.
-
-Invitations in JSON.
-
-Deletions and exports of organizations in JSON.
-"""
+"""Members, invitations, and deletions and exports of organizations in JSON."""
 
 from typing import Any
 
@@ -21,6 +16,8 @@ from common.permissions import ROLES
 from organizations.created import KINDS
 from organizations.members import MAX_LABEL_CHARS, MAX_LABELS
 from organizations.models import Invitation, OrganizationExport
+
+INVITATION_STATES = ["pending", "expired", "accepted", "revoked"]
 
 
 class RolesField(serializers.ListField):
@@ -141,9 +138,6 @@ class MemberFilterSerializer(StrictSerializer):
     disabled = serializers.BooleanField(required=False)
 
 
-STATES = ["pending", "expired", "accepted", "revoked"]
-
-
 class InvitationSerializer(serializers.Serializer[Invitation]):
     """An invitation; it does not reveal whether the address has an account."""
 
@@ -176,7 +170,7 @@ class InvitationCreateSerializer(StrictSerializer):
 class InvitationFilterSerializer(StrictSerializer):
     """Filters of the list of invitations, combined with AND."""
 
-    state = serializers.ChoiceField(choices=STATES, required=False)
+    state = serializers.ChoiceField(choices=INVITATION_STATES, required=False)
     email = serializers.CharField(
         max_length=254, required=False, help_text="A part of the address, in any case."
     )

@@ -1,7 +1,4 @@
-"""``/v1/members``.
-
-``/v1/invitations``.
-"""
+"""The members of an organization and its invitations: ``/v1/members``, ``/v1/invitations``."""
 
 from typing import Any
 

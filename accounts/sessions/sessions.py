@@ -1,4 +1,4 @@
-"""Opening, locking and ending sessions. ``refresh_rotation.py`` has refresh and switch."""
+"""Opening, locking and ending sessions, and their tokens. Rotation: ``refresh_rotation.py``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -57,6 +57,28 @@ class RequestSource:
     agent: str
 
 
+@dataclass(frozen=True, slots=True)
+class SessionTokens:
+    """A session that was opened or refreshed, with the data of its response."""
+
+    session: Session
+    environment: Environment
+    warnings: Sequence[dict[str, Any]] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def pair(self) -> dict[str, Any]:
+        """Return the token pair with ``environment``."""
+        environment = {"id": self.environment.slug, "name": self.environment.name}
+        pair = session_tokens.pair_for(self.session, self.environment).as_json()
+        return pair | {"environment": environment}
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """Return the response of a completed login."""
+        head = {"status": "authenticated"}
+        return head | self.pair() | self.extra | {"warnings": list(self.warnings)}
+
+
 def open_session(
     user: User,
     environment: Environment,
@@ -90,6 +112,12 @@ def open_session(
         _lock_user_and_end_surplus(user, environment, now)
         session.save(force_insert=True)
     return session
+
+
+def request_source(request: HttpRequest) -> RequestSource:
+    """Return the address and User-Agent of a request, as a session stores them."""
+    agent = request.headers.get("User-Agent", "").replace("\0", "")
+    return RequestSource(client_address(request), agent)
 
 
 def lock_user_sessions(user_id: UUID) -> None:
@@ -186,31 +214,3 @@ def end_all_of_user(
     row.update(sessions_ended=F("sessions_ended") + 1)
     live = Session.unscoped.filter(user_id=user_id, ended_at=None)  # unscoped: by its own key
     return live.exclude(pk=except_session).update(ended_at=now, end_reason=reason)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionTokens:
-    """A session that was opened or refreshed, with the data of its response."""
-
-    session: Session
-    environment: Environment
-    warnings: Sequence[dict[str, Any]] = ()
-    extra: dict[str, Any] = field(default_factory=dict)
-
-    def pair(self) -> dict[str, Any]:
-        """Return the token pair with ``environment``."""
-        environment = {"id": self.environment.slug, "name": self.environment.name}
-        pair = session_tokens.pair_for(self.session, self.environment).as_json()
-        return pair | {"environment": environment}
-
-    @property
-    def answer(self) -> dict[str, Any]:
-        """Return the response of a completed login."""
-        head = {"status": "authenticated"}
-        return head | self.pair() | self.extra | {"warnings": list(self.warnings)}
-
-
-def request_source(request: HttpRequest) -> RequestSource:
-    """Return the address and User-Agent of a request, as a session stores them."""
-    agent = request.headers.get("User-Agent", "").replace("\0", "")
-    return RequestSource(client_address(request), agent)

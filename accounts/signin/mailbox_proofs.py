@@ -13,7 +13,7 @@ from django.conf import settings
 
 from accounts import mailed_secrets
 from accounts.errors import MailedTooOften
-from accounts.models import PROOF_TRIES, MailboxProof, User
+from accounts.models import PROOF_ATTEMPTS, MailboxProof, User
 from common import rate_limits
 from outbox.messages import queue
 from outbox.messages.templates import console_link
@@ -66,7 +66,7 @@ def put(
             "code": code_digest(user, email, code),
             "cancel": change.cancel if change else "",
             "fingerprint": fingerprint(user) if change else "",
-            "attempts_left": PROOF_TRIES,
+            "attempts_left": PROOF_ATTEMPTS,
             "sent_at": now,
             "expires_at": now + LIFE,
         },

@@ -128,6 +128,21 @@ def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | 
     return SessionTokens(session, attempt.environment, attempt.warnings, attempt.extra)
 
 
+def note_refused(
+    request: PlatformRequest, email: str, *, tag: AccountTag = AccountTag.SESSION_CREATE
+) -> None:
+    """Record a refused login, also for an unknown address, so that both take the same time."""
+    user = credentials.find(email)
+    trail.add(
+        request,
+        tag,
+        outcome="refused",
+        organization_id=user.organization_id if user else None,
+        actor_id=user.pk if user else None,
+        actor=user.email if user else "",
+    )
+
+
 def _note_device(request: PlatformRequest, attempt: SignInAttempt, session: Session) -> None:
     """Notify the user of a sign-in from a new device; an operator's is only in the audit trail."""
     if attempt.method == SignInMethod.OPERATOR:
@@ -143,18 +158,3 @@ def _note(
 ) -> None:
     data |= {"environment": attempt.environment.slug, "method": str(attempt.method)}
     trail.record_user(request, AccountTag.SESSION_CREATE, attempt.user, outcome=outcome, **data)
-
-
-def note_refused(
-    request: PlatformRequest, email: str, *, tag: AccountTag = AccountTag.SESSION_CREATE
-) -> None:
-    """Record a refused login, also for an unknown address, so that both take the same time."""
-    user = credentials.find(email)
-    trail.add(
-        request,
-        tag,
-        outcome="refused",
-        organization_id=user.organization_id if user else None,
-        actor_id=user.pk if user else None,
-        actor=user.email if user else "",
-    )

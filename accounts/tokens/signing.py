@@ -1,12 +1,11 @@
 """Signed tokens: simplejwt's ``Token`` and ``TokenBackend`` over a ring of HMAC keys.
 
 What differs from simplejwt, and why (RFC 8725): the header carries ``typ`` and ``kid``, and both
-are checked; each type has its own audience and its required claims; a previous key verifies until
-it retires; times are compared with the caller's clock; a token has only the given claims and no
-random ``jti``, so that equal claims give equal bytes. Its settings, views, serializers and
-blacklist are not used.
+are checked; each type has its own audience and its required claims; times are compared with the
+caller's clock; a token has only the given claims and no random ``jti``, so that equal claims give
+equal bytes. Its settings, views, serializers and blacklist are not used.
 
-Rotation of token keys without signing anyone out: previous keys verify until a date.
+Keys are rotated without signing anyone out: a previous key verifies until the date when it retires.
 """
 
 import hashlib
@@ -36,6 +35,8 @@ ALGORITHM: Final = "HS256"
 # Longer than every token that is issued; longer ones are refused without a signature check.
 MAX_CHARS: Final = 4096
 CLOCKS_DIFFER_S: Final = 5
+ROTATED_SETTINGS: Final = ("ZJWT_SECRET", "ZJWT_REFRESH_SECRET")
+NEW_KEY_BYTES: Final = 48
 
 
 @lru_cache(maxsize=32)
@@ -204,27 +205,23 @@ class SignedToken(Token):
             raise ExpiredTokenError("Token is expired")
 
 
-ROTATED: Final = ("ZJWT_SECRET", "ZJWT_REFRESH_SECRET")
-SECRET_BYTES: Final = 48
-
-
-def rotate(values: Mapping[str, str], *, retires: date, today: date) -> dict[str, str]:
+def rotate_keys(values: Mapping[str, str], *, retires: date, today: date) -> dict[str, str]:
     """Return the settings with a new current key in each ring.
 
-    values: at least the ROTATED settings, and their ``_PREVIOUS`` settings if set. The old key
+    values: at least ROTATED_SETTINGS, and their ``_PREVIOUS`` settings if set. The old key
     becomes the first previous one, as ``key@2026-12-01``: from that day on (UTC) it no longer
     verifies. Retired keys are removed.
     """
     made = {}
-    for name in ROTATED:
-        held = f"{name}_PREVIOUS"
-        earlier = [entry for entry in values.get(held, "").split(",") if entry.strip()]
-        kept = [entry for entry in earlier if not _is_over(entry, today)]
-        made[name] = secrets.token_urlsafe(SECRET_BYTES)
-        made[held] = ",".join([f"{values[name]}@{retires.isoformat()}", *kept])
+    for name in ROTATED_SETTINGS:
+        previous = f"{name}_PREVIOUS"
+        earlier = [entry for entry in values.get(previous, "").split(",") if entry.strip()]
+        kept = [entry for entry in earlier if not _has_retired(entry, today)]
+        made[name] = secrets.token_urlsafe(NEW_KEY_BYTES)
+        made[previous] = ",".join([f"{values[name]}@{retires.isoformat()}", *kept])
     return made
 
 
-def _is_over(entry: str, today: date) -> bool:
+def _has_retired(entry: str, today: date) -> bool:
     _, _, day = entry.rpartition("@")
     return "@" in entry and date.fromisoformat(day.strip()) <= today

@@ -1,6 +1,6 @@
 """The callback of a provider: state checked, code exchanged, profile read, browser sent on.
 
-The body of a form post callback (OAuth 2.0 Form Post Response Mode), read strictly.
+A form post callback (OAuth 2.0 Form Post Response Mode) is read strictly.
 """
 
 from collections.abc import Mapping
@@ -28,6 +28,8 @@ from oauth.providers.backend import log_context
 from oauth.providers.profile import Profile
 
 log = structlog.get_logger(__name__)
+MAX_BYTES: Final = 32 * 1024
+MAX_FIELDS: Final = 20
 
 
 def handle(
@@ -94,10 +96,6 @@ def _record_refusal(
             actor=str(user) if user is not None else "",
             data={"method": str(SignInMethod.EXTERNAL), "provider": provider, "error": error.code},
         )
-
-
-MAX_BYTES: Final = 32 * 1024
-MAX_FIELDS: Final = 20
 
 
 class FormPostParser(BaseParser):

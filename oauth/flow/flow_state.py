@@ -1,12 +1,9 @@
 """OAuth transactions: started for a sign-in or a link, bound to a browser, called back once.
 
-Here ``state`` and the browser binding are created (``start_sign_in``, ``prepare_link``,
-``start_link``) and checked (``find``, ``claim``).
-
-The binding of a transaction to one browser: a random cookie, of which the row stores a digest.
-
-It prevents login CSRF: a callback is refused in a browser that did not start the transaction. One
-cookie serves all transactions of a browser, so that two tabs do not replace each other's.
+``state`` is created by ``start_sign_in`` and ``prepare_link``, and checked by ``find``. The binding
+prevents login CSRF: a callback is refused in a browser that did not start the transaction. It is a
+random cookie, of which the row stores a digest; one cookie serves all transactions of a browser, so
+that two tabs do not replace each other's.
 """
 
 import re
@@ -35,36 +32,6 @@ COOKIE_NAMES: Final[dict[bool, str]] = {
     True: "__Host-zonal-oauth-post",
 }
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}")
-
-
-def secret_of(request: HttpRequest, *, form_post: bool) -> str:
-    """Return the browser's secret, '' if it has none.
-
-    form_post: the callback is a form sent from the provider's page.
-    """
-    value = cookies.sent(request, COOKIE_NAMES[form_post])
-    return value if _SECRET.fullmatch(value) else ""
-
-
-def secret_for(request: HttpRequest, *, form_post: bool) -> str:
-    """Return the browser's secret, or a new one."""
-    return secret_of(request, form_post=form_post) or new_secret()
-
-
-def set_cookie(response: HttpResponse, secret: str, *, form_post: bool) -> None:
-    """Store the secret in the browser for as long as a transaction lives."""
-    same_site: Literal["Lax", "None"] = "None" if form_post else "Lax"
-    response.set_cookie(
-        COOKIE_NAMES[form_post],
-        secret,
-        max_age=LIFETIME_S,
-        path="/",
-        secure=True,
-        httponly=True,
-        samesite=same_site,
-    )
-
-
 LIFETIME: Final = timedelta(seconds=LIFETIME_S)
 RATE_WINDOW: Final = timedelta(minutes=15)
 
@@ -101,7 +68,7 @@ def start_sign_in(
     transaction, url = _new(provider, wanted, now=now)
     form_post = configured.uses_form_post(provider)
     check_rate_limit(request, now)
-    secret = secret_for(request, form_post=form_post)
+    secret = _browser_secret_or_new(request, form_post=form_post)
     transaction.browser_digest = digest(secret)
     transaction.save(force_insert=True)
     return ProviderRedirect(url, secret, form_post)
@@ -141,7 +108,7 @@ def start_link(
     configured.settings_of(provider)
     form_post = configured.uses_form_post(provider)
     check_rate_limit(request, now)
-    secret = secret_for(request, form_post=form_post)
+    secret = _browser_secret_or_new(request, form_post=form_post)
     unbound = OAuthTransaction.objects.filter(
         ticket_digest=digest(ticket), provider=provider, browser_digest="", expires_at__gt=now
     )
@@ -151,34 +118,12 @@ def start_link(
     return ProviderRedirect(decrypt_json(transaction.encrypted_session)["url"], secret, form_post)
 
 
-def _new(
-    provider: str, wanted: AuthorizationRequest, *, now: datetime
-) -> tuple[OAuthTransaction, str]:
-    """Return a transaction that is not saved yet, and the provider's authorization URL."""
-    configured.settings_of(provider)
-    redirect_to = redirects.check(wanted.redirect_to)
-    state = new_secret()
-    session: dict[str, Any] = {}
-    url = configured.backend(provider, session=session, state=state).auth_url()
-    transaction = OAuthTransaction(
-        provider=provider,
-        state_digest=digest(state),
-        encrypted_session=encrypt_json({"session": session}),
-        redirect_to=redirect_to,
-        client_state=wanted.state,
-        code_challenge=wanted.code_challenge,
-        environment=wanted.environment,
-        expires_at=now + LIFETIME,
-    )
-    return transaction, url
-
-
 def find(request: PlatformRequest, provider: str, state: str) -> OAuthTransaction:
     """Return the transaction of a callback; it may be expired or used.
 
     Raises StateInvalid for an unknown state, and for one of another browser or provider.
     """
-    secret = secret_of(request, form_post=configured.uses_form_post(provider))
+    secret = _browser_secret(request, form_post=configured.uses_form_post(provider))
     rows = OAuthTransaction.objects.filter(state_digest=digest(state), provider=provider)
     found = rows.select_related("user").first()
     if found is None or not (
@@ -213,3 +158,53 @@ def check_rate_limit(request: PlatformRequest, now: datetime) -> None:
         error=TooManyAttempts,
         now=now,
     )
+
+
+def set_cookie(response: HttpResponse, secret: str, *, form_post: bool) -> None:
+    """Store the secret in the browser for as long as a transaction lives."""
+    same_site: Literal["Lax", "None"] = "None" if form_post else "Lax"
+    response.set_cookie(
+        COOKIE_NAMES[form_post],
+        secret,
+        max_age=LIFETIME_S,
+        path="/",
+        secure=True,
+        httponly=True,
+        samesite=same_site,
+    )
+
+
+def _new(
+    provider: str, wanted: AuthorizationRequest, *, now: datetime
+) -> tuple[OAuthTransaction, str]:
+    """Return a transaction that is not saved yet, and the provider's authorization URL."""
+    configured.settings_of(provider)
+    redirect_to = redirects.check(wanted.redirect_to)
+    state = new_secret()
+    session: dict[str, Any] = {}
+    url = configured.backend(provider, session=session, state=state).auth_url()
+    transaction = OAuthTransaction(
+        provider=provider,
+        state_digest=digest(state),
+        encrypted_session=encrypt_json({"session": session}),
+        redirect_to=redirect_to,
+        client_state=wanted.state,
+        code_challenge=wanted.code_challenge,
+        environment=wanted.environment,
+        expires_at=now + LIFETIME,
+    )
+    return transaction, url
+
+
+def _browser_secret_or_new(request: HttpRequest, *, form_post: bool) -> str:
+    """Return the browser's secret, or a new one."""
+    return _browser_secret(request, form_post=form_post) or new_secret()
+
+
+def _browser_secret(request: HttpRequest, *, form_post: bool) -> str:
+    """Return the browser's secret, '' if it has none.
+
+    form_post: the callback is a form sent from the provider's page.
+    """
+    value = cookies.sent(request, COOKIE_NAMES[form_post])
+    return value if _SECRET.fullmatch(value) else ""

@@ -1,15 +1,13 @@
-"""social-core's view of one OAuth transaction: its settings, its session, the callback's data.
+"""social-core's view of one OAuth transaction: its settings, session and storage, and the callback.
 
 social-django's strategy reads all of these from Django's settings, the browser's session and the
 request. Here the settings are one provider's, the session is the transaction's row, and the
 strategy never gets the request: neither the Host header nor a parameter outside of
 ``CALLBACK_PARAMETERS`` can reach social-core.
 
-social-core's storage, over the models of external sign-in.
-
 An identity is what social-core calls a social auth. Accounts are created and matched after the
-one-time code was exchanged (oauth.account_matching), so this storage finds identities and
-creates nothing: the inherited methods that write have no model manager and fail.
+one-time code was exchanged (oauth.account_matching), so the storage finds identities and creates
+nothing: the inherited methods that write have no model manager and fail.
 """
 
 from collections.abc import Mapping
@@ -23,6 +21,9 @@ from social_django.strategy import DjangoStrategy
 
 from accounts.models import User
 from oauth.models import Identity
+
+# social-core takes some of its settings from the request, such as Apple's client id.
+CALLBACK_PARAMETERS: Final = ("code", "state", "error", "iss", "user")
 
 
 class IdentityStorage(DjangoUserMixin):
@@ -56,7 +57,7 @@ class StateStorage(DjangoNonceMixin):
 
     @classmethod
     def consume(cls, server_url: str, timestamp: int, salt: str) -> bool:
-        """Return True: ``transactions.claim`` has used the row up for this callback."""
+        """Return True: ``flow_state.claim`` has used the row up for this callback."""
         return True
 
 
@@ -65,10 +66,6 @@ class OAuthStorage(BaseDjangoStorage):
 
     user = IdentityStorage
     nonce = StateStorage
-
-
-# social-core takes some of its settings from the request, such as Apple's client id.
-CALLBACK_PARAMETERS: Final = ("code", "state", "error", "iss", "user")
 
 
 class TransactionStrategy(DjangoStrategy):
