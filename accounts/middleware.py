@@ -14,7 +14,7 @@ from django.utils.module_loading import import_string
 from accounts.sessions.authentication import bearer_token
 from common import problems
 from common.errors import PlatformError, TokenInvalid
-from common.middleware import API
+from common.middleware import API_PREFIX
 from common.principals import PlatformRequest, Principal
 from common.web import client_presence
 
@@ -36,7 +36,7 @@ class PrincipalMiddleware:
         """Call the view with the principal set; answer 503 without a control database."""
         request = cast(PlatformRequest, http_request)
         request.principal, request.principal_error = None, None
-        if not request.path_info.startswith(API):
+        if not request.path_info.startswith(API_PREFIX):
             # Health and metrics must answer without a database, even if a proxy adds a header.
             return self.get_response(request)
         try:

@@ -1,9 +1,4 @@
-"""Settings of SQL over HTTP: the tenants' cluster and the limits of requests and connections.
-
-Settings of where environments' databases are, and how large they may be.
-
-Settings of interactive transactions: how many, how long, and where their process is reached.
-"""
+"""Settings of SQL over HTTP: databases, limits of requests and connections, transactions."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Final

@@ -1,10 +1,7 @@
 """The gateway's tables, all in the control database.
 
-Clusters of tenants' databases, and which database belongs to which environment.
-
-Limits of organizations, and their usage.
-
-Rows about requests: interactive transactions, history, running requests, saved queries.
+In this order: clusters and databases; limits of organizations, and their usage; interactive
+transactions, history, running requests and saved queries.
 """
 
 import json
@@ -22,13 +19,17 @@ from common.permissions import Role
 from common.scoping import TenantModel
 from environments.models import Organization
 
+# In a kept text: instead of a literal or comment that may be a secret, and instead of the whole.
+REMOVED: Final = "'[removed]'"
+ALL_REMOVED: Final = "[removed: the text may contain a secret]"
+
 
 class Cluster(models.Model):
     """A PostgreSQL server that holds tenants' databases.
 
     url_secret: the administrator's URL, encrypted.
     capacity: the number of databases that may be placed on it.
-    flags: the server's capabilities (clusters.py).
+    flags: the server's capabilities (clusters/servers.py).
     system_identifier: PostgreSQL's own number of the server, so that a server is not added twice.
     private_paths: folders of the server, which are removed from its messages.
     """
@@ -296,11 +297,6 @@ class SqlStorageDay(models.Model):
         return str(self.day)
 
 
-# In a kept text: instead of a literal or comment that may be a secret, and instead of the whole.
-REMOVED: Final = "'[removed]'"
-ALL_REMOVED: Final = "[removed: the text may contain a secret]"
-
-
 class InteractiveTransaction(TenantModel):
     """A transaction that stays open over several requests, and the process that owns it.
 
@@ -356,7 +352,7 @@ class InteractiveTransaction(TenantModel):
 
 
 class SqlRecord(TenantModel):
-    """One SQL request in the history (records/history.py writes the rows, without Django).
+    """One SQL request in the history (run/history.py writes the rows, without Django).
 
     text: without parameters' values, truncated, secrets removed.
     outcome: ``success``, or the error's code.
@@ -458,18 +454,3 @@ class SavedQuery(TenantModel):
     def __str__(self) -> str:
         """Return the row's id: the name belongs to the tenant."""
         return f"saved query {self.pk}"
-
-
-__all__ = [
-    "Cluster",
-    "Database",
-    "InteractiveTransaction",
-    "OrganizationLimits",
-    "OrganizationQuota",
-    "RetiredDatabase",
-    "RunningSql",
-    "SavedQuery",
-    "SqlRecord",
-    "SqlStorageDay",
-    "SqlUsage",
-]

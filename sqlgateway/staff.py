@@ -1,7 +1,4 @@
-"""An organization's limits in the admin: how they are shown and set.
-
-Actions of staff on databases in the admin: rotate passwords, move to another cluster.
-"""
+"""In the admin: an organization's limits, and passwords and moves of its databases."""
 
 import json
 from collections.abc import Sequence

@@ -4,14 +4,14 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from sqlgateway.run import history, running_requests
-from sqlgateway.transactions import operations as transaction_retention
+from sqlgateway.transactions import operations
 
 
 @app.periodic(cron="*/5 * * * *")
 @app.task(queueing_lock="sqlgateway_forget_transactions")
 def forget_transactions(timestamp: int) -> None:
     """Delete the rows of interactive transactions that ended long enough ago."""
-    transaction_retention.forget_ended(now=timezone.now())
+    operations.forget_ended(now=timezone.now())
 
 
 @app.periodic(cron="23 * * * *")

@@ -1,7 +1,4 @@
-"""``/v1/sql/history``.
-
-``/v1/sql/activity``.
-"""
+"""``/v1/sql/history`` and its sums by hour, ``/v1/sql/activity``."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -21,6 +18,8 @@ from common.permissions import needs
 from sqlgateway.models import SqlRecord
 from sqlgateway.run import history
 from sqlgateway.run.requests import Caller
+
+ACTIVITY_HOURS: Final = 24
 
 
 class SqlRecordSerializer(serializers.Serializer[SqlRecord]):
@@ -64,20 +63,24 @@ class HistoryFilterSerializer(StrictSerializer):
     until = serializers.DateTimeField(required=False, help_text="Before then.")
 
 
-def readable_by(caller: Caller) -> QuerySet[SqlRecord]:
-    """Return the requests that a caller may read: its own, or as an admin all."""
-    rows: QuerySet[SqlRecord] = SqlRecord.scoped.within(caller.scope)
-    return rows if caller.sees_all else rows.filter(user_id=caller.user_id)
+class SqlHourSerializer(serializers.Serializer[Any]):
+    """The requests that began in one hour; hours without any are left out."""
+
+    hour = serializers.DateTimeField()
+    requests = serializers.IntegerField()
+    failures = serializers.IntegerField()
+    average_ms = serializers.FloatField()
+    slowest_ms = serializers.FloatField()
 
 
-def matching(rows: QuerySet[SqlRecord], wanted: Mapping[str, Any]) -> QuerySet[SqlRecord]:
-    """Filter requests. wanted: values by the names of HistoryFilterSerializer."""
-    lookups = {"user": "user_id", "query": "text__icontains", "since": "at__gte", "until": "at__lt"}
-    given = {lookups.get(name, name): value for name, value in wanted.items()}
-    if given.get("outcome") == "error":
-        del given["outcome"]
-        rows = rows.exclude(outcome="success")
-    return rows.filter(**given)
+@extend_schema_serializer(many=False)
+class ActivitySerializer(serializers.Serializer[Any]):
+    """SQL requests of the last day by hour, as far as the history goes back."""
+
+    since = serializers.DateTimeField()
+    requests = serializers.IntegerField(help_text="The sum.")
+    failures = serializers.IntegerField(help_text="The sum.")
+    hours = SqlHourSerializer(many=True)
 
 
 @extend_schema_view(
@@ -100,29 +103,6 @@ class SqlHistoryViewSet(ListAction):
         return matching(readable_by(Caller.of(self.principal)), self.read_query())
 
 
-HOURS: Final = 24
-
-
-class SqlHourSerializer(serializers.Serializer[Any]):
-    """The requests that began in one hour; hours without any are left out."""
-
-    hour = serializers.DateTimeField()
-    requests = serializers.IntegerField()
-    failures = serializers.IntegerField()
-    average_ms = serializers.FloatField()
-    slowest_ms = serializers.FloatField()
-
-
-@extend_schema_serializer(many=False)
-class ActivitySerializer(serializers.Serializer[Any]):
-    """SQL requests of the last day by hour, as far as the history goes back."""
-
-    since = serializers.DateTimeField()
-    requests = serializers.IntegerField(help_text="The sum.")
-    failures = serializers.IntegerField(help_text="The sum.")
-    hours = SqlHourSerializer(many=True)
-
-
 class ActivityViewSet(PlatformViewSet):
     """The number of recent SQL requests in the caller's environment."""
 
@@ -134,7 +114,7 @@ class ActivityViewSet(PlatformViewSet):
     def list(self, request: Request) -> Response:
         """Count the last 24 hours' requests: an admin the environment's, others their own."""
         hour = timezone.now().replace(minute=0, second=0, microsecond=0)
-        since = hour - timedelta(hours=HOURS - 1)
+        since = hour - timedelta(hours=ACTIVITY_HOURS - 1)
         rows = readable_by(Caller.of(self.principal)).filter(pk__gte=history.first_id(since))
         hours = list(
             rows.filter(at__gte=since)
@@ -150,3 +130,19 @@ class ActivityViewSet(PlatformViewSet):
         )
         sums = {name: sum(row[name] for row in hours) for name in ("requests", "failures")}
         return self.respond({"since": since, "hours": hours} | sums)
+
+
+def readable_by(caller: Caller) -> QuerySet[SqlRecord]:
+    """Return the requests that a caller may read: its own, or as an admin all."""
+    rows: QuerySet[SqlRecord] = SqlRecord.scoped.within(caller.scope)
+    return rows if caller.sees_all else rows.filter(user_id=caller.user_id)
+
+
+def matching(rows: QuerySet[SqlRecord], wanted: Mapping[str, Any]) -> QuerySet[SqlRecord]:
+    """Filter requests. wanted: values by the names of HistoryFilterSerializer."""
+    lookups = {"user": "user_id", "query": "text__icontains", "since": "at__gte", "until": "at__lt"}
+    given = {lookups.get(name, name): value for name, value in wanted.items()}
+    if given.get("outcome") == "error":
+        del given["outcome"]
+        rows = rows.exclude(outcome="success")
+    return rows.filter(**given)

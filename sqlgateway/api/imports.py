@@ -75,13 +75,13 @@ class ImportViewSet(LimitedViewSet):
 
 def parsed(given: dict[str, Any]) -> ImportRequest:
     """Return the import of a validated query string. Raises InvalidRequest."""
-    table = imports.parse(given["table"], separator=".", field="table")
+    table = imports.parse_names(given["table"], separator=".", field="table")
     if len(table) > MAX_TABLE_NAMES:
         raise InvalidRequest.for_field("table", "A table's name has at most a schema before it.")
     columns = given.get("columns")
     return ImportRequest(
         table=table,
-        columns=imports.parse(columns, separator=",", field="columns") if columns else (),
+        columns=imports.parse_names(columns, separator=",", field="columns") if columns else (),
         header=given["header"],
         delimiter=given["delimiter"],
     )

@@ -1,7 +1,4 @@
-"""Choose the format of an answer: JSON, or rows as a stream.
-
-Views that apply the limits of the caller's organization.
-"""
+"""The format of an answer, JSON or a stream of rows, and the limits of an organization."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -45,7 +42,7 @@ class Arrow(BaseRenderer):
     format = "arrow"
 
 
-FORMS: Final = (RENDERER, Ndjson(), Csv(), Arrow())
+RENDERERS: Final = (RENDERER, Ndjson(), Csv(), Arrow())
 
 
 def accepted(request: Request) -> AnswerFormat:
@@ -53,7 +50,7 @@ def accepted(request: Request) -> AnswerFormat:
 
     Raises rest_framework.exceptions.NotAcceptable (406).
     """
-    renderer, _ = NEGOTIATOR.select_renderer(request, list(FORMS))
+    renderer, _ = NEGOTIATOR.select_renderer(request, list(RENDERERS))
     found: AnswerFormat = renderer.format
     return found
 

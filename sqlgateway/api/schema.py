@@ -38,7 +38,7 @@ class SchemaViewSet(PlatformViewSet):
         One answer for consoles and code generators, of one moment, with what the caller's role may
         see.
         """
-        found = catalogue.read(
+        found = catalogue.read_schema(
             self.principal.scope,
             database_role(self.principal),
             schema=self.read_query().get("schema"),

@@ -1,7 +1,4 @@
-"""Clusters: administrative connections, and capabilities of the servers.
-
-Choose the cluster of a new database.
-"""
+"""Clusters: connections as administrator, capabilities, and the choice for a new database."""
 
 import os
 import time
@@ -273,7 +270,7 @@ def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
 
 
 def shares_servers(address: ClusterAddress, connection: psycopg.Connection) -> bool:
-    """True if a pooler shares this session's server connection with other sessions.
+    """True if a pooler shares this connection's server connection with others.
 
     Raises EngineUnavailable.
     """

@@ -111,7 +111,7 @@ def _set_on_server(row: Database, passwords: dict[Role, str]) -> datetime:
     """
     with administer(address_of(row.cluster)) as connection:
         try:
-            for _ in range(changed_roles.ATTEMPTS):
+            for _ in range(changed_roles.REPAIR_ATTEMPTS):
                 try:
                     changed_roles.begin_locked(connection, [*row.roles.values()])
                     for role, user in row.roles.items():

@@ -1,15 +1,13 @@
 """Convert PostgreSQL's text to JSON, one column at a time, without Python objects for values.
 
-An encoder gets a column's values (None is NULL) and returns ``(fragments, before, after)``. A JSON
-value is a fragment between ``before`` and ``after``, which are the same for the whole column, such
-as quotes. Where possible, a whole column is checked by one call of a function in C, which is much
-faster than a loop over the values.
+An encoder gets a column's values (None is NULL; ``values_of`` reads them with one call) and returns
+``(fragments, before, after)``. A JSON value is a fragment between ``before`` and ``after``, which
+are the same for the whole column, such as quotes. Where possible, a whole column is checked by one
+call of a function in C, which is much faster than a loop over the values.
 
 The format of a value is never assumed, because a text can change DateStyle or client_encoding
 before its first row. A value in another format than expected is returned as PostgreSQL's text. For
 bytes that are not UTF-8, an encoder raises UnicodeDecodeError, or results.py finds them.
-
-Read many values of a result with one call.
 """
 
 import codecs
@@ -27,7 +25,6 @@ Encoded = tuple[Sequence[bytes], bytes, bytes]
 Encoder = Callable[[Values], Encoded]
 # Called with the length of a value's JSON so far; raises SizeLimitExceeded.
 Check = Callable[[int], None]
-
 NULL: Final = b"null"
 QUOTE: Final = b'"'
 MINUS_ZERO: Final = b"-0"
@@ -44,6 +41,8 @@ TIMESTAMP: Final = re.compile(
 )
 # In some client encodings a backslash can be the last byte of a character.
 DOUBTFUL: Final = re.compile(rb"[\x80-\xff]\\")
+# The loader of this type in binary format copies any bytes unchanged.
+BYTEA_OID: Final = 17
 
 
 class SizeLimitExceeded(Exception):
@@ -199,10 +198,6 @@ def _timestamp(value: bytes) -> bytes:
     day, clock, hours, minutes, era = match.groups()
     offset = b"" if hours is None else hours + (minutes or b":00")
     return day + b"T" + clock + offset + (era or b"")
-
-
-# The loader of this type in binary format copies any bytes unchanged.
-BYTEA_OID: Final = 17
 
 
 def values_of(

@@ -1,8 +1,6 @@
-"""A tenant's database: its ACL, and its three roles' privileges inside.
+"""A tenant's database: its ACL, its roles' privileges, and what PUBLIC loses in the catalogues.
 
-Revoke privileges on the server's catalogues from PUBLIC.
-
-They would show other tenants, or let a role do more than its own rights permit.
+The server's catalogues would show other tenants, or let a role do more than its own rights permit.
 """
 
 from collections.abc import Mapping
@@ -60,52 +58,6 @@ ACCESS: Final = sql.SQL(
     GRANT CONNECT ON DATABASE {db} TO {reader};
     """
 )
-
-
-def grant_access(connection: psycopg.Connection, dbname: str, roles: Mapping[Role, str]) -> None:
-    """Let only the three roles connect; called on a connection to another database."""
-    connection.execute(ACCESS.format(db=sql.Identifier(dbname), **_identifiers(roles)))
-
-
-def grant_inside(connection: psycopg.Connection, roles: Mapping[Role, str]) -> None:
-    """Grant the roles their privileges in the database of the connection."""
-    for statements in (INSIDE, DEFAULTS, OPERATORS_DEFAULTS):
-        connection.execute(statements.format(**_identifiers(roles)))
-
-
-def restrict_functions(connection: psycopg.Connection, roles: Mapping[Role, str]) -> None:
-    """Keep readers from calling an admin's future functions; for new databases only.
-
-    In an older database readers may rely on functions that its admin will create.
-    """
-    connection.execute(FUNCTION_DEFAULTS.format(**_identifiers(roles)))
-
-
-def restore_defaults(connection: psycopg.Connection, roles: Mapping[Role, str], role: Role) -> None:
-    """Restore the default privileges that a role dropped, but not those that an admin revoked.
-
-    An admin that drops its own (DROP OWNED) drops those of all roles, and all of its functions.
-    """
-    if role == "operator":
-        connection.execute(OPERATORS_DEFAULTS.format(**_identifiers(roles)))
-    elif role == "admin":
-        grant_inside(connection, roles)
-        restrict_functions(connection, roles)
-
-
-def open_database(connection: psycopg.Connection, dbname: str) -> None:
-    """Set the limit of connections; until then only a superuser can connect."""
-    connection.execute(
-        sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}").format(
-            sql.Identifier(dbname), sql.Literal(settings.SQL.database_connections)
-        )
-    )
-
-
-def _identifiers(roles: Mapping[Role, str]) -> dict[str, sql.Identifier]:
-    return {str(role): sql.Identifier(name) for role, name in roles.items()}
-
-
 # Relations that all databases of the server share, or that describe all of its sessions. Catalogues
 # marked relisshared are revoked as well, also those that later versions add.
 REVOKED_RELATIONS: Final = (
@@ -204,8 +156,7 @@ REVOKED_FUNCTIONS: Final = (
     "pg_show_all_file_settings",
     "pg_config",
 )
-
-REVOKE: Final = """
+REVOKE_CATALOG: Final = """
 DO $hardening$
 DECLARE statement text;
 BEGIN
@@ -235,6 +186,46 @@ $hardening$
 """
 
 
+def grant_access(connection: psycopg.Connection, dbname: str, roles: Mapping[Role, str]) -> None:
+    """Let only the three roles connect; called on a connection to another database."""
+    connection.execute(ACCESS.format(db=sql.Identifier(dbname), **_identifiers(roles)))
+
+
+def grant_inside(connection: psycopg.Connection, roles: Mapping[Role, str]) -> None:
+    """Grant the roles their privileges in the database of the connection."""
+    for statements in (INSIDE, DEFAULTS, OPERATORS_DEFAULTS):
+        connection.execute(statements.format(**_identifiers(roles)))
+
+
+def restrict_functions(connection: psycopg.Connection, roles: Mapping[Role, str]) -> None:
+    """Keep readers from calling an admin's future functions; for new databases only.
+
+    In an older database readers may rely on functions that its admin will create.
+    """
+    connection.execute(FUNCTION_DEFAULTS.format(**_identifiers(roles)))
+
+
+def restore_defaults(connection: psycopg.Connection, roles: Mapping[Role, str], role: Role) -> None:
+    """Restore the default privileges that a role dropped, but not those that an admin revoked.
+
+    An admin that drops its own (DROP OWNED) drops those of all roles, and all of its functions.
+    """
+    if role == "operator":
+        connection.execute(OPERATORS_DEFAULTS.format(**_identifiers(roles)))
+    elif role == "admin":
+        grant_inside(connection, roles)
+        restrict_functions(connection, roles)
+
+
+def open_database(connection: psycopg.Connection, dbname: str) -> None:
+    """Set the limit of connections; until then only a superuser can connect."""
+    connection.execute(
+        sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}").format(
+            sql.Identifier(dbname), sql.Literal(settings.SQL.database_connections)
+        )
+    )
+
+
 def harden_catalog(connection: psycopg.Connection) -> None:
     """Revoke the privileges in the database of the administrator's connection."""
     with connection.transaction():
@@ -242,4 +233,8 @@ def harden_catalog(connection: psycopg.Connection) -> None:
             connection.execute(
                 "SELECT set_config(%s, %s, true)", [f"zonal.{name}", ",".join(values)]
             )
-        connection.execute(REVOKE)
+        connection.execute(REVOKE_CATALOG)
+
+
+def _identifiers(roles: Mapping[Role, str]) -> dict[str, sql.Identifier]:
+    return {str(role): sql.Identifier(name) for role, name in roles.items()}

@@ -2,8 +2,6 @@
 
 The attacks run as roles of tenants, but are not sent by HTTP: this checks the server and the
 hardening. Databases of real tenants are neither read nor changed.
-
-The objects in the databases of the two tenants that attacks run in.
 """
 
 import time
@@ -31,6 +29,7 @@ from sqlgateway.pg.message_stream import ConnectionLost, ResultOverflow
 from sqlgateway.pg.pool import LoginRefused
 from sqlgateway.pg.tenant_connection import TenantConnection
 
+log = structlog.get_logger(__name__)
 # Each tenant's admin runs this once.
 SETUP: Final = (
     "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE SEQUENCE s;"
@@ -47,19 +46,6 @@ SELECT concat_ws(' ', (SELECT string_agg(id::text, ',') FROM public.t),
     (SELECT md5(string_agg(name || setting, ' ' ORDER BY name)) FROM pg_settings
      WHERE name NOT LIKE '%.%'))
 """
-
-
-def names_of(own: Database, other: Database) -> dict[str, str]:
-    """Return the names that attacks use, such as ``own_db``."""
-    return {
-        **{str(role): name for role, name in own.roles.items()},
-        "own_db": own.dbname,
-        "other_db": other.dbname,
-        "other_role": other.admin_role,
-        "template": TEMPLATE,
-    }
-
-
 # The comment of the databases, by which a later run finds and drops those of a crashed run. It also
 # names the lock, which allows only one run at a time on a server.
 MARK = "zonal isolation check"
@@ -76,8 +62,6 @@ BOOLEANS: Final = {"t": "True", "f": "False"}
 BOOL_OID: Final = 16
 # Classes of SQLSTATEs that are not a refusal: lost connections, resources, errors of the server.
 FAULTS: Final = ("08", "53", "57", "58", "XX")
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +170,17 @@ def mark(connection: psycopg.Connection, database: Database) -> None:
     )
 
 
+def names_of(own: Database, other: Database) -> dict[str, str]:
+    """Return the names that attacks use, such as ``own_db``."""
+    return {
+        **{str(role): name for role, name in own.roles.items()},
+        "own_db": own.dbname,
+        "other_db": other.dbname,
+        "other_role": other.admin_role,
+        "template": TEMPLATE,
+    }
+
+
 def _drop_left(connection: psycopg.Connection) -> None:
     for dbname, roles in connection.execute(LEFT, [MARK]).fetchall():
         log.info("sql_isolation_check_left", count=1)
@@ -201,15 +196,15 @@ def _send(placement: Placement, step: AttackStep, text: str) -> Result:
     if step.is_fresh:
         pool.CONNECTION_POOL.forget(login.dbname)
     try:
-        session = _checkout(login)
+        connection = _checkout(login)
     except (LoginRefused, PlatformError) as exc:
         return Result(frozenset({type(exc).__name__}))
     try:
-        result = _answer(session, text, step.options.get("params"))
+        result = _answer(connection, text, step.options.get("params"))
     except (ConnectionLost, ResultOverflow) as exc:
-        pool.CONNECTION_POOL.discard(session)
+        pool.CONNECTION_POOL.discard(connection)
         return Result(frozenset({type(exc).__name__}))
-    pool.CONNECTION_POOL.release(session)
+    pool.CONNECTION_POOL.release(connection)
     return result
 
 
@@ -230,15 +225,15 @@ def _checkout(login: Login) -> TenantConnection:
     return pool.CONNECTION_POOL.checkout(login)
 
 
-def _answer(session: TenantConnection, text: str, params: list[Any] | None) -> Result:
-    session.give_up_at = time.monotonic() + ANSWER_S
+def _answer(connection: TenantConnection, text: str, params: list[Any] | None) -> Result:
+    connection.give_up_at = time.monotonic() + ANSWER_S
     if params is None:
-        session.send_text(text.encode())
+        connection.send_text(text.encode())
     else:
-        session.send_statement(text.encode(), [str(value).encode() for value in params])
+        connection.send_statement(text.encode(), [str(value).encode() for value in params])
     failed = ""
     value: str | None = None
-    while (result := session.next_result()) is not None:
+    while (result := connection.next_result()) is not None:
         if result.status == pq.ExecStatus.FATAL_ERROR:
             state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
             failed = failed or state.decode("ascii", "replace")

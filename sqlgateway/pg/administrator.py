@@ -72,30 +72,30 @@ class Administrator:
         if broken is not None:
             broken.close()
 
-    def terminate(self, session: TenantConnection) -> bool:
+    def terminate(self, connection: TenantConnection) -> bool:
         """Terminate a connection's backend; True if it existed."""
         try:
-            return bool(self.ask(session.login.address, TERMINATE, _identity(session)))
+            return bool(self.ask(connection.login.address, TERMINATE, _identity(connection)))
         except psycopg.Error as exc:
-            log.warning("sql_terminate_failed", pid=session.pid, kind=type(exc).__name__)
+            log.warning("sql_terminate_failed", pid=connection.pid, kind=type(exc).__name__)
             return False
 
-    def is_open(self, session: TenantConnection) -> bool | None:
+    def is_open(self, connection: TenantConnection) -> bool | None:
         """True if the backend is inside a transaction that it has not committed.
 
         None if the backend no longer exists; False also if this cannot be determined.
         """
         try:
-            answer = self.ask(session.login.address, IS_OPEN, _identity(session))
+            answer = self.ask(connection.login.address, IS_OPEN, _identity(connection))
         except psycopg.Error:
             return False
         return None if answer is None else bool(answer)
 
 
-def _identity(session: TenantConnection) -> list[Any]:
-    is_reusable = session.is_pooled and session.cancelled_at is not None
-    since_s = time.monotonic() - (session.cancelled_at or 0) if is_reusable else 0.0
-    return [session.pid, session.login.user, since_s]
+def _identity(connection: TenantConnection) -> list[Any]:
+    is_reusable = connection.is_pooled and connection.cancelled_at is not None
+    since_s = time.monotonic() - (connection.cancelled_at or 0) if is_reusable else 0.0
+    return [connection.pid, connection.login.user, since_s]
 
 
 ADMINISTRATOR: Final = Administrator()

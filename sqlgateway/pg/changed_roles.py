@@ -1,20 +1,17 @@
-"""Restore a role that its tenant changed, and keep it unchanged while the gateway logs in.
+"""Roles that their tenants changed: found within seconds, restored, and kept so during a login.
 
 Any role, even a reader's, can change its own password and settings, and drop its privileges (DROP
 OWNED). All users of an organization share the three roles.
 
+A changed setting has no effect (session_settings.py), and a changed password is noticed at the next
+login, so no request waits for the periodic check. The check limits the time in which a tenant knows
+a working password, and it is the only defence where a pooler drops start-up options. A function can
+change a role, so neither the text of a statement nor its tag shows it. Therefore the state of the
+roles is compared, with one query for each cluster.
+
 In PostgreSQL one of two concurrent changes of a role fails ("tuple concurrently updated"), and a
 tenant can repeat its change in a loop. So a repair locks the role's row in pg_authid first: a
 session that changes the role waits, and then fails.
-
-Restore roles that their tenants changed, within seconds.
-
-A changed setting has no effect (session_settings.py), and a changed password is noticed at the next
-login, so no request waits for this check. It limits the time in which a tenant knows a working
-password, and it is the only defence where a pooler drops start-up options.
-
-A function can change a role, so neither the text of a statement nor its tag shows it. Therefore the
-state of the roles is compared, with one query for each cluster.
 """
 
 import os
@@ -39,8 +36,9 @@ from sqlgateway.hardening.database import restore_defaults
 from sqlgateway.hardening.tenant_roles import RoleDrift, changes_of, end_idle_sessions, restore_role
 from sqlgateway.models import Database
 
+log = structlog.get_logger(__name__)
 # More than one only if a tenant changes its role in a loop.
-ATTEMPTS: Final = 8
+REPAIR_ATTEMPTS: Final = 8
 # A tenant's open transaction can hold the row for as long as a request may run.
 BEGIN: Final = "BEGIN; SET LOCAL lock_timeout = '300ms'"
 LOCK: Final = "SELECT FROM pg_authid WHERE rolname = ANY(%s) ORDER BY oid FOR UPDATE"
@@ -57,8 +55,8 @@ FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass)
   AND mode = 'RowExclusiveLock' AND usename = ANY(%s)
 """
-
-log = structlog.get_logger(__name__)
+# Shorter than it takes to make use of a password; each check costs one query.
+CHECK_EVERY_S: Final = 5.0
 
 
 def repair(login: Login) -> None:
@@ -94,46 +92,6 @@ def intact(login: Login) -> Iterator[Placement]:
             yield placement
 
 
-def _locked_row(login: Login) -> Database:
-    database: Database | None = (
-        Database.unscoped.select_related("cluster", "organization__quota")
-        # unscoped: by key, from a placement
-        .select_for_update(of=("self",))
-        .filter(pk=login.database_id)
-        .first()
-    )
-    if database is not None and database.state == Database.State.MOVING:
-        raise DatabaseNotReady
-    if database is None or database.state != Database.State.ACTIVE:
-        raise NotFound
-    return database
-
-
-def _lock_intact(connection: psycopg.Connection, database: Database, login: Login) -> None:
-    """Restore and lock the role, in a transaction that stays open."""
-    expected = login.expected
-    for _ in range(ATTEMPTS):
-        try:
-            begin_locked(connection, [login.user])
-            changes = changes_of(connection, [expected]).get(login.user)
-            if changes is None:
-                raise EngineUnavailable("The role or its database is missing.")
-            if not changes:
-                return
-            restore_role(connection, expected)
-            if RoleDrift.PRIVILEGES in changes:
-                with administer(login.address, database.dbname) as inside:
-                    restore_defaults(inside, database.roles, login.role)
-            connection.execute("COMMIT")
-            if not login.address.takes_options:
-                end_idle_sessions(connection, login.user)
-        except LOST_RACES as exc:
-            end_changes(connection, database, exc)
-        else:
-            _note_repaired(database, login)
-    raise EngineUnavailable("The role is being changed.")
-
-
 def begin_locked(connection: psycopg.Connection, users: Sequence[str]) -> None:
     """Begin a transaction that locks these roles.
 
@@ -150,23 +108,15 @@ def end_changes(connection: psycopg.Connection, database: Database, lost: psycop
     log.info("sql_role_contended", database=database.pk, kind=type(lost).__name__)
 
 
-def _note_repaired(database: Database, login: Login) -> None:
-    log.warning("sql_role_healed", database=database.pk, role=login.role)
-    organization_id = database.organization_id
-    if organization_id is None or database.environment is None:
-        return
-    trail.add(
-        None,
-        SqlTag.ROLE_HEAL,
-        organization_id=organization_id,
-        environment_id=database.environment.slug,
-        actor="platform",
-        data={"role": login.role},
-    )
-
-
-# Shorter than it takes to make use of a password; each check costs one query.
-EVERY_S = 5.0
+def changed_logins(address: ClusterAddress, logins: list[Login]) -> list[Login]:
+    """Return the logins whose roles were changed; none if their cluster does not answer."""
+    try:
+        with administer(address) as connection:
+            changes = changes_of(connection, [login.expected for login in logins])
+    except (PlatformError, psycopg.Error) as exc:
+        log.info("sql_roles_not_checked", cluster=address.cluster_id, kind=type(exc).__name__)
+        return []
+    return [login for login in logins if changes.get(login.user)]
 
 
 class RoleCheck:
@@ -201,7 +151,7 @@ class RoleCheck:
 
     def _loop(self) -> None:
         while True:
-            time.sleep(EVERY_S)
+            time.sleep(CHECK_EVERY_S)
             try:
                 self.run()
             except Exception:
@@ -211,22 +161,66 @@ class RoleCheck:
                 control_connection.close()
 
 
-def changed_logins(address: ClusterAddress, logins: list[Login]) -> list[Login]:
-    """Return the logins whose roles were changed; none if their cluster does not answer."""
-    try:
-        with administer(address) as connection:
-            changes = changes_of(connection, [login.expected for login in logins])
-    except (PlatformError, psycopg.Error) as exc:
-        log.info("sql_roles_not_checked", cluster=address.cluster_id, kind=type(exc).__name__)
-        return []
-    return [login for login in logins if changes.get(login.user)]
-
-
 def _repair(login: Login) -> None:
     try:
         repair(login)
     except PlatformError as exc:
         log.info("sql_role_not_checked", database=login.database_id, kind=type(exc).__name__)
+
+
+def _locked_row(login: Login) -> Database:
+    database: Database | None = (
+        Database.unscoped.select_related("cluster", "organization__quota")
+        # unscoped: by key, from a placement
+        .select_for_update(of=("self",))
+        .filter(pk=login.database_id)
+        .first()
+    )
+    if database is not None and database.state == Database.State.MOVING:
+        raise DatabaseNotReady
+    if database is None or database.state != Database.State.ACTIVE:
+        raise NotFound
+    return database
+
+
+def _lock_intact(connection: psycopg.Connection, database: Database, login: Login) -> None:
+    """Restore and lock the role, in a transaction that stays open."""
+    expected = login.expected
+    for _ in range(REPAIR_ATTEMPTS):
+        try:
+            begin_locked(connection, [login.user])
+            changes = changes_of(connection, [expected]).get(login.user)
+            if changes is None:
+                raise EngineUnavailable("The role or its database is missing.")
+            if not changes:
+                return
+            restore_role(connection, expected)
+            if RoleDrift.PRIVILEGES in changes:
+                with administer(login.address, database.dbname) as inside:
+                    restore_defaults(inside, database.roles, login.role)
+            connection.execute("COMMIT")
+            if not login.address.takes_options:
+                end_idle_sessions(connection, login.user)
+        except LOST_RACES as exc:
+            end_changes(connection, database, exc)
+        else:
+            _note_repaired(database, login)
+    raise EngineUnavailable("The role is being changed.")
+
+
+def _note_repaired(database: Database, login: Login) -> None:
+    log.warning("sql_role_healed", database=database.pk, role=login.role)
+    organization_id = database.organization_id
+    if organization_id is None or database.environment is None:
+        return
+    trail.add(
+        None,
+        SqlTag.ROLE_HEAL,
+        organization_id=organization_id,
+        environment_id=database.environment.slug,
+        actor="platform",
+        data={"role": login.role},
+    )
 
 
 ROLE_CHECK: Final = RoleCheck()

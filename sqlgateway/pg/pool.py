@@ -1,4 +1,4 @@
-"""A least-recently-used cache of connections, one for all tenants of the process."""
+"""The pool of connections, the least recently used first, one for all tenants of the process."""
 
 import atexit
 import os
@@ -18,7 +18,7 @@ from sqlgateway.pg.changed_roles import ROLE_CHECK, changed_logins
 from sqlgateway.pg.lock_guard import LOCK_GUARD
 from sqlgateway.pg.tenant_connection import (
     NoServerConnection,
-    SessionRefused,
+    SettingsRefused,
     TenantConnection,
     open_connection,
 )
@@ -50,7 +50,7 @@ class LoginRefused(Exception):
     """The server answered and refused this role or database."""
 
 
-class ConnectionCache:
+class ConnectionPool:
     """Idle connections by (cluster, database, role), the least recently used key first.
 
     It also counts and lists the connections that are checked out.
@@ -63,72 +63,72 @@ class ConnectionCache:
         self._open = 0
 
     def checkout(self, login: Login) -> TenantConnection:
-        """Return a clean connection, a cached one if possible.
+        """Return a clean connection, an idle one if possible.
 
         Raises LoginRefused, EngineUnavailable (503), SqlBusy (503).
         """
         LOCK_GUARD.start()
-        while (session := self._take(login.key)) is not None:
+        while (connection := self._take(login.key)) is not None:
             # A connection that was opened with an old password is closed.
-            if not session.login.is_older_than(login) and session.finish_reset():
-                return session
-            self.discard(session)
+            if not connection.login.is_older_than(login) and connection.finish_reset():
+                return connection
+            self.discard(connection)
         self._make_room()
         try:
-            session = _connect(login)
+            connection = _connect(login)
         except BaseException:
             with self._lock:
                 self._open -= 1
             raise
         with self._lock:
-            self._busy.add(session)
-        return session
+            self._busy.add(connection)
+        return connection
 
-    def release(self, session: TenantConnection) -> None:
-        """Clean a connection and cache it; close it if it cannot be cleaned."""
-        if not session.start_reset():
-            self.discard(session)
+    def release(self, connection: TenantConnection) -> None:
+        """Clean a connection and keep it; close it if it cannot be cleaned."""
+        if not connection.start_reset():
+            self.discard(connection)
             return
-        ROLE_CHECK.note(session.login)
+        ROLE_CHECK.note(connection.login)
         with self._lock:
-            self._busy.discard(session)
-            self._idle.setdefault(session.login.key, []).append(session)
-            self._idle.move_to_end(session.login.key)
+            self._busy.discard(connection)
+            self._idle.setdefault(connection.login.key, []).append(connection)
+            self._idle.move_to_end(connection.login.key)
 
-    def discard(self, session: TenantConnection) -> None:
+    def discard(self, connection: TenantConnection) -> None:
         """Close a connection that is checked out."""
-        ROLE_CHECK.note(session.login)
+        ROLE_CHECK.note(connection.login)
         with self._lock:
-            self._busy.discard(session)
+            self._busy.discard(connection)
             self._open -= 1
-        session.close()
+        connection.close()
 
     def addresses_in_use(self) -> set[ClusterAddress]:
         """Return the clusters of the connections that are checked out."""
         with self._lock:
-            return {session.login.address for session in self._busy}
+            return {connection.login.address for connection in self._busy}
 
     def sweep(self) -> None:
         """Close connections that have been idle for longer than ZSQL_IDLE_S."""
         oldest = time.monotonic() - settings.SQL.idle_s
         with self._lock:
             expired = [s for kept in self._idle.values() for s in kept if s.used_at < oldest]
-            for session in expired:
-                self._remove(session)
+            for connection in expired:
+                self._remove(connection)
         self._close(expired)
 
     def forget(self, dbname: str) -> None:
         """Close the idle connections to a database."""
         with self._lock:
             gone = [s for kept in self._idle.values() for s in kept if s.login.dbname == dbname]
-            for session in gone:
-                self._remove(session)
+            for connection in gone:
+                self._remove(connection)
         self._close(gone)
 
     def clear(self) -> None:
         """Close all idle connections."""
         with self._lock:
-            gone = [session for kept in self._idle.values() for session in kept]
+            gone = [connection for kept in self._idle.values() for connection in kept]
             self._idle.clear()
         self._close(gone)
 
@@ -138,11 +138,11 @@ class ConnectionCache:
             if not kept:
                 return None
             # The most recently used one: its backend's caches are warm, and idle ones can expire.
-            session = kept.pop()
+            connection = kept.pop()
             if not kept:
                 del self._idle[key]
-            self._busy.add(session)
-            return session
+            self._busy.add(connection)
+            return connection
 
     def _make_room(self) -> None:
         with self._lock:
@@ -152,19 +152,19 @@ class ConnectionCache:
             if not self._idle:
                 raise SqlBusy
             # The new connection replaces the evicted one, so the count does not change.
-            session = next(iter(self._idle.values()))[0]
-            self._remove(session)
-        session.close()
+            connection = next(iter(self._idle.values()))[0]
+            self._remove(connection)
+        connection.close()
 
-    def _remove(self, session: TenantConnection) -> None:
-        kept = self._idle[session.login.key]
-        kept.remove(session)
+    def _remove(self, connection: TenantConnection) -> None:
+        kept = self._idle[connection.login.key]
+        kept.remove(connection)
         if not kept:
-            del self._idle[session.login.key]
+            del self._idle[connection.login.key]
 
-    def _close(self, sessions: list[TenantConnection]) -> None:
-        for session in sessions:
-            self.discard(session)
+    def _close(self, connections: list[TenantConnection]) -> None:
+        for connection in connections:
+            self.discard(connection)
 
 
 def _connect(login: Login) -> TenantConnection:
@@ -174,7 +174,7 @@ def _connect(login: Login) -> TenantConnection:
         words, is_refused = "", False
     except psycopg.OperationalError as exc:
         words = str(exc)
-        is_refused = isinstance(exc, SessionRefused) or "FATAL" in words
+        is_refused = isinstance(exc, SettingsRefused) or "FATAL" in words
     # Outside the handler, so that the exception, which names hosts and roles, is not the cause.
     if is_refused and not any(sign in words for sign in NOT_NOW):
         raise LoginRefused
@@ -202,7 +202,7 @@ def _open_soon(login: Login) -> TenantConnection:
         time.sleep(PAUSE_S)
 
 
-CONNECTION_POOL = ConnectionCache()
+CONNECTION_POOL = ConnectionPool()
 WATCHDOG.on_tick = CONNECTION_POOL.sweep
 LOCK_GUARD.addresses = CONNECTION_POOL.addresses_in_use
 # Close connections before the interpreter warns about open sockets.

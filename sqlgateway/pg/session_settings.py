@@ -95,7 +95,7 @@ def startup_options(address: ClusterAddress, role: Role) -> str:
     """Return the start-up packet's options for a tenant's session.
 
     Extensions' settings come last. Those that exceed the packet's size are left out; a change of
-    these is undone only by the check of roles (role_check.py).
+    these is undone only by the check of roles (changed_roles.py).
     Raises EngineUnavailable.
     """
     values = _values(address, role)

@@ -34,7 +34,7 @@ POOLER_PAUSES: Final = "server_login_retry"
 DONE: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
 
 
-class SessionRefused(psycopg.OperationalError):
+class SettingsRefused(psycopg.OperationalError):
     """Behind a pooler, the server refused the settings that a session begins with."""
 
 
@@ -57,7 +57,7 @@ class TenantConnection(MessageStream):
     def __init__(self, connection: psycopg.Connection, login: Login) -> None:
         self.opened_at = self.used_at = time.monotonic()
         super().__init__(connection.pgconn, opened_at=self.opened_at)
-        self.connection = connection
+        self.psycopg_connection = connection
         self.login = login
         self.pid = self.pgconn.backend_pid
         self.column_types: dict[int, ColumnType] = {}
@@ -70,7 +70,7 @@ class TenantConnection(MessageStream):
     def begin_pooled(self) -> None:
         """Set up a session behind a pooler, as the start-up packet does without a pooler.
 
-        Raises SessionRefused, EngineUnavailable, and ConnectionLost, also if the pooler has no
+        Raises SettingsRefused, EngineUnavailable, and ConnectionLost, also if the pooler has no
         server connection within ZSQL_CONNECT_TIMEOUT_S.
         """
         self._settings = settings_statement(self.login.address, self.login.role)
@@ -78,7 +78,7 @@ class TenantConnection(MessageStream):
         self._send_short(self._settings + BACKEND_PID)
         result = self.last_result()
         if result.status != pq.ExecStatus.TUPLES_OK:
-            raise SessionRefused(result.error_message)
+            raise SettingsRefused(result.error_message)
         # The server's process id. The pooler reports a random number, which is only for cancels.
         self.pid = int(result.get_value(0, 0) or 0)
         self.is_pooled = True
@@ -180,14 +180,14 @@ class TenantConnection(MessageStream):
 
     def close(self) -> None:
         """Close the connection; safe to repeat."""
-        self.connection.close()
+        self.psycopg_connection.close()
         self._wire.close()
 
 
 def open_connection(login: Login) -> TenantConnection:
     """Log in as a tenant's role.
 
-    Raises psycopg.OperationalError (behind a pooler SessionRefused or NoServerConnection), and
+    Raises psycopg.OperationalError (behind a pooler SettingsRefused or NoServerConnection), and
     EngineUnavailable.
     """
     try:
@@ -204,7 +204,7 @@ def _open(login: Login) -> TenantConnection:
     scram = scram_of(login.user, login.password)
     address = login.address
     options = {"options": startup_options(address, login.role)} if address.takes_options else {}
-    connection = psycopg.connect(
+    opened = psycopg.connect(
         **{**dict(address.network), **LIBPQS_OWN, **options},  # type: ignore[arg-type]  # libpq's words, all text
         user=login.user,
         scram_client_key=scram.client_key,
@@ -214,18 +214,18 @@ def _open(login: Login) -> TenantConnection:
         prepare_threshold=None,
         connect_timeout=settings.SQL.connect_timeout_s,
     )
-    session = TenantConnection(connection, login)
+    connection = TenantConnection(opened, login)
     if not address.takes_options:
-        _begin_pooled(session)
-    return session
+        _begin_pooled(connection)
+    return connection
 
 
-def _begin_pooled(session: TenantConnection) -> None:
+def _begin_pooled(connection: TenantConnection) -> None:
     try:
-        session.begin_pooled()
+        connection.begin_pooled()
     except (ConnectionLost, ResultOverflow):
-        session.close()
+        connection.close()
         raise NoServerConnection from None
     except BaseException:
-        session.close()
+        connection.close()
         raise

@@ -54,10 +54,10 @@ class Watch:
     was_open: the backend was terminated inside a transaction, which was rolled back.
     """
 
-    __slots__ = ("has_fired", "is_abandoned", "polls", "session", "was_open")
+    __slots__ = ("connection", "has_fired", "is_abandoned", "polls", "was_open")
 
-    def __init__(self, session: TenantConnection) -> None:
-        self.session: TenantConnection | None = session
+    def __init__(self, connection: TenantConnection) -> None:
+        self.connection: TenantConnection | None = connection
         self.has_fired = self.is_abandoned = False
         self.was_open = False
         self.polls = 0
@@ -77,13 +77,13 @@ class StatementWatchdog:
         self._administrator = Administrator()
         self.on_tick: Callable[[], None] | None = None
 
-    def watch(self, session: TenantConnection, deadline: float) -> Watch:
+    def watch(self, connection: TenantConnection, deadline: float) -> Watch:
         """Cancel a request at its deadline (time.monotonic()), or when its client disconnects."""
-        watch = Watch(session)
+        watch = Watch(connection)
         self._push(deadline, self._cancel, watch)
         client_fd = client_presence.client_fd()
         if client_fd is not None:
-            session.watch_client(client_fd, partial(self._abandon, watch))
+            connection.watch_client(client_fd, partial(self._abandon, watch))
         return watch
 
     def cancel(self, watch: Watch) -> None:
@@ -98,10 +98,10 @@ class StatementWatchdog:
     def finish(self, watch: Watch) -> bool:
         """End the watch; True if the request was cancelled: its connection must be closed."""
         with self._condition:
-            if watch.session is not None:
-                watch.session.forget_client()
+            if watch.connection is not None:
+                watch.connection.forget_client()
             if not watch.has_fired:
-                watch.session = None
+                watch.connection = None
                 self._finished += 1
             return watch.has_fired
 
@@ -117,11 +117,11 @@ class StatementWatchdog:
 
     def _drop_finished(self) -> None:
         """Remove requests that have ended from the heap."""
-        while self._heap and self._heap[0][3].session is None:
+        while self._heap and self._heap[0][3].connection is None:
             heapq.heappop(self._heap)
             self._finished -= 1
         if self._finished > max(MAX_FINISHED, len(self._heap) // 2):
-            self._heap = [entry for entry in self._heap if entry[3].session is not None]
+            self._heap = [entry for entry in self._heap if entry[3].connection is not None]
             heapq.heapify(self._heap)
             self._finished = 0
 
@@ -157,33 +157,33 @@ class StatementWatchdog:
 
     def _cancel(self, watch: Watch) -> None:
         with self._condition:
-            if watch.session is None or watch.has_fired:
+            if watch.connection is None or watch.has_fired:
                 return
             watch.has_fired = True
-            session = watch.session
-            session.cancelled_at = time.monotonic()
+            connection = watch.connection
+            connection.cancelled_at = time.monotonic()
         try:
-            session.connection.cancel_safe(timeout=CANCEL_S)
+            connection.psycopg_connection.cancel_safe(timeout=CANCEL_S)
         except psycopg.Error as exc:
-            log.info("sql_cancel_failed", pid=session.pid, kind=type(exc).__name__)
+            log.info("sql_cancel_failed", pid=connection.pid, kind=type(exc).__name__)
         self._push(time.monotonic() + settings.SQL.grace_ms / 1000, self._terminate, watch)
 
     def _terminate(self, watch: Watch) -> None:
         """Terminate the backend if it still exists, even if its connection was closed."""
-        session = watch.session
-        is_open = None if session is None else self._administrator.is_open(session)
-        if session is None or is_open is None:
-            watch.session = None
+        connection = watch.connection
+        is_open = None if connection is None else self._administrator.is_open(connection)
+        if connection is None or is_open is None:
+            watch.connection = None
             return
         if watch.polls == 0:
             # Set before the termination, because the request ends as soon as the backend does.
             watch.was_open = is_open
-        if not self._administrator.terminate(session):
+        if not self._administrator.terminate(connection):
             watch.was_open = False
         watch.polls += 1
         if watch.polls > MAX_POLLS:
-            log.error("sql_backend_survives", pid=session.pid)
-            watch.session = None
+            log.error("sql_backend_survives", pid=connection.pid)
+            watch.connection = None
             return
         wait_s = 0.1 if watch.polls == 1 else POLL_S
         self._push(time.monotonic() + wait_s, self._terminate, watch)

@@ -3,11 +3,9 @@
 libpq reads until a message is complete: one row of ``repeat('x', 1e9)`` takes a gigabyte of this
 process before a call returns. So for answers that are not short, libpq gets one end of a socket
 pair, and reads only the bytes that were forwarded to it. TLS is between libpq and the server, and
-is forwarded unchanged.
+is forwarded unchanged. The rows of a COPY FROM STDIN take the same way out (``CopyIn``).
 
 While it waits for the server, a wire also watches the client's connection (``watch_client``).
-
-Sending the rows of a COPY FROM STDIN through libpq.
 """
 
 import os

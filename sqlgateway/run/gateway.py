@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 import structlog
 from django.conf import settings
-from django.db import connection
+from django.db import connection as control_connection
 
 from common.permissions import Role
 from common.principals import Scope
@@ -64,9 +64,9 @@ def answer_once(
     started = time.perf_counter()
     running, sink = RunningRequest(caller, request_id, request), JsonSink(request)
 
-    def rendered(session: TenantConnection) -> bytes:
-        sink.complete(session)
-        notices = [sqlstates.notice(notice, session.login) for notice in session.notices]
+    def rendered(connection: TenantConnection) -> bytes:
+        sink.complete(connection)
+        notices = [sqlstates.notice(notice, connection.login) for notice in connection.notices]
         return _render(sink, RequestOutcome(notices), started, request_id)
 
     boundary = KeyedBoundary(request, key, render=rendered)
@@ -78,11 +78,11 @@ def answer_once(
         # In a slot: a long text takes a second.
         if any(first_control(sql_text.text) for sql_text in request.texts):
             raise IdempotencyNotSupported("The key's record is part of the request's transaction.")
-        session = connect(caller.scope, caller.role)
+        connection = connect(caller.scope, caller.role)
         execution = Execution(
-            session, request, sink, boundary=boundary, cancellation=running.cancellation
+            connection, request, sink, boundary=boundary, cancellation=running.cancellation
         )
-        outcome = _run(session, execution)
+        outcome = _run(connection, execution)
         if outcome.error is not None:
             raise outcome.error
         record.row_count, record.size_bytes = sink.row_count, sink.size_bytes
@@ -103,9 +103,9 @@ def _collect(
     scope: Scope, role: Role, request: SqlRequest, cancellation: Cancellation
 ) -> tuple[JsonSink, RequestOutcome]:
     sink = JsonSink(request)
-    session = connect(scope, "reader" if request.read_only else role)
-    execution = Execution(session, request, sink, cancellation=cancellation)
-    outcome = _run(session, execution)
+    connection = connect(scope, "reader" if request.read_only else role)
+    execution = Execution(connection, request, sink, cancellation=cancellation)
+    outcome = _run(connection, execution)
     if outcome.error is not None:
         raise outcome.error
     return sink, outcome
@@ -125,22 +125,22 @@ def rows(scope: Scope, role: Role, request: SqlRequest, *, request_id: str = "")
     return found
 
 
-def _run(session: TenantConnection, execution: Execution) -> RequestOutcome:
+def _run(connection: TenantConnection, execution: Execution) -> RequestOutcome:
     try:
         outcome = execution.run()
     except BaseException:
-        pool.CONNECTION_POOL.discard(session)
+        pool.CONNECTION_POOL.discard(connection)
         raise
-    finish(session, outcome)
+    finish(connection, outcome)
     return outcome
 
 
-def finish(session: TenantConnection, outcome: RequestOutcome) -> None:
-    """Put a connection back into the cache if its request left it clean."""
+def finish(connection: TenantConnection, outcome: RequestOutcome) -> None:
+    """Put a connection back into the pool if its request left it clean."""
     if outcome.is_clean:
-        pool.CONNECTION_POOL.release(session)
+        pool.CONNECTION_POOL.release(connection)
     else:
-        pool.CONNECTION_POOL.discard(session)
+        pool.CONNECTION_POOL.discard(connection)
 
 
 def _return_control_connection() -> None:
@@ -148,12 +148,13 @@ def _return_control_connection() -> None:
 
     Requests that wait for their statements would otherwise use up the pool.
     """
-    if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
-        connection.close()
+    control = control_connection
+    if control.settings_dict["OPTIONS"].get("pool") and not control.in_atomic_block:
+        control.close()
 
 
 def connect(scope: Scope, role: Role) -> TenantConnection:
-    """Return a connection to the scope's database, checked out of the cache.
+    """Return a connection to the scope's database, checked out of the pool.
 
     While the database is being moved, this waits for up to ZSQL_MOVE_WAIT_MS. The wait uses a slot
     of this environment, so that it does not delay other tenants.
@@ -162,7 +163,7 @@ def connect(scope: Scope, role: Role) -> TenantConnection:
     deadline = time.monotonic() + settings.SQL.move_wait_ms / 1000
     while True:
         try:
-            session = _checkout(scope, role)
+            connection = _checkout(scope, role)
         except DatabaseNotReady:
             if time.monotonic() >= deadline:
                 raise
@@ -171,7 +172,7 @@ def connect(scope: Scope, role: Role) -> TenantConnection:
         PLACEMENT_CACHE.forget(scope.environment_pk)
         time.sleep(MOVE_POLL_S)
     _return_control_connection()
-    return session
+    return connection
 
 
 def _checkout(scope: Scope, role: Role) -> TenantConnection:
@@ -213,7 +214,7 @@ def _connect_repaired(placement: Placement, role: Role) -> TenantConnection:
             raise EngineUnavailable from None
 
 
-def _with_own_limits(session: TenantConnection, placement: Placement) -> TenantConnection:
+def _with_own_limits(connection: TenantConnection, placement: Placement) -> TenantConnection:
     """Set the organization's own limit, which may have changed since the connection was opened."""
-    session.timeout_ms = placement.limits.own_timeout_ms
-    return session
+    connection.timeout_ms = placement.limits.own_timeout_ms
+    return connection

@@ -1,11 +1,9 @@
-"""The history of SQL requests, which a background thread writes in batches.
+"""The history of SQL requests: written by a background thread in batches, and kept within limits.
 
 A request adds an entry to a bounded queue; ``flush`` writes all entries with one statement. The
 number of entries of each organization is limited, so that an organization with too many requests
 loses only its own entries. The control database keeps the newest ZSQL_HISTORY_ROWS rows of each
-organization.
-
-Delete rows of the history that are too old or too many.
+organization, for ZSQL_HISTORY_DAYS.
 """
 
 import os
@@ -35,62 +33,18 @@ from sqlgateway.run.requests import Caller, SqlRequest
 from sqlgateway.run.sql_text import redacted
 from sqlgateway.run.usage import METER
 
+log = structlog.get_logger(__name__)
 # Rows that one statement deletes, so that locks are short.
 BATCH: Final = 5000
-
 TRIM: Final = """
 DELETE FROM sqlgateway_sqlrecord WHERE id IN (
     SELECT id FROM sqlgateway_sqlrecord WHERE organization_id = %s
     ORDER BY id DESC OFFSET %s LIMIT %s)
 """
-
-
-def trim(organization_id: int) -> int:
-    """Delete an organization's rows past ZSQL_HISTORY_ROWS, oldest first; return their number."""
-    deleted = 0
-    while True:
-        with connection.cursor() as cursor:
-            cursor.execute(TRIM, [organization_id, settings.SQL.history_rows, BATCH])
-            number: int = cursor.rowcount
-        deleted += number
-        if number < BATCH:
-            return deleted
-
-
-def prune(*, now: datetime) -> int:
-    """Delete rows older than ZSQL_HISTORY_DAYS or above the limit; return their number."""
-    oldest = first_id(now - timedelta(days=settings.SQL.history_days))
-    deleted = 0
-    while True:
-        old = _all().filter(pk__lt=oldest).order_by("pk").values("pk")[:BATCH]
-        number, _ = _all().filter(pk__in=old).delete()
-        deleted += number
-        if number < BATCH:
-            break
-    return deleted + sum(trim(organization_id) for organization_id in _overfull())
-
-
-def first_id(moment: datetime) -> UUID:
-    """Return the smallest UUID of version 7 of a moment (RFC 9562 §5.7): ids are in time order."""
-    milliseconds = int(moment.timestamp() * 1000)
-    return UUID(int=milliseconds << 80 | 7 << 76 | 2 << 62)
-
-
-def _overfull() -> Iterable[int]:
-    counts = _all().values("organization_id").annotate(rows=Count("pk"))
-    found = counts.filter(rows__gt=settings.SQL.history_rows)
-    return list(found.values_list("organization_id", flat=True))
-
-
-def _all() -> QuerySet[SqlRecord]:
-    return SqlRecord.unscoped.all()  # unscoped: housekeeping for all tenants
-
-
 MAX_ENTRIES: Final = 4000
 MAX_ENTRIES_OF_ORGANIZATION: Final = 1000
 # Rows of an organization that this process writes before it deletes those above the limit.
 TRIM_EVERY: Final = 500
-
 # Without rows of environments that have been deleted. One JSON parameter is faster than thirteen
 # arrays, of which psycopg would quote each value.
 INSERT: Final = """
@@ -104,8 +58,6 @@ FROM json_to_recordset(%s::json) AS given(id uuid, environment_id bigint, user_i
     outcome text, sqlstate text, row_count bigint)
 JOIN environments_environment AS environment ON environment.id = given.environment_id
 """
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -146,6 +98,46 @@ class HistoryEntry:
             "sqlstate": self.sqlstate,
             "row_count": self.row_count,
         }
+
+
+@contextmanager
+def recorded_request(
+    caller: Caller, request: SqlRequest, *, request_id: str
+) -> Iterator[HistoryEntry]:
+    """Record the request that the block runs, with its duration and error.
+
+    The block sets row_count and size_bytes.
+    """
+    entry = HistoryEntry(
+        caller=caller,
+        request_id=request_id,
+        text=request.text[: settings.SQL.history_text_chars],
+        statements=len(request.texts),
+        at=datetime.now(UTC),
+    )
+    started = perf_counter()
+    try:
+        yield entry
+    except PlatformError as error:
+        entry.outcome = error.code
+        entry.sqlstate = str(error.extra.get("sqlstate", ""))
+        raise
+    except GeneratorExit:
+        # The client of a streamed result disconnected.
+        entry.outcome = QueryCancelled.code
+        raise
+    except BaseException:
+        entry.outcome = "internal_error"
+        raise
+    finally:
+        seconds = perf_counter() - started
+        METER.add(caller.scope, statements=entry.statements, seconds=seconds)
+        metrics.observe(
+            entry.outcome, seconds, rows=entry.row_count or 0, size_bytes=entry.size_bytes
+        )
+        if settings.SQL.history_days:
+            entry.elapsed_ms = round(seconds * 1000, 1)
+            RECORDER.add(entry)
 
 
 class Recorder:
@@ -197,48 +189,51 @@ class Recorder:
                 trim(organization_id)
 
 
+def trim(organization_id: int) -> int:
+    """Delete an organization's rows past ZSQL_HISTORY_ROWS, oldest first; return their number."""
+    deleted = 0
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(TRIM, [organization_id, settings.SQL.history_rows, BATCH])
+            number: int = cursor.rowcount
+        deleted += number
+        if number < BATCH:
+            return deleted
+
+
+def prune(*, now: datetime) -> int:
+    """Delete rows older than ZSQL_HISTORY_DAYS or above the limit; return their number."""
+    oldest = first_id(now - timedelta(days=settings.SQL.history_days))
+    deleted = 0
+    while True:
+        old = _all().filter(pk__lt=oldest).order_by("pk").values("pk")[:BATCH]
+        number, _ = _all().filter(pk__in=old).delete()
+        deleted += number
+        if number < BATCH:
+            break
+    return deleted + sum(trim(organization_id) for organization_id in _overfull())
+
+
+def first_id(moment: datetime) -> UUID:
+    """Return the smallest UUID of version 7 of a moment (RFC 9562 §5.7): ids are in time order."""
+    milliseconds = int(moment.timestamp() * 1000)
+    return UUID(int=milliseconds << 80 | 7 << 76 | 2 << 62)
+
+
+def _overfull() -> Iterable[int]:
+    counts = _all().values("organization_id").annotate(rows=Count("pk"))
+    found = counts.filter(rows__gt=settings.SQL.history_rows)
+    return list(found.values_list("organization_id", flat=True))
+
+
+def _all() -> QuerySet[SqlRecord]:
+    return SqlRecord.unscoped.all()  # unscoped: housekeeping for all tenants
+
+
 RECORDER: Final = Recorder()
+
+
 WRITER.add_job(RECORDER.flush)
-
-
-@contextmanager
-def recorded_request(
-    caller: Caller, request: SqlRequest, *, request_id: str
-) -> Iterator[HistoryEntry]:
-    """Record the request that the block runs, with its duration and error.
-
-    The block sets row_count and size_bytes.
-    """
-    entry = HistoryEntry(
-        caller=caller,
-        request_id=request_id,
-        text=request.text[: settings.SQL.history_text_chars],
-        statements=len(request.texts),
-        at=datetime.now(UTC),
-    )
-    started = perf_counter()
-    try:
-        yield entry
-    except PlatformError as error:
-        entry.outcome = error.code
-        entry.sqlstate = str(error.extra.get("sqlstate", ""))
-        raise
-    except GeneratorExit:
-        # The client of a streamed result disconnected.
-        entry.outcome = QueryCancelled.code
-        raise
-    except BaseException:
-        entry.outcome = "internal_error"
-        raise
-    finally:
-        seconds = perf_counter() - started
-        METER.add(caller.scope, statements=entry.statements, seconds=seconds)
-        metrics.observe(
-            entry.outcome, seconds, rows=entry.row_count or 0, size_bytes=entry.size_bytes
-        )
-        if settings.SQL.history_days:
-            entry.elapsed_ms = round(seconds * 1000, 1)
-            RECORDER.add(entry)
 
 
 def _after_fork() -> None:

@@ -1,20 +1,17 @@
-"""The transaction of a request with an ``Idempotency-Key``.
+"""Requests with an ``Idempotency-Key``: their transaction, and records in the tenant's database.
 
 The key is inserted first and its record is written last, both in the request's own transaction, so
 that after a crash both exist or neither. A second request with the same key waits for the end of
 the first one's transaction.
-
-Records of requests with an ``Idempotency-Key``, in the tenant's own database.
 
 The tenant's roles can read and write the table. So a record is encrypted, authenticated, and bound
 to its organization, environment, user and key: only the gateway can create or read records, and a
 record that was moved or altered is ignored. A tenant that deletes a row can repeat a request, but
 it could also send the request without a key.
 
-The table of records in a tenant's database, which the administrator creates at the first use.
-
-Its schema belongs to the platform, so that the tenant cannot change or drop the table. Admins and
-operators may write rows. Readers may not, because they could fill the disk.
+The administrator creates the table at its first use. Its schema belongs to the platform, so that
+the tenant cannot change or drop the table. Admins and operators may write rows. Readers may not,
+because they could fill the disk.
 """
 
 import hashlib
@@ -45,10 +42,34 @@ from sqlgateway.run.parameters import canonical
 from sqlgateway.run.requests import Caller, SqlRequest
 from sqlgateway.run.sqlstates import ErrorPosition
 
+log = structlog.get_logger(__name__)
 HEADER: Final = "Idempotency-Key"
 PURPOSE: Final = "sql idempotency"
 # Visible ASCII: a key is compared byte by byte.
-KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+KEY_PATTERN: Final = re.compile(r"[\x21-\x7e]{1,255}")
+# Long enough for usual statements. For longer ones the client should retry, not hold a slot.
+WAIT_MS: Final = 2_000
+LOCK_TIMEOUT: Final = "55P03"
+HOUR_S: Final = 3600
+# A request deletes old records if the first byte of its key's digest is below this: one in 16.
+CLEANED_BELOW: Final = 16
+CREATE_TABLE: Final = sql.SQL(
+    """
+    CREATE SCHEMA IF NOT EXISTS zonal;
+    CREATE TABLE IF NOT EXISTS zonal.idempotency (
+        key pg_catalog.bytea PRIMARY KEY,
+        made_at pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.now(),
+        record pg_catalog.bytea
+    );
+    CREATE INDEX IF NOT EXISTS idempotency_made_at ON zonal.idempotency (made_at);
+    GRANT USAGE ON SCHEMA zonal TO {admin}, {operator};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON zonal.idempotency TO {admin}, {operator};
+    """
+)
+# Serializes requests that create the table concurrently.
+CREATION_LOCK: Final = "SELECT pg_catalog.pg_advisory_xact_lock(7305808869229538)"
+# SQLSTATEs of a missing table or schema, and of missing privileges after a restore.
+NO_TABLE: Final = frozenset({"42P01", "3F000", "42501"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +86,7 @@ class Key:
 
         Raises InvalidRequest if the key has invalid characters, or the parameters are too deep.
         """
-        if KEY.fullmatch(text) is None:
+        if KEY_PATTERN.fullmatch(text) is None:
             message = "1 to 255 visible ASCII characters."
             raise InvalidRequest.for_field(HEADER, message)
         return cls(caller, text, hashlib.sha256(canonical(body)).hexdigest())
@@ -112,97 +133,6 @@ class StoredAnswer:
     is_same_request: bool
 
 
-CREATE: Final = sql.SQL(
-    """
-    CREATE SCHEMA IF NOT EXISTS zonal;
-    CREATE TABLE IF NOT EXISTS zonal.idempotency (
-        key pg_catalog.bytea PRIMARY KEY,
-        made_at pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.now(),
-        record pg_catalog.bytea
-    );
-    CREATE INDEX IF NOT EXISTS idempotency_made_at ON zonal.idempotency (made_at);
-    GRANT USAGE ON SCHEMA zonal TO {admin}, {operator};
-    GRANT SELECT, INSERT, UPDATE, DELETE ON zonal.idempotency TO {admin}, {operator};
-    """
-)
-# Serializes requests that create the table concurrently.
-LOCK: Final = "SELECT pg_catalog.pg_advisory_xact_lock(7305808869229538)"
-# SQLSTATEs of a missing table or schema, and of missing privileges after a restore.
-MISSING: Final = frozenset({"42P01", "3F000", "42501"})
-
-log = structlog.get_logger(__name__)
-
-
-def create(login: Login) -> None:
-    """Create the schema, the table and their privileges, if they are missing.
-
-    Raises EngineUnavailable.
-    """
-    database = Database.unscoped.get(pk=login.database_id)  # unscoped: that of an open connection
-    roles = {role: sql.Identifier(name) for role, name in database.roles.items()}
-    try:
-        with (
-            servers.administer(login.address, login.dbname) as connection,
-            connection.transaction(),
-        ):
-            connection.execute(LOCK)
-            connection.execute(CREATE.format(**roles))
-    except psycopg.Error as exc:
-        log.warning("sql_idempotency_table_failed", database=database.pk, sqlstate=exc.sqlstate)
-        raise EngineUnavailable from None
-
-
-def literal(digest: bytes) -> bytes:
-    """Return a key as a constant that does not depend on settings of the session."""
-    return b"pg_catalog.decode('%b', 'hex')" % digest.hex().encode()
-
-
-def claim(digest: bytes, begin: bytes, *, wait_ms: int) -> bytes:
-    """Return the text that begins the transaction and inserts the key without a record.
-
-    A second request of the same key waits for the end of the first one's transaction.
-    """
-    return (
-        b"%b; SET LOCAL lock_timeout = %d;"
-        b" INSERT INTO zonal.idempotency (key) VALUES (%b) ON CONFLICT (key) DO NOTHING;"
-        b" SET LOCAL lock_timeout TO DEFAULT" % (begin, wait_ms, literal(digest))
-    )
-
-
-def select(digest: bytes) -> bytes:
-    """Return the query that reads and locks a key's record."""
-    return (
-        b"SELECT record FROM zonal.idempotency WHERE key OPERATOR(pg_catalog.=) %b FOR UPDATE"
-        % literal(digest)
-    )
-
-
-def update(digest: bytes) -> bytes:
-    """Return the statement that sets a key's record to $1."""
-    return (
-        b"UPDATE zonal.idempotency SET record = $1, made_at = pg_catalog.now()"
-        b" WHERE key OPERATOR(pg_catalog.=) %b" % literal(digest)
-    )
-
-
-def clean(hours: int) -> bytes:
-    """Return the statement that deletes some old records."""
-    return (
-        b"DELETE FROM zonal.idempotency WHERE key IN (SELECT key FROM zonal.idempotency"
-        b" WHERE made_at OPERATOR(pg_catalog.<)"
-        b" (pg_catalog.now() OPERATOR(pg_catalog.-) '%d hours'::pg_catalog.interval)"
-        b" LIMIT 100 FOR UPDATE SKIP LOCKED)" % hours
-    )
-
-
-# Long enough for usual statements. For longer ones the client should retry, not hold a slot.
-WAIT_MS: Final = 2_000
-LOCKED: Final = "55P03"
-HOUR_S: Final = 3600
-# A request deletes old records if the first byte of its key's digest is below this: one in 16.
-CLEANING: Final = 16
-
-
 class KeyedBoundary:
     """A transaction that commits with the record of its answer.
 
@@ -221,39 +151,39 @@ class KeyedBoundary:
         self.answer = b""
         self.is_replayed = False
 
-    def open(self, session: TenantConnection) -> None:
+    def open(self, connection: TenantConnection) -> None:
         """Begin and claim the key.
 
         Raises AlreadyAnswered if it has a record, IdempotencyKeyReused, IdempotencyKeyInUse.
         """
-        failure, is_new = self._claim(session)
-        if failure is not None and sqlstates.sqlstate_of(failure) in MISSING:
-            session.run(b"ROLLBACK")
-            create(session.login)
-            failure, is_new = self._claim(session)
+        failure, is_new = self._claim(connection)
+        if failure is not None and sqlstates.sqlstate_of(failure) in NO_TABLE:
+            connection.run(b"ROLLBACK")
+            _create_table(connection.login)
+            failure, is_new = self._claim(connection)
         if failure is not None:
-            if sqlstates.sqlstate_of(failure) == LOCKED:
+            if sqlstates.sqlstate_of(failure) == LOCK_TIMEOUT:
                 raise errors.IdempotencyKeyInUse
             raise self._failed(failure)
         if not is_new:
-            self._look_up(session)
+            self._look_up(connection)
 
-    def _claim(self, session: TenantConnection) -> tuple[PGresult | None, bool]:
-        session.send_text(claim(self._digest, self._request.begin, wait_ms=WAIT_MS))
+    def _claim(self, connection: TenantConnection) -> tuple[PGresult | None, bool]:
+        connection.send_text(_claim_statement(self._digest, self._request.begin, wait_ms=WAIT_MS))
         failure: PGresult | None = None
         is_new = False
-        while (result := session.next_result()) is not None:
+        while (result := connection.next_result()) is not None:
             if result.status in FAILURES:
                 failure = result
             is_new = is_new or result.command_status == b"INSERT 0 1"
         return failure, is_new
 
-    def _look_up(self, session: TenantConnection) -> None:
+    def _look_up(self, connection: TenantConnection) -> None:
         """Look for a stored answer; return if the record is missing, too old or not authentic.
 
         Raises AlreadyAnswered, IdempotencyKeyReused, IdempotencyKeyInUse.
         """
-        result = session.run(select(self._digest))
+        result = connection.run(_record_query(self._digest))
         if result.status in FAILURES:
             raise self._failed(result)
         if result.ntuples != 1:
@@ -267,51 +197,113 @@ class KeyedBoundary:
         self.answer, self.is_replayed = kept.answer, True
         raise AlreadyAnswered
 
-    def check(self, session: TenantConnection, number: int) -> None:
+    def check(self, connection: TenantConnection, number: int) -> None:
         """Raise TransactionEnded if a statement ended the transaction with the key."""
-        if session.status == pq.TransactionStatus.IDLE:
+        if connection.status == pq.TransactionStatus.IDLE:
             raise errors.TransactionEnded(
                 "It committed or rolled back what ran before it, without a record of its key.",
                 extra={"statement": number},
             )
 
-    def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
+    def close(self, connection: TenantConnection, *, was_cancelled_early: bool) -> None:
         """Write the record and commit.
 
         Raises ResultTooWide, after a rollback, if the answer is too long to be stored.
         """
-        if was_cancelled_early or session.status == pq.TransactionStatus.INERROR:
-            session.run(b"ROLLBACK")
+        if was_cancelled_early or connection.status == pq.TransactionStatus.INERROR:
+            connection.run(b"ROLLBACK")
             raise errors.TransactionNotCommitted("One of its statements failed.")
-        answer = self._render(session)
+        answer = self._render(connection)
         if len(answer) > settings.SQL.idempotency_bytes:
-            session.run(b"ROLLBACK")
+            connection.run(b"ROLLBACK")
             raise errors.ResultTooWide(
                 f"An answer of at most {settings.SQL.idempotency_bytes} bytes can be kept for an "
                 "Idempotency-Key: return fewer rows.",
                 extra={"outcome": "rolled_back"},
             )
-        self._write(session, answer)
-        result = session.run(b"COMMIT")
+        self._write(connection, answer)
+        result = connection.run(b"COMMIT")
         if result.status in FAILURES:
             raise self._failed(result)
         self.answer = answer
-        if self._digest[0] < CLEANING:
-            session.run(clean(settings.SQL.idempotency_hours))
+        if self._digest[0] < CLEANED_BELOW:
+            connection.run(_old_records_removal(settings.SQL.idempotency_hours))
 
-    def _write(self, session: TenantConnection, answer: bytes) -> None:
+    def _write(self, connection: TenantConnection, answer: bytes) -> None:
         record = self._key.seal(answer, now=time.time())
         text = b"\\x" + record.hex().encode()
-        session.send_statement(update(self._digest), [text])
-        result = session.last_result()
+        connection.send_statement(_record_update(self._digest), [text])
+        result = connection.last_result()
         if result.status in FAILURES:
             raise self._failed(result)
         if result.command_status != b"UPDATE 1":
-            session.run(b"ROLLBACK")
+            connection.run(b"ROLLBACK")
             raise errors.IdempotencyNotSupported("The request removed the record of its own key.")
 
     def _failed(self, result: PGresult) -> StatementFailed:
         return StatementFailed(result, ErrorPosition("", len(self._request.texts)))
+
+
+def _create_table(login: Login) -> None:
+    """Create the schema, the table and their privileges, if they are missing.
+
+    Raises EngineUnavailable.
+    """
+    database = Database.unscoped.get(pk=login.database_id)  # unscoped: that of an open connection
+    roles = {role: sql.Identifier(name) for role, name in database.roles.items()}
+    try:
+        with (
+            servers.administer(login.address, login.dbname) as connection,
+            connection.transaction(),
+        ):
+            connection.execute(CREATION_LOCK)
+            connection.execute(CREATE_TABLE.format(**roles))
+    except psycopg.Error as exc:
+        log.warning("sql_idempotency_table_failed", database=database.pk, sqlstate=exc.sqlstate)
+        raise EngineUnavailable from None
+
+
+def _literal(digest: bytes) -> bytes:
+    """Return a key as a constant that does not depend on settings of the session."""
+    return b"pg_catalog.decode('%b', 'hex')" % digest.hex().encode()
+
+
+def _claim_statement(digest: bytes, begin: bytes, *, wait_ms: int) -> bytes:
+    """Return the text that begins the transaction and inserts the key without a record.
+
+    A second request of the same key waits for the end of the first one's transaction.
+    """
+    return (
+        b"%b; SET LOCAL lock_timeout = %d;"
+        b" INSERT INTO zonal.idempotency (key) VALUES (%b) ON CONFLICT (key) DO NOTHING;"
+        b" SET LOCAL lock_timeout TO DEFAULT" % (begin, wait_ms, _literal(digest))
+    )
+
+
+def _record_query(digest: bytes) -> bytes:
+    """Return the query that reads and locks a key's record."""
+    return (
+        b"SELECT record FROM zonal.idempotency WHERE key OPERATOR(pg_catalog.=) %b FOR UPDATE"
+        % _literal(digest)
+    )
+
+
+def _record_update(digest: bytes) -> bytes:
+    """Return the statement that sets a key's record to $1."""
+    return (
+        b"UPDATE zonal.idempotency SET record = $1, made_at = pg_catalog.now()"
+        b" WHERE key OPERATOR(pg_catalog.=) %b" % _literal(digest)
+    )
+
+
+def _old_records_removal(hours: int) -> bytes:
+    """Return the statement that deletes some old records."""
+    return (
+        b"DELETE FROM zonal.idempotency WHERE key IN (SELECT key FROM zonal.idempotency"
+        b" WHERE made_at OPERATOR(pg_catalog.<)"
+        b" (pg_catalog.now() OPERATOR(pg_catalog.-) '%d hours'::pg_catalog.interval)"
+        b" LIMIT 100 FOR UPDATE SKIP LOCK_TIMEOUT)" % hours
+    )
 
 
 def _bytes(value: bytes | None) -> bytes:

@@ -60,39 +60,39 @@ class StatementFailed(Exception):
         return sqlstates.is_fatal(self.result)
 
 
-def refusal(session: TenantConnection, failed: StatementFailed) -> PlatformError:
+def refusal(connection: TenantConnection, failed: StatementFailed) -> PlatformError:
     """Return the error that answers a statement's failure."""
     if failed.is_fatal and failed.sqlstate == CRASH:
-        return connection_lost(session)
-    return sqlstates.refusal(failed.result, session.login, failed.spot)
+        return connection_lost(connection)
+    return sqlstates.refusal(failed.result, connection.login, failed.spot)
 
 
-def connection_lost(session: TenantConnection) -> PlatformError:
+def connection_lost(connection: TenantConnection) -> PlatformError:
     """Return the error that answers a connection that broke while statements ran."""
-    if session.login.role == "reader":
+    if connection.login.role == "reader":
         return errors.EngineUnavailable("The connection was lost; a reader changes nothing.")
     return errors.OutcomeUnknown(extra={"retryable": False})
 
 
-def end_early(session: TenantConnection, error: PlatformError) -> PlatformError:
+def end_early(connection: TenantConnection, error: PlatformError) -> PlatformError:
     """Cancel the running statement after an error in the gateway.
 
     Returns the error with ``outcome``: how the transaction ended.
     """
     # The rest of the answer is discarded, so it needs no memory.
-    session.on_held = None
+    connection.on_held = None
     try:
-        session.connection.cancel_safe(timeout=CANCEL_S)
-        has_failed = session.skip_answer()
+        connection.psycopg_connection.cancel_safe(timeout=CANCEL_S)
+        has_failed = connection.skip_answer()
     except (ConnectionLost, psycopg.Error):
         outcome = "unknown"
     except ResultOverflow:
-        outcome = end_overflow(session).extra["outcome"]
+        outcome = end_overflow(connection).extra["outcome"]
     else:
-        is_kept = not has_failed and session.status == pq.TransactionStatus.IDLE
+        is_kept = not has_failed and connection.status == pq.TransactionStatus.IDLE
         outcome = "committed" if is_kept else "rolled_back"
     if isinstance(error, errors.SqlBusy):
-        if outcome == "rolled_back" or session.login.role == "reader":
+        if outcome == "rolled_back" or connection.login.role == "reader":
             return error
         # The statement has run, but SqlBusy would say that it has not.
         error = errors.ResultTooWide("The gateway held too many large results.")
@@ -116,11 +116,11 @@ def after_commit(error: PlatformError) -> PlatformError:
     return error
 
 
-def end_overflow(session: TenantConnection) -> PlatformError:
+def end_overflow(connection: TenantConnection) -> PlatformError:
     """Terminate the backend, usually while it still sends, so that it cannot commit."""
-    was_open = ADMINISTRATOR.is_open(session)
-    was_terminated = ADMINISTRATOR.terminate(session)
-    outcome = session.outcome_of_terminated()
+    was_open = ADMINISTRATOR.is_open(connection)
+    was_terminated = ADMINISTRATOR.terminate(connection)
+    outcome = connection.outcome_of_terminated()
     if outcome == "rolled_back" and not (was_open and was_terminated):
         outcome = "unknown"
     return errors.ResultTooWide(

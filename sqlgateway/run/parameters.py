@@ -1,7 +1,4 @@
-"""Parameters: from JSON to PostgreSQL's text, whose type the server infers.
-
-Choose the text of parameters by the types that the server infers for them.
-"""
+"""Parameters: from JSON to PostgreSQL's text, by the types that the server infers for them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +18,13 @@ MAX_PARAMS: Final = 65_535
 MAX_DEPTH: Final = 6
 # orjson reads deeper JSON than it writes (254 levels).
 TOO_DEEP: Final = "JSON this deep must be sent as a string."
+INTEGERS: Final = frozenset({"int2", "int4", "int8", "oid"})
+OK: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
+# A domain has the category of its base type; its name says nothing about it.
+CATEGORIES: Final = """
+SELECT oid, typcategory FROM pg_catalog.pg_type
+WHERE oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
+"""
 
 
 class ParamType(NamedTuple):
@@ -60,6 +64,14 @@ class TypeDependentValue:
 Param = bytes | TypeDependentValue | None
 
 
+class NotParsed(Exception):
+    """The server refused the statement; ``result`` is its error."""
+
+    def __init__(self, result: PGresult) -> None:
+        super().__init__()
+        self.result = result
+
+
 def encode_params(values: Sequence[Any], *, field: str = "params") -> list[Param]:
     """Return each parameter as text (objects as JSON), or as a TypeDependentValue.
 
@@ -68,6 +80,30 @@ def encode_params(values: Sequence[Any], *, field: str = "params") -> list[Param
     if len(values) > MAX_PARAMS:
         raise InvalidRequest.for_field(field, f"At most {MAX_PARAMS} parameters.", code="too_many")
     return [_param(value, f"{field}.{index}") for index, value in enumerate(values)]
+
+
+def decide(
+    connection: TenantConnection, text: bytes, params: Sequence[Param]
+) -> Sequence[bytes | None]:
+    """Return the text of each parameter of a statement.
+
+    The server parses the statement first if the text of a parameter depends on its type.
+    Raises NotParsed, ConnectionLost, and InvalidRequest for a value that cannot be encoded.
+    """
+    undecided = {
+        index for index, value in enumerate(params) if isinstance(value, TypeDependentValue)
+    }
+    if not undecided:
+        return [value for value in params if not isinstance(value, TypeDependentValue)]
+    oids = _inferred(connection, text)
+    kinds = _kinds(connection, {oids[index] for index in undecided if index < len(oids)})
+    # The server refuses surplus parameters when the statement runs.
+    each = [kinds.get(oid, ParamType()) for oid in oids]
+    each += [ParamType()] * (len(params) - len(oids))
+    return [
+        value.text_for(kind) if isinstance(value, TypeDependentValue) else value
+        for value, kind in zip(params, each, strict=False)
+    ]
 
 
 def canonical(body: dict[str, Any]) -> bytes:
@@ -138,64 +174,23 @@ def _element(text: bytes | None) -> bytes:
     return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
-INTEGERS: Final = frozenset({"int2", "int4", "int8", "oid"})
-OK: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
-# A domain has the category of its base type; its name says nothing about it.
-CATEGORIES: Final = """
-SELECT oid, typcategory FROM pg_catalog.pg_type
-WHERE oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
-"""
-
-
-class NotParsed(Exception):
-    """The server refused the statement; ``result`` is its error."""
-
-    def __init__(self, result: PGresult) -> None:
-        super().__init__()
-        self.result = result
-
-
-def decide(
-    session: TenantConnection, text: bytes, params: Sequence[Param]
-) -> Sequence[bytes | None]:
-    """Return the text of each parameter of a statement.
-
-    The server parses the statement first if the text of a parameter depends on its type.
-    Raises NotParsed, ConnectionLost, and InvalidRequest for a value that cannot be encoded.
-    """
-    undecided = {
-        index for index, value in enumerate(params) if isinstance(value, TypeDependentValue)
-    }
-    if not undecided:
-        return [value for value in params if not isinstance(value, TypeDependentValue)]
-    oids = _inferred(session, text)
-    kinds = _kinds(session, {oids[index] for index in undecided if index < len(oids)})
-    # The server refuses surplus parameters when the statement runs.
-    each = [kinds.get(oid, ParamType()) for oid in oids]
-    each += [ParamType()] * (len(params) - len(oids))
-    return [
-        value.text_for(kind) if isinstance(value, TypeDependentValue) else value
-        for value, kind in zip(params, each, strict=False)
-    ]
-
-
-def _inferred(session: TenantConnection, text: bytes) -> list[int]:
-    session.send_parse(text)
-    parsed = session.last_result()
+def _inferred(connection: TenantConnection, text: bytes) -> list[int]:
+    connection.send_parse(text)
+    parsed = connection.last_result()
     if parsed.status not in OK:
         raise NotParsed(parsed)
-    session.send_describe()
-    described = session.last_result()
+    connection.send_describe()
+    described = connection.last_result()
     return [described.param_type(index) for index in range(described.nparams)]
 
 
-def _kinds(session: TenantConnection, oids: Iterable[int]) -> dict[int, ParamType]:
+def _kinds(connection: TenantConnection, oids: Iterable[int]) -> dict[int, ParamType]:
     kinds = {oid: _builtin(BUILTIN[oid].name) for oid in oids if oid in BUILTIN}
     own = ",".join(str(oid) for oid in oids if oid not in BUILTIN)
     if not own:
         return kinds
-    session.send_text((CATEGORIES % own).encode())
-    while (result := session.next_result()) is not None:
+    connection.send_text((CATEGORIES % own).encode())
+    while (result := connection.next_result()) is not None:
         for row in range(result.ntuples):
             category = result.get_value(row, 1)
             kinds[int(result.get_value(row, 0) or b"0")] = ParamType(

@@ -1,19 +1,16 @@
-"""The JSON answer: a sink that collects the rows up to the limits, and its rendering.
+"""The results of a request: what receives its rows, and the JSON answer.
 
-Lookups in the tenant's database, run as the tenant's role.
-
-The interface of objects that receive the rows of a request.
-
-Cancel a query whose remaining rows exceed the limits of the answer.
-
-A cancel also rolls back what the transaction has written, or would write with later rows or
-statements. So a query is cancelled only if it cannot write: it is the request's last statement, in
-a transaction that began READ ONLY and can no longer become READ WRITE, because a query that returns
-rows has taken a snapshot.
+A query whose remaining rows exceed the limits of the answer is cancelled. A cancel also rolls back
+what the transaction has written, or would write with later rows or statements. So a query is
+cancelled only if it cannot write: it is the request's last statement, in a transaction that began
+READ ONLY and can no longer become READ WRITE, because a query that returns rows has taken a
+snapshot.
 
 In every other case the remaining rows are read and discarded until the deadline. The answer is
 truncated, and every statement has run. At the deadline everything is rolled back, and the answer is
 ``query_timeout``.
+
+Types and single statements are looked up in the tenant's database, as the tenant's role.
 """
 
 import time
@@ -39,6 +36,7 @@ from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.run import sqlstates
 from sqlgateway.run.requests import SqlRequest, SqlText
 
+log = structlog.get_logger(__name__)
 # Names are qualified: the tenant controls its search_path.
 TYPE_NAMES: Final = """
 SELECT t.oid, CASE WHEN e.oid IS NULL THEN t.typname ELSE e.typname END, e.oid
@@ -52,93 +50,49 @@ MAX_COLUMN_TYPES: Final = 1000
 PARSE_S: Final = 2.0
 # The server's routine that refuses a second statement. The SQLSTATE is that of any syntax error.
 SECOND_STATEMENT: Final = b"exec_parse_message"
+NO_STATEMENT: Final = Statement()
+CANCEL_S: Final = 3.0
+CANCELLED: Final = "57014"
+# A CALL returns one row, and may have ended one transaction and begun another READ WRITE.
+MIN_ROWS: Final = 2
 
-log = structlog.get_logger(__name__)
 
+class Sink(Protocol):
+    """Receives each statement's columns, its rows chunk by chunk, and its end.
 
-def look_up_types(session: TenantConnection, oids: Iterable[int]) -> None:
-    """Look up types' names, on a connection without an open transaction.
+    The calls for a statement are ``start``, ``add`` for each chunk, ``end``; a statement without
+    rows has only ``end``. A chunk is valid only during the call: libpq frees it afterwards. Any
+    method may raise a PlatformError, which ends the request.
 
-    A type that is not found, because its transaction was rolled back, remains unknown.
-    Raises ConnectionLost.
+    Flow control: the execution yields after each chunk, and does not read further until the caller
+    resumes it.
     """
-    if len(session.column_types) > MAX_COLUMN_TYPES:
-        session.column_types.clear()
-    query = TYPE_NAMES % ",".join(str(oid) for oid in sorted(oids))
-    session.send_text(query.encode())
-    while (result := session.next_result()) is not None:
-        if result.status not in {pq.ExecStatus.TUPLES_CHUNK, pq.ExecStatus.TUPLES_OK}:
-            continue
-        for row in range(result.ntuples):
-            oid, name, element = (
-                (result.get_value(row, column) or b"").decode("utf-8", "replace")
-                for column in range(3)
-            )
-            shown = f"{name}[]" if element else name
-            session.column_types[int(oid)] = ColumnType(shown, is_array=bool(element))
 
+    @property
+    def takes_copy(self) -> bool:
+        """True if the sink takes the lines of a COPY TO STDOUT; otherwise COPY is refused."""
 
-def look_up_types_beside(session: TenantConnection, oids: Iterable[int]) -> None:
-    """Look up types' names on another connection, while this one runs a query.
+    @property
+    def is_full(self) -> bool:
+        """True if the running statement's further rows are not needed."""
 
-    A type that cannot be looked up remains unknown.
-    """
-    try:
-        other = _checkout(session.login)
-    except (PlatformError, LoginRefused):
-        return
-    try:
-        other.give_up_at = time.monotonic() + PARSE_S
-        look_up_types(other, oids)
-        session.column_types.update(other.column_types)
-    except (ConnectionLost, ResultOverflow):
-        return
-    finally:
-        pool.CONNECTION_POOL.release(other)
+    def start(self, result: PGresult, connection: TenantConnection) -> None:
+        """Read a statement's columns from its first chunk."""
 
+    def add(self, result: PGresult, connection: TenantConnection) -> None:
+        """Take a chunk's rows, including the first chunk's; also called while ``is_full``."""
 
-def is_single(login: Login, sql_text: SqlText) -> bool:
-    """True if a text is a single statement, False if not or if this cannot be determined.
+    def add_lines(self, lines: Sequence[Buffer]) -> None:
+        """Take lines of a COPY TO STDOUT."""
 
-    PostgreSQL parses the text on another connection.
-    """
-    if sql_text.params is not None:
-        return True
-    try:
-        session = _checkout(login)
-    except (PlatformError, LoginRefused):
-        return False
-    try:
-        return _parses_as_one(session, sql_text)
-    except (ConnectionLost, ResultOverflow):
-        return False
-    finally:
-        pool.CONNECTION_POOL.release(session)
+    def end(self, command_tag: str) -> None:
+        """End a statement. command_tag: such as ``INSERT 0 5``; empty for a cancelled query."""
 
+    def complete(self, connection: TenantConnection) -> None:
+        """Finish the answer: all statements have run, and their transaction has ended.
 
-def _checkout(login: Login) -> TenantConnection:
-    """Return a second connection as the same role.
-
-    The password may have been rotated since the first connection was opened.
-    Raises LoginRefused, and the errors of ``read_again`` and of the cache.
-    """
-    try:
-        return pool.CONNECTION_POOL.checkout(login)
-    except LoginRefused:
-        return pool.CONNECTION_POOL.checkout(read_again(login))
-
-
-def _parses_as_one(session: TenantConnection, sql_text: SqlText) -> bool:
-    session.give_up_at = time.monotonic() + PARSE_S
-    session.send_parse(sql_text.sent)
-    is_one = True
-    while (result := session.next_result()) is not None:
-        routine = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION)
-        is_one = is_one and routine != SECOND_STATEMENT
-    return is_one
-
-
-NOTHING: Final = Statement()
+        The connection is free for lookups. Not called for a request that failed.
+        """
 
 
 class JsonSink:
@@ -180,19 +134,19 @@ class JsonSink:
         """Size of all rows as JSON."""
         return sum(statement.size_bytes for statement in self.statements)
 
-    def start(self, result: PGresult, session: TenantConnection) -> None:
+    def start(self, result: PGresult, connection: TenantConnection) -> None:
         """Read a statement's columns."""
-        self._budget.deadline = session.deadline
+        self._budget.deadline = connection.deadline
         self._collector = self._new_collector()
-        self._collector.start(result, session.column_types)
+        self._collector.start(result, connection.column_types)
 
-    def add(self, result: PGresult, session: TenantConnection) -> None:
+    def add(self, result: PGresult, connection: TenantConnection) -> None:
         """Collect a chunk's rows, as many as fit."""
-        if session.on_held is not None:
+        if connection.on_held is not None:
             encoded_bytes = self._request.max_bytes - self._budget.bytes_left
-            session.on_held(encoded_bytes + self._budget.unencoded_bytes)
+            connection.on_held(encoded_bytes + self._budget.unencoded_bytes)
         if self._collector is not None:
-            self._collector.add(result, held_bytes=session.last_bytes)
+            self._collector.add(result, held_bytes=connection.last_bytes)
 
     def add_lines(self, lines: Sequence[Buffer]) -> None:
         """Take nothing: COPY is refused."""
@@ -210,15 +164,15 @@ class JsonSink:
             dropped.drop()
             self._dropped += 1
 
-    def complete(self, session: TenantConnection) -> None:
+    def complete(self, connection: TenantConnection) -> None:
         """Look up unknown types' names, then encode the rest; a second call does nothing."""
         if self.statements:
             return
         unknown = set[int]().union(*(collector.unknown for collector, _ in self._finished))
         if unknown:
-            look_up_types(session, unknown)
+            look_up_types(connection, unknown)
         self.statements = [
-            collector.finish(tag, session.column_types) for collector, tag in self._finished
+            collector.finish(tag, connection.column_types) for collector, tag in self._finished
         ]
         for sql_text, statement in zip(self._request.texts, self.statements, strict=False):
             if sql_text.is_explained and statement.batches:
@@ -230,18 +184,11 @@ class JsonSink:
         return Collector(self._budget, self._request.texts[index].form)
 
 
-def _plan(row: bytes) -> bytes:
-    """Return the only value of a row: the plan as PostgreSQL wrote it."""
-    if row.startswith(b"["):
-        return row[1:-1]
-    return row.partition(b":")[2][:-1]
-
-
 def render(
     sink: JsonSink, notices: Sequence[dict[str, str]], *, elapsed_ms: float, request_id: str
 ) -> bytes:
     """Return the answer: the last statement's members, and ``results`` if there are several."""
-    statements = sink.statements or [NOTHING]
+    statements = sink.statements or [NO_STATEMENT]
     last = statements[-1]
     # A client that reads only these members must see that results are incomplete.
     parts = [b"{", *last.members(is_whole=not sink.truncated)]
@@ -256,48 +203,11 @@ def render(
     return b"".join(parts)
 
 
-class Sink(Protocol):
-    """Receives each statement's columns, its rows chunk by chunk, and its end.
-
-    The calls for a statement are ``start``, ``add`` for each chunk, ``end``; a statement without
-    rows has only ``end``. A chunk is valid only during the call: libpq frees it afterwards. Any
-    method may raise a PlatformError, which ends the request.
-
-    Flow control: the execution yields after each chunk, and does not read further until the caller
-    resumes it.
-    """
-
-    @property
-    def takes_copy(self) -> bool:
-        """True if the sink takes the lines of a COPY TO STDOUT; otherwise COPY is refused."""
-
-    @property
-    def is_full(self) -> bool:
-        """True if the running statement's further rows are not needed."""
-
-    def start(self, result: PGresult, session: TenantConnection) -> None:
-        """Read a statement's columns from its first chunk."""
-
-    def add(self, result: PGresult, session: TenantConnection) -> None:
-        """Take a chunk's rows, including the first chunk's; also called while ``is_full``."""
-
-    def add_lines(self, lines: Sequence[Buffer]) -> None:
-        """Take lines of a COPY TO STDOUT."""
-
-    def end(self, command_tag: str) -> None:
-        """End a statement. command_tag: such as ``INSERT 0 5``; empty for a cancelled query."""
-
-    def complete(self, session: TenantConnection) -> None:
-        """Finish the answer: all statements have run, and their transaction has ended.
-
-        The connection is free for lookups. Not called for a request that failed.
-        """
-
-
-CANCEL_S: Final = 3.0
-CANCELLED: Final = "57014"
-# A CALL returns one row, and may have ended one transaction and begun another READ WRITE.
-MIN_ROWS: Final = 2
+def _plan(row: bytes) -> bytes:
+    """Return the only value of a row: the plan as PostgreSQL wrote it."""
+    if row.startswith(b"["):
+        return row[1:-1]
+    return row.partition(b":")[2][:-1]
 
 
 class SurplusRowsCanceller:
@@ -309,8 +219,8 @@ class SurplusRowsCanceller:
     is_discarding: rows are read only to reach the end of the answer.
     """
 
-    def __init__(self, session: TenantConnection) -> None:
-        self._session = session
+    def __init__(self, connection: TenantConnection) -> None:
+        self._connection = connection
         self._asked: SqlText | None = None
         self.is_read_only = False
         self.has_cancelled = self.was_cancelled_early = self.is_discarding = False
@@ -323,17 +233,99 @@ class SurplusRowsCanceller:
         if self._asked is sql_text or row_count < MIN_ROWS:
             return
         self._asked = sql_text
-        session = self._session
-        if not (is_last and self.is_read_only and is_single(session.login, sql_text)):
+        connection = self._connection
+        if not (is_last and self.is_read_only and is_single(connection.login, sql_text)):
             self.is_discarding = True
             return
         self.has_cancelled = True
         try:
-            session.connection.cancel_safe(timeout=CANCEL_S)
+            connection.psycopg_connection.cancel_safe(timeout=CANCEL_S)
         except psycopg.Error as exc:
             # The rows are then read until their end or the deadline.
-            log.warning("sql_cancel_failed", pid=session.pid, kind=type(exc).__name__)
+            log.warning("sql_cancel_failed", pid=connection.pid, kind=type(exc).__name__)
 
     def is_own_cancel(self, failure: PGresult) -> bool:
         """True if a query failed because ``cancel_early`` cancelled it."""
         return self.has_cancelled and sqlstates.sqlstate_of(failure) == CANCELLED
+
+
+def look_up_types(connection: TenantConnection, oids: Iterable[int]) -> None:
+    """Look up types' names, on a connection without an open transaction.
+
+    A type that is not found, because its transaction was rolled back, remains unknown.
+    Raises ConnectionLost.
+    """
+    if len(connection.column_types) > MAX_COLUMN_TYPES:
+        connection.column_types.clear()
+    query = TYPE_NAMES % ",".join(str(oid) for oid in sorted(oids))
+    connection.send_text(query.encode())
+    while (result := connection.next_result()) is not None:
+        if result.status not in {pq.ExecStatus.TUPLES_CHUNK, pq.ExecStatus.TUPLES_OK}:
+            continue
+        for row in range(result.ntuples):
+            oid, name, element = (
+                (result.get_value(row, column) or b"").decode("utf-8", "replace")
+                for column in range(3)
+            )
+            shown = f"{name}[]" if element else name
+            connection.column_types[int(oid)] = ColumnType(shown, is_array=bool(element))
+
+
+def look_up_types_beside(connection: TenantConnection, oids: Iterable[int]) -> None:
+    """Look up types' names on another connection, while this one runs a query.
+
+    A type that cannot be looked up remains unknown.
+    """
+    try:
+        other = _checkout(connection.login)
+    except (PlatformError, LoginRefused):
+        return
+    try:
+        other.give_up_at = time.monotonic() + PARSE_S
+        look_up_types(other, oids)
+        connection.column_types.update(other.column_types)
+    except (ConnectionLost, ResultOverflow):
+        return
+    finally:
+        pool.CONNECTION_POOL.release(other)
+
+
+def is_single(login: Login, sql_text: SqlText) -> bool:
+    """True if a text is a single statement, False if not or if this cannot be determined.
+
+    PostgreSQL parses the text on another connection.
+    """
+    if sql_text.params is not None:
+        return True
+    try:
+        connection = _checkout(login)
+    except (PlatformError, LoginRefused):
+        return False
+    try:
+        return _parses_as_one(connection, sql_text)
+    except (ConnectionLost, ResultOverflow):
+        return False
+    finally:
+        pool.CONNECTION_POOL.release(connection)
+
+
+def _checkout(login: Login) -> TenantConnection:
+    """Return a second connection as the same role.
+
+    The password may have been rotated since the first connection was opened.
+    Raises LoginRefused, and the errors of ``read_again`` and of the pool.
+    """
+    try:
+        return pool.CONNECTION_POOL.checkout(login)
+    except LoginRefused:
+        return pool.CONNECTION_POOL.checkout(read_again(login))
+
+
+def _parses_as_one(connection: TenantConnection, sql_text: SqlText) -> bool:
+    connection.give_up_at = time.monotonic() + PARSE_S
+    connection.send_parse(sql_text.sent)
+    is_one = True
+    while (result := connection.next_result()) is not None:
+        routine = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION)
+        is_one = is_one and routine != SECOND_STATEMENT
+    return is_one

@@ -1,11 +1,10 @@
 """Running SQL requests, and their cancellation from any process of the platform.
 
 Every request is in the registry of its process. After PUBLISH_AFTER_S it also gets a row in the
-control database; faster requests do not. To cancel a request, another process marks the row. The
-request's own process reads its rows four times a second, and cancels the query. Only this process
-can do it safely: it knows whether the connection still runs that request, or already another one.
-
-Cancel a request because DELETE /v1/sql/{id} asked for it.
+control database; faster requests do not. To cancel a request (DELETE /v1/sql/{id}), another process
+marks the row. The request's own process reads its rows four times a second, and cancels the query.
+Only this process can do it safely: it knows whether the connection still runs that request, or
+already another one.
 
 The watchdog (sqlgateway/pg/watchdog.py) cancels requests at their deadline, and when their
 client disconnects.
@@ -33,6 +32,11 @@ from sqlgateway.run.record_writer import WRITER
 from sqlgateway.run.requests import Caller, SqlRequest
 from sqlgateway.run.sql_text import redacted
 
+PUBLISH_AFTER_S: Final = 0.25
+# A row that was not renewed for this long belongs to a process that died.
+EXPIRY_S: Final = 60
+RENEW_S: Final = 15
+
 
 class Cancellation:
     """Cancels one request, from any thread. is_requested: True once ``request`` was called."""
@@ -57,12 +61,6 @@ class Cancellation:
             is_due = self.is_requested
         if is_due:
             act()
-
-
-PUBLISH_AFTER_S: Final = 0.25
-# A row that was not renewed for this long belongs to a process that died.
-EXPIRY_S: Final = 60
-RENEW_S: Final = 15
 
 
 @dataclass(eq=False, slots=True)
@@ -161,17 +159,6 @@ class RunningRequests:
         rows.update(expires_at=timezone.now() + timedelta(seconds=EXPIRY_S))
 
 
-REGISTRY: Final = RunningRequests()
-WRITER.add_job(REGISTRY.sync)
-
-
-def readable_by(caller: Caller) -> QuerySet[RunningSql]:
-    """Return the rows of running requests that the caller may see, as ``is_readable_by``."""
-    rows: QuerySet[RunningSql] = RunningSql.scoped.within(caller.scope)
-    rows = rows.filter(expires_at__gt=timezone.now())
-    return rows if caller.sees_all else rows.filter(user_id=caller.user_id)
-
-
 def cancel(caller: Caller, request_id: str) -> None:
     """Cancel the running requests of this id, in any process.
 
@@ -187,10 +174,23 @@ def cancel(caller: Caller, request_id: str) -> None:
         raise RequestNotRunning
 
 
+def readable_by(caller: Caller) -> QuerySet[RunningSql]:
+    """Return the rows of running requests that the caller may see, as ``is_readable_by``."""
+    rows: QuerySet[RunningSql] = RunningSql.scoped.within(caller.scope)
+    rows = rows.filter(expires_at__gt=timezone.now())
+    return rows if caller.sees_all else rows.filter(user_id=caller.user_id)
+
+
 def delete_expired() -> None:
     """Delete rows of processes that died."""
     rows = RunningSql.unscoped  # unscoped: housekeeping for all tenants
     rows.filter(expires_at__lt=timezone.now()).delete()
+
+
+REGISTRY: Final = RunningRequests()
+
+
+WRITER.add_job(REGISTRY.sync)
 
 
 def _after_fork() -> None:

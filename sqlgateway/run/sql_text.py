@@ -1,9 +1,7 @@
-"""Split the text of statements into tokens, as PostgreSQL's lexer does.
+"""The text of statements: split into tokens, as PostgreSQL's lexer does, and redacted.
 
 PostgreSQL alone decides what a text means; this module assumes the settings that every request
 begins with (standard_conforming_strings is on). Source: PostgreSQL's scan.l, documentation 4.1.
-
-Remove secrets from the text of statements before it is kept.
 
 Parameters' values are never kept, but a text may contain secrets, as in ``ALTER ROLE ... PASSWORD
 'x'``. If a text mentions a secret, all of its literals and comments are removed, because any of
@@ -40,6 +38,17 @@ TOKEN: Final = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 BLOCK: Final = re.compile(r"/\*|\*/")
+# Kinds of tokens that may hold a secret.
+SECRET_KINDS: Final = frozenset({"literal", "comment"})
+# A setting that changes where literals end.
+LITERALS_SETTING: Final = "standard_conforming_strings"
+# Words that occur with secrets, and URLs with a password. Without backtracking: tenants choose the
+# texts, and a search holds the interpreter lock.
+SECRET_WORDS: Final = re.compile(
+    r"passw|passphrase|pwd|secret|token|credential|api_?key|private_?key|crypt|hmac|bearer"
+    r"|://[^\s/@:]*+:[^\s/@]*+@",
+    re.IGNORECASE,
+)
 
 
 class Token(NamedTuple):
@@ -64,6 +73,15 @@ def tokens(text: str) -> Iterator[Token]:
         at = end
 
 
+def redacted(text: str) -> str:
+    """Return a text without possible secrets; the text may be truncated."""
+    if SECRET_WORDS.search(text) is None:
+        return text
+    if LITERALS_SETTING in text.lower():
+        return ALL_REMOVED
+    return "".join(REMOVED if kind in SECRET_KINDS else token for kind, token in tokens(text))
+
+
 def _end_of_block(text: str, at: int) -> int:
     """Return the end of a block comment; block comments can be nested."""
     depth = 1
@@ -71,26 +89,3 @@ def _end_of_block(text: str, at: int) -> int:
         depth += 1 if match.group() == "/*" else -1
         at = match.end()
     return at if depth == 0 else len(text)
-
-
-# Kinds of tokens that may hold a secret.
-HIDING: Final = frozenset({"literal", "comment"})
-# A setting that changes where literals end.
-SETTING: Final = "standard_conforming_strings"
-
-# Words that occur with secrets, and URLs with a password. Without backtracking: tenants choose the
-# texts, and a search holds the interpreter lock.
-MENTIONS: Final = re.compile(
-    r"passw|passphrase|pwd|secret|token|credential|api_?key|private_?key|crypt|hmac|bearer"
-    r"|://[^\s/@:]*+:[^\s/@]*+@",
-    re.IGNORECASE,
-)
-
-
-def redacted(text: str) -> str:
-    """Return a text without possible secrets; the text may be truncated."""
-    if MENTIONS.search(text) is None:
-        return text
-    if SETTING in text.lower():
-        return ALL_REMOVED
-    return "".join(REMOVED if kind in HIDING else token for kind, token in tokens(text))

@@ -1,12 +1,8 @@
-"""Queries of PostgreSQL's catalogues about the contents of a database, run as the caller's role.
+"""The contents of a database, from PostgreSQL's catalogues: for consoles and code generators.
 
 Each query returns one JSON object in a row. ``$1`` is a schema's name, or null for all schemas. The
-results contain only objects on which the caller has privileges. Owners, roles, system schemas, and
-objects of extensions are left out.
-
-Number of tables and size of an environment's database (settings.ENVIRONMENT_CONTENTS).
-
-Read the schema of a scope's database, for consoles and code generators.
+queries run as the caller's role, and return only objects on which it has privileges. Owners, roles,
+system schemas, and objects of extensions are left out.
 """
 
 from typing import Any, Final
@@ -23,7 +19,6 @@ from sqlgateway.run.requests import ARRAYS, SqlRequest, SqlText
 # With this, unqualified names and operators in the queries are PostgreSQL's own, even if the tenant
 # has created others of the same name.
 SEARCH_PATH: Final = "SET LOCAL search_path TO pg_catalog, pg_temp"
-
 SCHEMAS: Final = """
 SELECT json_build_object('name', n.nspname, 'comment', obj_description(n.oid, 'pg_namespace'))
 FROM pg_namespace AS n
@@ -31,7 +26,6 @@ WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND ($1::text IS NULL OR n.nspname = $1) AND has_schema_privilege(n.oid, 'USAGE')
 ORDER BY n.nspname
 """
-
 # A column is visible if a privilege on the table or the column permits reading or writing it.
 TABLES: Final = """
 SELECT json_build_object(
@@ -91,7 +85,6 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
     WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
 ORDER BY n.nspname, c.relname
 """
-
 FUNCTIONS: Final = """
 SELECT json_build_object(
   'schema', n.nspname, 'name', p.proname,
@@ -110,7 +103,6 @@ WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
     WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e')
 ORDER BY n.nspname, p.proname, p.oid
 """
-
 # Without the composite types of tables.
 TYPES: Final = """
 SELECT json_build_object(
@@ -138,27 +130,53 @@ WHERE t.typtype IN ('e', 'd', 'r', 'c') AND (t.typtype <> 'c' OR c.relkind = 'c'
     WHERE e.classid = 'pg_type'::regclass AND e.objid = t.oid AND e.deptype = 'e')
 ORDER BY n.nspname, t.typname
 """
-
 EXTENSIONS: Final = """
 SELECT json_build_object('name', e.extname, 'version', e.extversion, 'schema', n.nspname)
 FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
 WHERE e.extname <> 'plpgsql' AND ($1::text IS NULL OR n.nspname = $1)
 ORDER BY e.extname
 """
-
 DATABASE: Final = """
 SELECT json_build_object(
   'size_bytes', pg_database_size(current_database()),
   'server_version', current_setting('server_version'))
 """
-
-
 TABLE_COUNT_AND_SIZE: Final = """
 SELECT count(*), pg_database_size(current_database())
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
   AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 """
+LIST_QUERIES: Final = {
+    "schemas": SCHEMAS,
+    "tables": TABLES,
+    "functions": FUNCTIONS,
+    "types": TYPES,
+    "extensions": EXTENSIONS,
+}
+
+
+def read_schema(scope: Scope, role: Role, *, schema: str | None, request_id: str) -> dict[str, Any]:
+    """Return the objects that the role may see in the database, or in one of its schemas.
+
+    All lists are from one snapshot. ``truncated`` is True if a list exceeds the limits of a
+    request; a request for a single schema may return more.
+    Raises the errors of ``POST /v1/sql``.
+    """
+    value = None if schema is None else schema.encode()
+    texts = (
+        SqlText(SEARCH_PATH, []),
+        SqlText(DATABASE, [], ARRAYS),
+        *(SqlText(query, [value], ARRAYS) for query in LIST_QUERIES.values()),
+    )
+    request = SqlRequest(texts, is_batch=True, isolation="repeatable read")
+    answer = orjson.loads(gateway.ask(scope, role, request, request_id=request_id))
+    _, database, *lists = ([row[0] for row in result["rows"]] for result in answer["results"])
+    return {
+        "database": database[0],
+        **dict(zip(LIST_QUERIES, lists, strict=True)),
+        "truncated": answer["truncated"],
+    }
 
 
 def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
@@ -170,47 +188,15 @@ def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
     if database is None:
         return {"tables": 0, "database_bytes": 0}
     try:
-        tables, size = _ask(scope, request_id)
+        tables, size = _count_and_size(scope, request_id)
     except PlatformError:
         return {"tables": None, "database_bytes": database.size_bytes}
     return {"tables": tables, "database_bytes": size}
 
 
-def _ask(scope: Scope, request_id: str) -> tuple[int, int]:
+def _count_and_size(scope: Scope, request_id: str) -> tuple[int, int]:
     texts = (SqlText(SEARCH_PATH, []), SqlText(TABLE_COUNT_AND_SIZE, [], ARRAYS))
     request = SqlRequest(texts, is_batch=True)
     answer = orjson.loads(gateway.ask(scope, "admin", request, request_id=request_id))
     ((tables, size),) = answer["results"][1]["rows"]
     return int(tables), int(size)
-
-
-LISTS: Final = {
-    "schemas": SCHEMAS,
-    "tables": TABLES,
-    "functions": FUNCTIONS,
-    "types": TYPES,
-    "extensions": EXTENSIONS,
-}
-
-
-def read(scope: Scope, role: Role, *, schema: str | None, request_id: str) -> dict[str, Any]:
-    """Return the objects that the role may see in the database, or in one of its schemas.
-
-    All lists are from one snapshot. ``truncated`` is True if a list exceeds the limits of a
-    request; a request for a single schema may return more.
-    Raises the errors of ``POST /v1/sql``.
-    """
-    value = None if schema is None else schema.encode()
-    texts = (
-        SqlText(SEARCH_PATH, []),
-        SqlText(DATABASE, [], ARRAYS),
-        *(SqlText(query, [value], ARRAYS) for query in LISTS.values()),
-    )
-    request = SqlRequest(texts, is_batch=True, isolation="repeatable read")
-    answer = orjson.loads(gateway.ask(scope, role, request, request_id=request_id))
-    _, database, *lists = ([row[0] for row in result["rows"]] for result in answer["results"])
-    return {
-        "database": database[0],
-        **dict(zip(LISTS, lists, strict=True)),
-        "truncated": answer["truncated"],
-    }

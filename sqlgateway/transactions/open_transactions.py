@@ -41,15 +41,15 @@ log = structlog.get_logger(__name__)
 class OpenTransactionBoundary:
     """The boundary of a statement in an open transaction, which must not end the transaction."""
 
-    def open(self, session: TenantConnection) -> None:
+    def open(self, connection: TenantConnection) -> None:
         """Do nothing: the transaction is open."""
 
-    def check(self, session: TenantConnection, number: int) -> None:
+    def check(self, connection: TenantConnection, number: int) -> None:
         """Raise TransactionEnded if the statement ended the transaction."""
-        if session.status == Status.IDLE:
+        if connection.status == Status.IDLE:
             raise errors.TransactionEnded(extra={"outcome": "unknown"})
 
-    def close(self, session: TenantConnection, *, was_cancelled_early: bool) -> None:
+    def close(self, connection: TenantConnection, *, was_cancelled_early: bool) -> None:
         """Do nothing: the transaction goes on."""
 
 
@@ -64,7 +64,7 @@ class OpenTransaction:
     is_ending: it is being committed or rolled back, so that no other statement may run.
     """
 
-    session: TenantConnection
+    connection: TenantConnection
     caller: Caller
     expires_at: float
     idle_until: float
@@ -88,11 +88,11 @@ class OpenTransactions:
         self._open: dict[str, OpenTransaction] = {}
         self._reaper: threading.Thread | None = None
 
-    def add(self, transaction_id: str, session: TenantConnection, caller: Caller) -> None:
+    def add(self, transaction_id: str, connection: TenantConnection, caller: Caller) -> None:
         """Keep a caller's connection with an open transaction until it ends or a limit passes."""
         now = time.monotonic()
         entry = OpenTransaction(
-            session,
+            connection,
             caller,
             expires_at=now + settings.SQL.transaction_life_s,
             idle_until=now + settings.SQL.transaction_idle_s,
@@ -156,7 +156,7 @@ class OpenTransactions:
         entry = self._take(transaction_id)
         try:
             entry.is_ending = True
-            return _xid(entry.session)
+            return _xid(entry.connection)
         except ConnectionLost:
             self._drop(transaction_id, entry)
             raise errors.TransactionOver(extra={"outcome": "rolled_back"}) from None
@@ -202,7 +202,7 @@ class OpenTransactions:
         with self._lock:
             gone, self._open = list(self._open.values()), {}
         for entry in gone:
-            pool.CONNECTION_POOL.discard(entry.session)
+            pool.CONNECTION_POOL.discard(entry.connection)
 
     def _end_soon(self, transaction_id: str) -> bool:
         """Cancel the running statement, and let the transaction be rolled back afterwards.
@@ -261,11 +261,11 @@ class OpenTransactions:
         if boundaries.first_control(running.request.texts[0].text):
             raise errors.TransactionEnded("Use the transaction's own commit or rollback.")
         started = time.perf_counter()
-        entry.session.notices = []
+        entry.connection.notices = []
         # The connection has the limit from the beginning; the request has the present one.
-        entry.session.timeout_ms = None
+        entry.connection.timeout_ms = None
         execution = Execution(
-            entry.session,
+            entry.connection,
             running.request,
             sink,
             boundary=OpenTransactionBoundary(),
@@ -277,7 +277,7 @@ class OpenTransactions:
             # The next statement must not get the rest of this answer.
             self._drop(transaction_id, entry)
             raise
-        is_over = not outcome.is_clean or entry.session.status == Status.IDLE
+        is_over = not outcome.is_clean or entry.connection.status == Status.IDLE
         if is_over:
             self._drop(transaction_id, entry)
         if outcome.error is not None:
@@ -291,24 +291,24 @@ class OpenTransactions:
     def _end(
         self, transaction_id: str, entry: OpenTransaction, *, commit: bool, timeout_ms: int
     ) -> Ending:
-        session, name = entry.session, b"COMMIT" if commit else b"ROLLBACK"
+        connection, name = entry.connection, b"COMMIT" if commit else b"ROLLBACK"
         deadline = time.monotonic() + timeout_ms / 1000
-        session.give_up_at = give_up_at(deadline)
-        watch = WATCHDOG.watch(session, deadline)
+        connection.give_up_at = give_up_at(deadline)
+        watch = WATCHDOG.watch(connection, deadline)
         try:
-            result = session.run(name)
+            result = connection.run(name)
         except ConnectionLost:
             self._drop(transaction_id, entry)
             return "unknown" if commit else "rolled_back"
         finally:
             was_late = WATCHDOG.finish(watch)
-        if result.status in FAILURES and session.status != Status.IDLE:
+        if result.status in FAILURES and connection.status != Status.IDLE:
             # The server ended the session, before or after the commit.
             self._drop(transaction_id, entry)
             return "unknown" if commit else "rolled_back"
         if result.status in FAILURES:
             failed = StatementFailed(result, ErrorPosition("", 0))
-            error = refusal(session, failed)
+            error = refusal(connection, failed)
             if was_late and isinstance(error, errors.QueryCancelled):
                 error = errors.QueryTimeout(
                     f"The limit was {timeout_ms / 1000:g} s.", extra=error.extra
@@ -319,7 +319,7 @@ class OpenTransactions:
             self._drop(transaction_id, entry)
         else:
             self._forget(transaction_id)
-            pool.CONNECTION_POOL.release(session)
+            pool.CONNECTION_POOL.release(connection)
         # In an aborted transaction, COMMIT returns the tag ROLLBACK.
         return "committed" if result.command_status == b"COMMIT" else "rolled_back"
 
@@ -332,7 +332,7 @@ class OpenTransactions:
         with self._lock:
             if self._open.pop(transaction_id, None) is None:
                 return
-        pool.CONNECTION_POOL.discard(entry.session)
+        pool.CONNECTION_POOL.discard(entry.connection)
 
     def _reap(self) -> None:
         while True:
@@ -344,17 +344,17 @@ class OpenTransactions:
                 log.exception("sql_reaper_failed")
 
 
-def _xid(session: TenantConnection) -> str | None:
+def _xid(connection: TenantConnection) -> str | None:
     """Return the id of an open transaction, if it has one.
 
     Raises ConnectionLost for one that can only be rolled back: it is aborted, or its session ended.
     """
-    if session.status != Status.INTRANS:
+    if connection.status != Status.INTRANS:
         raise ConnectionLost
-    session.give_up_at = time.monotonic() + settings.SQL.timeout_ms / 1000
-    result = session.run(XID)
+    connection.give_up_at = time.monotonic() + settings.SQL.timeout_ms / 1000
+    result = connection.run(XID)
     # An ended session is reported as an error, by its last result.
-    if result.status != pq.ExecStatus.TUPLES_OK or session.status != Status.INTRANS:
+    if result.status != pq.ExecStatus.TUPLES_OK or connection.status != Status.INTRANS:
         raise ConnectionLost
     value = result.get_value(0, 0)
     return None if value is None else value.decode()

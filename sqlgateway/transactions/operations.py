@@ -9,9 +9,8 @@ The outcome of a commit is always known:
 A transaction that was reported as ended is no longer OPEN, so an owner that could not be reached
 for some time cannot commit it later.
 
-How long, and of how many transactions, the outcome is kept.
-
-The number is limited because a client can begin and roll back many transactions in a short time.
+The outcome is kept for some time, and of a limited number of transactions, because a client can
+begin and roll back many of them in a short time.
 """
 
 import base64
@@ -50,7 +49,6 @@ from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.transactions.owner import CHANNEL
 
 State = InteractiveTransaction.State
-
 # A client whose commit was not answered can ask for the outcome during this time. A rollback, or
 # the end of the owner, has changed nothing, so its outcome is kept for a shorter time.
 KEEP_COMMITTED: Final = timedelta(hours=1)
@@ -59,27 +57,6 @@ KEEP_ROLLED_BACK: Final = timedelta(minutes=5)
 KEEP_PER_ENVIRONMENT: Final = 2000
 # Rows that are deleted together: more than one, so that the number decreases to the limit.
 TRIMMED_AT_ONCE: Final = 10
-
-
-def forget_ended(*, now: datetime) -> None:
-    """Delete the rows of transactions that ended long enough ago."""
-    is_rolled_back = Q(state__in=(State.ROLLED_BACK, State.OPEN))
-    InteractiveTransaction.unscoped.filter(  # unscoped: housekeeping
-        Q(is_rolled_back, expires_at__lt=now - KEEP_ROLLED_BACK)
-        | Q(expires_at__lt=now - KEEP_COMMITTED)
-    ).delete()
-
-
-def trim(scope: Scope) -> None:
-    """Delete the oldest ended rows of an environment above the limit, rolled back ones first."""
-    ended = InteractiveTransaction.scoped.within(scope).exclude(state=State.OPEN)
-    # By the states' names: rows that may be committed are kept for the longest time.
-    excess = ended.order_by("state", "-id").values_list("pk", flat=True)[KEEP_PER_ENVIRONMENT:]
-    oldest = list(excess[:TRIMMED_AT_ONCE])
-    if oldest:
-        InteractiveTransaction.scoped.within(scope).filter(pk__in=oldest).delete()
-
-
 # A transaction whose time is over may still be ending.
 MARGIN: Final = timedelta(seconds=2)
 # The server ends a session itself this long after the platform should have done so.
@@ -99,11 +76,11 @@ def begin(
     role: Role = "reader" if read_only else database_role(principal)
     row = _reserve(principal, role)
     try:
-        session = _connect(principal.scope, role, isolation)
+        connection = _connect(principal.scope, role, isolation)
     except BaseException:
         row.delete()
         raise
-    OPEN_TRANSACTIONS.add(str(row.pk), session, Caller.of(principal))
+    OPEN_TRANSACTIONS.add(str(row.pk), connection, Caller.of(principal))
     return row
 
 
@@ -190,6 +167,25 @@ def roll_back(principal: Principal, transaction_id: UUID) -> None:
             owner.ask(row, {"call": "end", "commit": False})
 
 
+def forget_ended(*, now: datetime) -> None:
+    """Delete the rows of transactions that ended long enough ago."""
+    is_rolled_back = Q(state__in=(State.ROLLED_BACK, State.OPEN))
+    InteractiveTransaction.unscoped.filter(  # unscoped: housekeeping
+        Q(is_rolled_back, expires_at__lt=now - KEEP_ROLLED_BACK)
+        | Q(expires_at__lt=now - KEEP_COMMITTED)
+    ).delete()
+
+
+def _trim(scope: Scope) -> None:
+    """Delete the oldest ended rows of an environment above the limit, rolled back ones first."""
+    ended = InteractiveTransaction.scoped.within(scope).exclude(state=State.OPEN)
+    # By the states' names: rows that may be committed are kept for the longest time.
+    excess = ended.order_by("state", "-id").values_list("pk", flat=True)[KEEP_PER_ENVIRONMENT:]
+    oldest = list(excess[:TRIMMED_AT_ONCE])
+    if oldest:
+        InteractiveTransaction.scoped.within(scope).filter(pk__in=oldest).delete()
+
+
 def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
     """Insert the row. Raises TooManyTransactions."""
     scope, now = principal.scope, timezone.now()
@@ -206,7 +202,7 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
             or of_environment >= settings.SQL.transactions_per_environment
         ):
             raise errors.TooManyTransactions
-        trim(scope)
+        _trim(scope)
         row: InteractiveTransaction = InteractiveTransaction.unscoped.create(  # unscoped: its keys
             id=ids.uuid7(),
             organization_id=scope.organization_id,
@@ -227,30 +223,30 @@ def _connect(scope: Scope, role: Role, isolation: Isolation | None) -> TenantCon
     if not OPEN_TRANSACTIONS.has_room_for(scope.organization_id):
         raise errors.SqlBusy
     with ADMISSION.slot(scope):
-        session = gateway.connect(scope, role)
-        _open(session, isolation)
-    return session
+        connection = gateway.connect(scope, role)
+        _open(connection, isolation)
+    return connection
 
 
-def _open(session: TenantConnection, isolation: Isolation | None) -> None:
+def _open(connection: TenantConnection, isolation: Isolation | None) -> None:
     request = SqlRequest((), isolation=isolation)
     texts = [request.begin]
     # Replace the server's limits, which are those of a single request.
     idle_ms = settings.SQL.transaction_idle_s * 1000 + LIMIT_MARGIN_MS
     texts.append(b"SET LOCAL idle_in_transaction_session_timeout = %d" % idle_ms)
-    if session.login.address.can("transaction_timeout"):
+    if connection.login.address.can("transaction_timeout"):
         life_ms = settings.SQL.transaction_life_s * 1000 + LIMIT_MARGIN_MS
         # At BEGIN PostgreSQL started the timer of the old value, which only 0 stops.
         texts.append(b"SET LOCAL transaction_timeout = 0")
         texts.append(b"SET LOCAL transaction_timeout = %d" % life_ms)
-    session.give_up_at = time.monotonic() + OPEN_S
+    connection.give_up_at = time.monotonic() + OPEN_S
     try:
         # One message, so that the rest does not run after a failure.
-        failed = session.run(b"; ".join(texts)).status in FAILURES
+        failed = connection.run(b"; ".join(texts)).status in FAILURES
     except ConnectionLost:
         failed = True
     if failed:
-        CONNECTION_POOL.discard(session)
+        CONNECTION_POOL.discard(connection)
         raise errors.EngineUnavailable
 
 

@@ -4,8 +4,6 @@ PostgreSQL is read only as fast as the client reads. A result that fits into one
 the statement has ended, so that an error is an ordinary problem document. An error in a longer
 result occurs after the status was sent: NDJSON reports it in the last record, the other formats end
 without their last chunk.
-
-A sink that writes rows in one format as they arrive.
 """
 
 import errno
@@ -45,11 +43,28 @@ from sqlgateway.run.running_requests import REGISTRY, Cancellation, RunningReque
 from sqlgateway.run.usage import METER
 from sqlgateway.transfer.minimum_rate import TRANSFER_MONITOR
 
+log = structlog.get_logger(__name__)
+StreamFormat = Literal["ndjson", "csv", "arrow"]
+MEDIA_TYPES: Final[dict[StreamFormat, str]] = {
+    "ndjson": "application/x-ndjson",
+    "csv": "text/csv; charset=utf-8",
+    "arrow": "application/vnd.apache.arrow.stream",
+}
 # Rows are written in batches: large enough for fast code in C, small enough to use little memory.
 BATCH_ROWS: Final = 512
 BATCH_BYTES: Final = 256 * 1024
 # The size of a write to the client, so that few system calls are needed.
 PIECE_BYTES: Final = 64 * 1024
+COPY_BEFORE: Final = "COPY ("
+# The line break ends a comment at the query's end. There are no quotes here, so a quote that the
+# query leaves open is not closed, and the server refuses the text.
+COPY_AFTER: Final = "\n) TO STDOUT (FORMAT csv, HEADER true, ENCODING utf8)"
+# SQLSTATEs (syntax_error, feature_not_supported) with which PostgreSQL refuses a COPY, before it
+# runs, whose query is not a SELECT, VALUES, or a change with RETURNING.
+NOT_FOR_COPY: Final = frozenset({"42601", "0A000"})
+# A slow client may read for this long after the query's time limit.
+TAIL_S: Final = 10.0
+CANCEL_S: Final = 2.0
 
 
 class RowStream:
@@ -78,22 +93,24 @@ class RowStream:
         """False: a stream has no cap on rows."""
         return False
 
-    def start(self, result: PGresult, session: TenantConnection) -> None:
+    def start(self, result: PGresult, connection: TenantConnection) -> None:
         """Write the columns; the tenant's own types are looked up on another connection.
 
         Raises ResultNotText.
         """
         columns = columns_of(result)
-        unknown = row_writer.unknown_oids(columns, session.column_types)
+        unknown = row_writer.unknown_oids(columns, connection.column_types)
         if unknown:
-            results.look_up_types_beside(session, unknown)
+            results.look_up_types_beside(connection, unknown)
         self._values = [[] for _ in columns]
         self._write(
-            self._writer.start(columns, row_writer.column_types_of(columns, session.column_types))
+            self._writer.start(
+                columns, row_writer.column_types_of(columns, connection.column_types)
+            )
         )
         self._has_started = True
 
-    def add(self, result: PGresult, session: TenantConnection) -> None:
+    def add(self, result: PGresult, connection: TenantConnection) -> None:
         """Add a chunk's rows to the batch, and write the batch if it is large enough.
 
         Raises ResultNotText, ResultTooWide.
@@ -101,7 +118,7 @@ class RowStream:
         for kept, values in zip(self._values, values_of(result), strict=True):
             kept.extend(values)
         self._pending_rows += result.ntuples
-        self._pending_bytes += session.last_bytes
+        self._pending_bytes += connection.last_bytes
         if self._pending_rows >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
             self._write_rows()
 
@@ -118,7 +135,7 @@ class RowStream:
         self.command, count = split_tag(command_tag)
         self.row_count = self._given_rows if count is None else count
 
-    def complete(self, session: TenantConnection) -> None:
+    def complete(self, connection: TenantConnection) -> None:
         """Write the end of the body: the transaction is committed."""
         self._write(self._writer.end())
 
@@ -145,27 +162,6 @@ class RowStream:
         piece = b"".join(self._parts)
         self._parts, self._part_bytes = [], 0
         return piece
-
-
-StreamFormat = Literal["ndjson", "csv", "arrow"]
-
-MEDIA_TYPES: Final[dict[StreamFormat, str]] = {
-    "ndjson": "application/x-ndjson",
-    "csv": "text/csv; charset=utf-8",
-    "arrow": "application/vnd.apache.arrow.stream",
-}
-COPY_BEFORE: Final = "COPY ("
-# The line break ends a comment at the query's end. There are no quotes here, so a quote that the
-# query leaves open is not closed, and the server refuses the text.
-COPY_AFTER: Final = "\n) TO STDOUT (FORMAT csv, HEADER true, ENCODING utf8)"
-# SQLSTATEs (syntax_error, feature_not_supported) with which PostgreSQL refuses a COPY, before it
-# runs, whose query is not a SELECT, VALUES, or a change with RETURNING.
-NOT_FOR_COPY: Final = frozenset({"42601", "0A000"})
-# A slow client may read for this long after the query's time limit.
-TAIL_S: Final = 10.0
-CANCEL_S: Final = 2.0
-
-log = structlog.get_logger(__name__)
 
 
 class StreamCut(ConnectionResetError):
@@ -246,21 +242,21 @@ class Export:
         self, cancellation: Cancellation
     ) -> Generator[bytes, None, tuple[RowStream, RequestOutcome]]:
         role: Role = "reader" if self.request.read_only else self.caller.role
-        session = gateway.connect(self.caller.scope, role)
+        connection = gateway.connect(self.caller.scope, role)
         outcome: RequestOutcome | None = None
         try:
-            _extend_limits(session, self.request)
+            _extend_limits(connection, self.request)
             as_copy = self._as_copy()
             if as_copy is not None:
                 stream = RowStream(CsvWriter(), takes_copy=True)
-                outcome = yield from _steps(session, as_copy, stream, cancellation)
+                outcome = yield from _steps(connection, as_copy, stream, cancellation)
                 if stream.has_lines or not _is_not_for_copy(outcome):
                     return stream, outcome
             stream = RowStream(self._writer())
-            outcome = yield from _steps(session, self._as_rows(), stream, cancellation)
+            outcome = yield from _steps(connection, self._as_rows(), stream, cancellation)
             return stream, outcome
         finally:
-            _finish(session, outcome)
+            _finish(connection, outcome)
 
     def _writer(self) -> RowWriter:
         if self.format == "csv":
@@ -309,12 +305,12 @@ class Body:
 
 
 def _steps(
-    session: TenantConnection,
+    connection: TenantConnection,
     request: SqlRequest,
     stream: RowStream,
     cancellation: Cancellation,
 ) -> Generator[bytes, None, RequestOutcome]:
-    execution = Execution(session, request, stream, cancellation=cancellation)
+    execution = Execution(connection, request, stream, cancellation=cancellation)
     with closing(execution.steps()) as steps:
         for _ in steps:
             if piece := stream.take():
@@ -322,9 +318,9 @@ def _steps(
     return execution.outcome
 
 
-def _extend_limits(session: TenantConnection, request: SqlRequest) -> None:
+def _extend_limits(connection: TenantConnection, request: SqlRequest) -> None:
     try:
-        session.extend_limits(request.timeout_ms)
+        connection.extend_limits(request.timeout_ms)
     except ConnectionLost:
         raise EngineUnavailable from None
 
@@ -334,11 +330,11 @@ def _is_not_for_copy(outcome: RequestOutcome) -> bool:
     return error is not None and error.extra.get("sqlstate") in NOT_FOR_COPY
 
 
-def _finish(session: TenantConnection, outcome: RequestOutcome | None) -> None:
+def _finish(connection: TenantConnection, outcome: RequestOutcome | None) -> None:
     if outcome is not None:
-        gateway.finish(session, outcome)
+        gateway.finish(connection, outcome)
         return
     # The client disconnected, or has read for too long.
     with suppress(psycopg.Error):
-        session.connection.cancel_safe(timeout=CANCEL_S)
-    pool.CONNECTION_POOL.discard(session)
+        connection.psycopg_connection.cancel_safe(timeout=CANCEL_S)
+    pool.CONNECTION_POOL.discard(connection)

@@ -1,9 +1,7 @@
 """Import a CSV body into a table by COPY FROM STDIN: all rows or none.
 
-Parse and quote names of tables and columns.
-
-The server gets only names that were parsed from the caller's text, and quoted again, so that a name
-cannot end the statement that contains it.
+The server gets only names of tables and columns that were parsed from the caller's text, and quoted
+again, so that a name cannot end the statement that contains it.
 """
 
 import re
@@ -34,53 +32,14 @@ from sqlgateway.run.sqlstates import ErrorPosition
 from sqlgateway.transfer.minimum_rate import TRANSFER_MONITOR, Transfer
 from sqlgateway.transfer.uploads import UploadedBody
 
+Header = Literal["match", "true", "false"]
 # NAMEDATALEN - 1: PostgreSQL would truncate a longer name, which may be another table's.
-MAX_BYTES: Final = 63
+MAX_NAME_BYTES: Final = 63
 # An identifier with its quotes, or a bare one, as PostgreSQL's lexer reads them (scan.l).
 IDENTIFIER: Final = re.compile(
     r'\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*))\s*'
 )
-UPPER: Final = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
-
-
-def parse(text: str, *, separator: str, field: str) -> tuple[str, ...]:
-    """Return the names in a text such as ``public.Items`` or ``id,"Full name"``.
-
-    Bare names are folded to lower case (A to Z only), as PostgreSQL does.
-    Raises InvalidRequest with the name of the field.
-    """
-    names: list[str] = []
-    at = 0
-    while True:
-        found = IDENTIFIER.match(text, at)
-        if found is None:
-            raise InvalidRequest.for_field(field, f"No name at character {at + 1}.")
-        names.append(_name(found, field))
-        at = found.end()
-        if at == len(text):
-            return tuple(names)
-        if text[at] != separator:
-            raise InvalidRequest.for_field(field, f"Unexpected character {at + 1}.")
-        at += 1
-
-
-def _name(found: re.Match[str], field: str) -> str:
-    quoted = found["quoted"]
-    name: str = found["bare"].translate(UPPER) if quoted is None else quoted.replace('""', '"')
-    if "\0" in name:
-        raise InvalidRequest.for_field(field, "A name holds no NUL character.", code="nul")
-    if len(name.encode()) > MAX_BYTES:
-        raise InvalidRequest.for_field(field, f"A name has at most {MAX_BYTES} bytes.")
-    return name
-
-
-def quote(names: Sequence[str], *, separator: str) -> str:
-    """Return the names for an SQL statement, each in quotes."""
-    return separator.join('"{}"'.format(name.replace('"', '""')) for name in names)
-
-
-Header = Literal["match", "true", "false"]
-
+TO_LOWER: Final = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 # Spreadsheet programs write it before the first name.
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 # Servers before this version end a CSV at a line \. and silently ignore the rest.
@@ -96,7 +55,7 @@ HEADER_HINT: Final = (
     "in that order."
 )
 # The position in the body, in the context of an error (PostgreSQL's CopyFromErrorCallback).
-PLACE: Final = re.compile(
+ERROR_POSITION: Final = re.compile(
     r"^COPY .*?, line (?P<line>\d{1,18})\b(?:, column (?P<column>.{1,63}?)(?::|$))?", re.MULTILINE
 )
 
@@ -119,8 +78,8 @@ class ImportRequest:
     @property
     def statement(self) -> bytes:
         """The COPY statement."""
-        table = quote(self.table, separator=".")
-        columns = quote(self.columns, separator=", ")
+        table = _quoted(self.table, separator=".")
+        columns = _quoted(self.columns, separator=", ")
         target = f"{table} ({columns})" if columns else table
         options = f"FORMAT csv, HEADER {self.header}, DELIMITER '{self.delimiter}', ENCODING 'UTF8'"
         return f"COPY {target} FROM STDIN ({options})".encode()
@@ -160,15 +119,15 @@ def run(
         REGISTRY.track(running),
         recorded_request(caller, shown, request_id=request_id) as record,
     ):
-        session = gateway.connect(caller.scope, caller.role)
+        connection = gateway.connect(caller.scope, caller.role)
         try:
             with TRANSFER_MONITOR.upload(environ, deadline=deadline) as transfer:
-                copy = Import(session, request, deadline, running.cancellation)
+                copy = Import(connection, request, deadline, running.cancellation)
                 result = copy.run(upload, transfer, timeout_ms=timeout_ms)
-            notices = [sqlstates.notice(notice, session.login) for notice in session.notices]
+            notices = [sqlstates.notice(notice, connection.login) for notice in connection.notices]
         finally:
             # The connection's settings differ from those that other requests need.
-            pool.CONNECTION_POOL.discard(session)
+            pool.CONNECTION_POOL.discard(connection)
         record.row_count = _row_count(result)
     elapsed_ms = round((time.monotonic() - started) * 1000, 1)
     return RowImportResult(_row_count(result), upload.size_bytes, elapsed_ms, notices)
@@ -183,12 +142,12 @@ class Import:
 
     def __init__(
         self,
-        session: TenantConnection,
+        connection: TenantConnection,
         request: ImportRequest,
         deadline: float,
         cancellation: Cancellation,
     ) -> None:
-        self._session = session
+        self._connection = connection
         self._request = request
         self._deadline = deadline
         self._cancellation = cancellation
@@ -199,13 +158,13 @@ class Import:
 
         timeout_ms: what the deadline was made from. Raises the errors of sqlgateway.errors.
         """
-        session = self._session
-        session.give_up_at = give_up_at(self._deadline)
-        watch = WATCHDOG.watch(session, self._deadline)
+        connection = self._connection
+        connection.give_up_at = give_up_at(self._deadline)
+        watch = WATCHDOG.watch(connection, self._deadline)
         self._cancellation.attach(partial(WATCHDOG.cancel, watch))
         error: PlatformError | None = None
         try:
-            session.extend_limits(timeout_ms)
+            connection.extend_limits(timeout_ms)
             result = self._copy(upload, transfer)
             error = self._refusal(result)
         except (CopyBroken, ConnectionLost, ResultOverflow):
@@ -221,28 +180,28 @@ class Import:
         return result
 
     def _copy(self, upload: UploadedBody, transfer: Transfer) -> PGresult:
-        session = self._session
-        session.send_text(self._request.statement)
-        first = session.next_result()
+        connection = self._connection
+        connection.send_text(self._request.statement)
+        first = connection.next_result()
         if first is None:
             raise ConnectionLost
         if first.status != pq.ExecStatus.COPY_IN:
             return first
-        copy = session.copy_in()
+        copy = connection.copy_in()
         try:
             pieces = upload.pieces(transfer)
-            if session.pgconn.server_version < READS_CSV_TO_ITS_END:
+            if connection.pgconn.server_version < READS_CSV_TO_ITS_END:
                 pieces = _without_end_marker(pieces)
             _send(copy, pieces)
         except PlatformError:
             # Make the server roll back: no row of an incomplete body may be kept.
             with suppress(CopyBroken, ConnectionLost, ResultOverflow):
                 copy.end(error=b"the body was incomplete")
-                session.last_result()
+                connection.last_result()
             raise
         self._may_be_committed = True
         copy.end()
-        return session.last_result()
+        return connection.last_result()
 
     def _lost(self) -> PlatformError:
         if self._may_be_committed:
@@ -252,12 +211,48 @@ class Import:
     def _refusal(self, result: PGresult) -> PlatformError | None:
         if result.status == pq.ExecStatus.COMMAND_OK:
             return None
-        error = sqlstates.refusal(result, self._session.login, ErrorPosition("", 0))
-        error.extra.update(_place(result))
+        error = sqlstates.refusal(result, self._connection.login, ErrorPosition("", 0))
+        error.extra.update(_error_position(result))
         is_header = error.extra.get("line") == 1 and self._request.header == "match"
         if is_header and error.extra.get("sqlstate") == BAD_COPY_FILE:
             error.extra.setdefault("hint", HEADER_HINT)
         return error
+
+
+def parse_names(text: str, *, separator: str, field: str) -> tuple[str, ...]:
+    """Return the names in a text such as ``public.Items`` or ``id,"Full name"``.
+
+    Bare names are folded to lower case (A to Z only), as PostgreSQL does.
+    Raises InvalidRequest with the name of the field.
+    """
+    names: list[str] = []
+    at = 0
+    while True:
+        found = IDENTIFIER.match(text, at)
+        if found is None:
+            raise InvalidRequest.for_field(field, f"No name at character {at + 1}.")
+        names.append(_name(found, field))
+        at = found.end()
+        if at == len(text):
+            return tuple(names)
+        if text[at] != separator:
+            raise InvalidRequest.for_field(field, f"Unexpected character {at + 1}.")
+        at += 1
+
+
+def _quoted(names: Sequence[str], *, separator: str) -> str:
+    """Return the names for an SQL statement, each in quotes."""
+    return separator.join('"{}"'.format(name.replace('"', '""')) for name in names)
+
+
+def _name(found: re.Match[str], field: str) -> str:
+    quoted = found["quoted"]
+    name: str = found["bare"].translate(TO_LOWER) if quoted is None else quoted.replace('""', '"')
+    if "\0" in name:
+        raise InvalidRequest.for_field(field, "A name holds no NUL character.", code="nul")
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise InvalidRequest.for_field(field, f"A name has at most {MAX_NAME_BYTES} bytes.")
+    return name
 
 
 def _without_end_marker(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -286,10 +281,10 @@ def _is_late(error: PlatformError | None) -> bool:
     return error is not None and error.extra.get("sqlstate") in ENDED_SQLSTATES
 
 
-def _place(result: PGresult) -> Mapping[str, Any]:
+def _error_position(result: PGresult) -> Mapping[str, Any]:
     """Return the position of an error in the body: line and column."""
     context = result.error_field(pq.DiagnosticField.CONTEXT) or b""
-    found = PLACE.search(context.decode("utf-8", "replace"))
+    found = ERROR_POSITION.search(context.decode("utf-8", "replace"))
     if found is None:
         return {}
     column = found["column"]

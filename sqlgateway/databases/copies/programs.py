@@ -330,7 +330,7 @@ def _restore(target: ProgramLogin, major: int) -> list[str]:
 
 def _start(
     command: Sequence[str],
-    session: ProgramLogin,
+    login: ProgramLogin,
     words: IO[bytes],
     *,
     options: str = "",
@@ -339,7 +339,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     environment = {
         "LC_ALL": "C",
-        "PGPASSWORD": session.password,
+        "PGPASSWORD": login.password,
         "PGCONNECT_TIMEOUT": str(settings.SQL.connect_timeout_s),
         "PGAPPNAME": "zonal-copy",
         "PGOPTIONS": options,

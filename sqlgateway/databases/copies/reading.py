@@ -86,12 +86,12 @@ def exported_snapshot(inside: psycopg.Connection) -> Iterator[str]:
         yield str(row[0]) if row is not None else ""
 
 
-def count_rows(session: ProgramLogin, *, snapshot: str = "") -> dict[str, int]:
+def count_rows(login: ProgramLogin, *, snapshot: str = "") -> dict[str, int]:
     """Return the number of rows of each table by its qualified name. Raises psycopg.Error."""
     values = {**ADMIN_SETTINGS, "statement_timeout": f"{settings.SQL.copy_timeout_s}s"}
-    given = {"password": session.password}
+    given = {"password": login.password}
     with (
-        connect_with(session.address, session.conninfo(), values, given) as connection,
+        connect_with(login.address, login.conninfo(), values, given) as connection,
         connection.transaction(),
     ):
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")

@@ -1,10 +1,8 @@
-"""Create the roles that a dump grants privileges to, but that do not exist.
+"""Roles that exist while a database is copied; a process that is killed leaves them behind.
 
-While a database is copied, the role that reads it may be granted privileges that the admin revoked
-from itself (reading.py). Another dump that is made at that time contains this grant, which cannot
-be restored after the role was dropped.
-
-Roles that exist while a database is copied; a process that is killed leaves them behind.
+The role that reads a database may be granted privileges that the admin revoked from itself
+(reading.py). Another dump that is made at that time contains this grant, which cannot be restored
+after the role was dropped. So a restore creates the roles that its dump grants privileges to.
 """
 
 import re
@@ -28,7 +26,6 @@ from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster
 
 log = structlog.get_logger(__name__)
-
 # With the databases in which a role has privileges. Roles of tenants do not expire.
 EXPIRED: Final = """
 SELECT rolname, array_remove(array_agg(DISTINCT datname::text), NULL)
@@ -38,6 +35,9 @@ LEFT JOIN pg_database AS database ON database.oid = dbid
 WHERE starts_with(rolname, %s) AND rolvaliduntil < now() - interval '1 hour'
 GROUP BY rolname
 """
+ROLE_NAME: Final = re.compile(rf"\b{names.ROLE_PREFIX}[{names.ALPHABET}]{{{names.LENGTH}}}\b")
+# The maximum number of roles, because a dump may be hostile.
+MAX_GRANTEES: Final = 100
 
 
 def drop(inside: psycopg.Connection, name: str) -> None:
@@ -59,6 +59,26 @@ def drop_expired() -> int:
     return count
 
 
+@contextmanager
+def stand_ins(
+    address: ClusterAddress, dbname: str, file: Path, contents: Contents, *, major: int
+) -> Iterator[None]:
+    """Create missing roles without any rights, while a dump's privileges are restored.
+
+    Raises CopyFailed, EngineUnavailable.
+    """
+    text = programs.print_entries(file, contents.privileges, major=major)
+    made = _make(address, dbname, sorted(set(ROLE_NAME.findall(text))))
+    try:
+        yield
+    finally:
+        with administer(address, dbname) as inside:
+            for name in made:
+                # Another restore of the same dump may use the role, and then drops it at its end.
+                with suppress(psycopg.errors.DependentObjectsStillExist):
+                    drop(inside, name)
+
+
 def _drop_expired(address: ClusterAddress) -> int:
     count = 0
     with administer(address) as connection:
@@ -76,34 +96,9 @@ def _drop_expired(address: ClusterAddress) -> int:
     return count
 
 
-NAME: Final = re.compile(rf"\b{names.ROLE_PREFIX}[{names.ALPHABET}]{{{names.LENGTH}}}\b")
-# The maximum number of roles, because a dump may be hostile.
-MAX_GRANTEES: Final = 100
-
-
-@contextmanager
-def stand_ins(
-    address: ClusterAddress, dbname: str, file: Path, contents: Contents, *, major: int
-) -> Iterator[None]:
-    """Create missing roles without any rights, while a dump's privileges are restored.
-
-    Raises CopyFailed, EngineUnavailable.
-    """
-    text = programs.print_entries(file, contents.privileges, major=major)
-    made = _make(address, dbname, sorted(set(NAME.findall(text))))
-    try:
-        yield
-    finally:
-        with administer(address, dbname) as inside:
-            for name in made:
-                # Another restore of the same dump may use the role, and then drops it at its end.
-                with suppress(psycopg.errors.DependentObjectsStillExist):
-                    drop(inside, name)
-
-
 def _make(address: ClusterAddress, dbname: str, wanted: list[str]) -> list[str]:
     made: list[str] = []
-    # A crash may leave the roles behind (temporary_roles.py).
+    # A crash may leave the roles behind (``drop_expired``).
     until = timezone.now() + timedelta(seconds=settings.SQL.copy_timeout_s)
     with administer(address, dbname) as inside:
         rows = inside.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [wanted])

@@ -110,30 +110,28 @@ def restore(
         deadline=deadline,
         check=check,
     )
-    with_session = partial(RestoreConnection, target, deadline, check)
+    connect = partial(RestoreConnection, target, deadline, check)
     section("pre-data")
-    checks = _take_checks(target, with_session)
+    checks = _take_checks(target, connect)
     section("data")
     functions = _functions(target) if major >= RESTRICTED_SINCE else []
     if functions:
-        with with_session() as session:
+        with connect() as connection:
             for function in functions:
-                session.run(f"ALTER FUNCTION {function} SET search_path = {SEARCH_PATH}")
+                connection.run(f"ALTER FUNCTION {function} SET search_path = {SEARCH_PATH}")
     section("post-data")
     if functions or checks:
-        with with_session() as session:
+        with connect() as connection:
             for function in functions:
-                session.run(f"ALTER FUNCTION {function} RESET search_path")
+                connection.run(f"ALTER FUNCTION {function} RESET search_path")
             # The one that was dropped last belongs to the child tables of the first.
             for one in reversed(checks):
-                session.run(one.add(), about=f"constraint {one.name} of {one.of}")
+                connection.run(one.add(), about=f"constraint {one.name} of {one.of}")
                 if one.comment is not None:
-                    session.run(one.describe())
+                    connection.run(one.describe())
 
 
-def _take_checks(
-    target: ProgramLogin, with_session: Callable[[], "RestoreConnection"]
-) -> list[Check]:
+def _take_checks(target: ProgramLogin, connect: Callable[[], "RestoreConnection"]) -> list[Check]:
     """Drop the CHECKs of tables and domains that call functions of the database; return them.
 
     One that could not be added again stays: that of a domain in arrays or composite types.
@@ -142,10 +140,10 @@ def _take_checks(
     kept: list[int] = []
     with administer(target.address, target.dbname) as inside:
         while rows := inside.execute(CHECKS.encode(), [kept]).fetchall():
-            with with_session() as session:
+            with connect() as connection:
                 for one in (Check(*row) for row in rows):
                     try:
-                        session.run(f"{one.drop()}; {one.add()}; {one.drop()}")
+                        connection.run(f"{one.drop()}; {one.add()}; {one.drop()}")
                         taken.append(one)
                     except CopyFailed:
                         kept.append(one.oid)

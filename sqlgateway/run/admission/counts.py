@@ -1,4 +1,4 @@
-"""Counts of running SQL requests, and whether they leave a slot for one more.
+"""Counts of running SQL requests, their limits, and whether these leave a slot for one more.
 
 Three limits apply:
 
@@ -7,8 +7,6 @@ Three limits apply:
 - ``may_run`` adds a limit of an organization in all processes, while others are served.
   For this limit a request counts in all processes while its age is between SHORT_S and SLOW_S, and
   in its own process from its start.
-
-Limits of the SQL requests that run and wait concurrently; running_counts.py applies them.
 """
 
 import time
@@ -22,75 +20,6 @@ from common.principals import Scope
 from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from sqlgateway.run.admission.shared_counts import SharedCounts
 
-
-class AdmissionLimits(NamedTuple):
-    """Limits of concurrently running requests.
-
-    organization: of an organization, in this process.
-    environment: of an environment, in this process.
-    beside_others: of an organization in all processes, while other organizations are active.
-    """
-
-    organization: int
-    environment: int
-    beside_others: int | None
-
-
-def limits_of(scope: Scope) -> AdmissionLimits:
-    """Return the limits of a scope.
-
-    An organization's own limit replaces all three: the same number for the organization and for
-    each environment, and no other limit beside other organizations.
-    """
-    own = PLACEMENT_CACHE.statements(scope.environment_pk)
-    if own is not None:
-        return AdmissionLimits(own, own, None)
-    shared = settings.SQL
-    return AdmissionLimits(
-        shared.running_per_organization,
-        shared.running_per_environment,
-        beside_others(),
-    )
-
-
-def beside_others() -> int:
-    """Return the default of ``AdmissionLimits.beside_others``."""
-    return settings.SQL.running_beside_others or max(1, settings.WEB_WORKERS // 2)
-
-
-class ExpiringSet:
-    """Organization ids that are kept for a fixed time."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        # The end of each (time.monotonic()), earliest first.
-        self._until: OrderedDict[int, float] = OrderedDict()
-
-    def add(self, organization_id: int) -> None:
-        """Keep an organization's id from now on."""
-        now = time.monotonic()
-        self._until[organization_id] = now + self._seconds
-        self._until.move_to_end(organization_id)
-        while next(iter(self._until.values())) <= now:
-            self._until.popitem(last=False)
-
-    def __contains__(self, organization_id: int) -> bool:
-        return self._until.get(organization_id, 0.0) > time.monotonic()
-
-    def discard(self, organization_id: int) -> None:
-        """Remove an organization's id."""
-        self._until.pop(organization_id, None)
-
-
-def is_fair(own: int, *, taken: int, of: int) -> bool:
-    """True if an organization that holds ``own`` slots may take another one.
-
-    The first requires one free slot; the second requires more than a quarter of all slots to be
-    free; the third, more than half.
-    """
-    return own * max(of // 4, 1) < of - taken
-
-
 # A request that has run for this long probably waits, such as for a lock, and no longer counts.
 SLOW_S: Final = 1.0
 # Until a request has run for this long, it counts in its own process only. On a busy machine a
@@ -103,6 +32,19 @@ LONG_FOR_S: Final = 1.0
 RESERVED_S: Final = 0.02
 # An organization that started no request for this long does not need the processors now.
 ACTIVE_S: Final = 1.0
+
+
+class AdmissionLimits(NamedTuple):
+    """Limits of concurrently running requests.
+
+    organization: of an organization, in this process.
+    environment: of an environment, in this process.
+    beside_others: of an organization in all processes, while other organizations are active.
+    """
+
+    organization: int
+    environment: int
+    beside_others: int | None
 
 
 class RunningSlot(NamedTuple):
@@ -235,6 +177,61 @@ class RunningCounts:
 
     def _are_others_served(self, organization_id: int) -> bool:
         return self.counts.served.has_another(organization_id, since=time.monotonic() - ACTIVE_S)
+
+
+def is_fair(own: int, *, taken: int, of: int) -> bool:
+    """True if an organization that holds ``own`` slots may take another one.
+
+    The first requires one free slot; the second requires more than a quarter of all slots to be
+    free; the third, more than half.
+    """
+    return own * max(of // 4, 1) < of - taken
+
+
+def limits_of(scope: Scope) -> AdmissionLimits:
+    """Return the limits of a scope.
+
+    An organization's own limit replaces all three: the same number for the organization and for
+    each environment, and no other limit beside other organizations.
+    """
+    own = PLACEMENT_CACHE.statements(scope.environment_pk)
+    if own is not None:
+        return AdmissionLimits(own, own, None)
+    shared = settings.SQL
+    return AdmissionLimits(
+        shared.running_per_organization,
+        shared.running_per_environment,
+        beside_others(),
+    )
+
+
+def beside_others() -> int:
+    """Return the default of ``AdmissionLimits.beside_others``."""
+    return settings.SQL.running_beside_others or max(1, settings.WEB_WORKERS // 2)
+
+
+class ExpiringSet:
+    """Organization ids that are kept for a fixed time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        # The end of each (time.monotonic()), earliest first.
+        self._until: OrderedDict[int, float] = OrderedDict()
+
+    def add(self, organization_id: int) -> None:
+        """Keep an organization's id from now on."""
+        now = time.monotonic()
+        self._until[organization_id] = now + self._seconds
+        self._until.move_to_end(organization_id)
+        while next(iter(self._until.values())) <= now:
+            self._until.popitem(last=False)
+
+    def __contains__(self, organization_id: int) -> bool:
+        return self._until.get(organization_id, 0.0) > time.monotonic()
+
+    def discard(self, organization_id: int) -> None:
+        """Remove an organization's id."""
+        self._until.pop(organization_id, None)
 
 
 def _decrement(counts: Counter[int], key: int) -> None:

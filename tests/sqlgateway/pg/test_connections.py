@@ -84,9 +84,9 @@ def test_a_connection_lost_in_the_middle_leaves_the_outcome_unknown(alice: Calle
 
 
 def _run_and_break(alice: Caller, key: pool.Key) -> Answer:
-    (session,) = pool.CONNECTION_POOL._idle[key]
+    (connection,) = pool.CONNECTION_POOL._idle[key]
     # As a network that is gone: the server's end says nothing more.
-    threading.Timer(0.2, lambda: session._wire._server.shutdown(2)).start()
+    threading.Timer(0.2, lambda: connection._wire._server.shutdown(2)).start()
     try:
         return alice.sql("SELECT pg_sleep(1)")
     finally:
@@ -124,7 +124,7 @@ def test_the_least_recently_used_makes_room(alice: Caller, charlie: Caller) -> N
 def test_no_more_connections_than_allowed_are_opened(alice: Caller) -> None:
     login = database_for(alice.scope).login("admin")
     # Not the process's, in which a transaction of another test may still hold a connection.
-    own = pool.ConnectionCache()
+    own = pool.ConnectionPool()
     with override_settings(SQL=replace(settings.SQL, connections=1)):
         held = own.checkout(login)
         with pytest.raises(SqlBusy):

@@ -31,14 +31,14 @@ def test_a_transaction_with_most_of_the_servers_locks_is_ended(
 
 
 def test_a_transaction_with_many_locks_goes_on_while_enough_are_left(alice: Caller) -> None:
-    session = gateway.connect(alice.scope, "admin")
+    connection = gateway.connect(alice.scope, "admin")
     try:
-        session.give_up_at = time.monotonic() + 60
-        session.run(b"BEGIN")
-        session.run(MAKE.encode())
+        connection.give_up_at = time.monotonic() + 60
+        connection.run(b"BEGIN")
+        connection.run(MAKE.encode())
         LOCK_GUARD.check()
-        session.run(b"COMMIT")
+        connection.run(b"COMMIT")
     finally:
-        pool.CONNECTION_POOL.discard(session)
+        pool.CONNECTION_POOL.discard(connection)
 
     assert alice.value(MADE) == 1000

@@ -150,16 +150,16 @@ def test_a_backend_that_is_ended_while_it_sends_is_late_and_undone(
 
 def test_only_what_is_under_way_can_be_undone(alice: Caller) -> None:
     alice.value("SELECT 1")
-    session = open_connection(database_for(alice.scope).login("admin"))
-    session.give_up_at = time.monotonic() + 10
+    connection = open_connection(database_for(alice.scope).login("admin"))
+    connection.give_up_at = time.monotonic() + 10
     try:
-        assert ADMINISTRATOR.is_open(session) is False
-        session.run(b"BEGIN")
-        assert ADMINISTRATOR.is_open(session) is True
-        session.run(b"COMMIT")
-        assert ADMINISTRATOR.is_open(session) is False
-        assert ADMINISTRATOR.terminate(session)
-        while ADMINISTRATOR.is_open(session) is not None:
+        assert ADMINISTRATOR.is_open(connection) is False
+        connection.run(b"BEGIN")
+        assert ADMINISTRATOR.is_open(connection) is True
+        connection.run(b"COMMIT")
+        assert ADMINISTRATOR.is_open(connection) is False
+        assert ADMINISTRATOR.terminate(connection)
+        while ADMINISTRATOR.is_open(connection) is not None:
             time.sleep(0.01)
     finally:
-        session.close()
+        connection.close()

@@ -74,8 +74,8 @@ def test_the_longest_of_the_first_rows_is_measured() -> None:
 
 def _kept(someone: Caller) -> TenantConnection:
     login = database_for(someone.scope).login("admin")
-    (session,) = pool.CONNECTION_POOL._idle[login.key]
-    return session
+    (connection,) = pool.CONNECTION_POOL._idle[login.key]
+    return connection
 
 
 def _is_piped(someone: Caller) -> bool:
@@ -156,15 +156,15 @@ def test_requests_that_have_ended_are_not_kept_under_watch(alice: Caller) -> Non
 def test_those_that_have_ended_are_not_kept_behind_one_that_runs(alice: Caller) -> None:
     """A stream's deadline is in ten minutes, and hundreds may end in each second."""
     alice.value("SELECT 1")
-    watchdog, session = (
+    watchdog, connection = (
         StatementWatchdog(),
         pool.CONNECTION_POOL.checkout(database_for(alice.scope).login("admin")),
     )
-    running = watchdog.watch(session, time.monotonic() + 60)
+    running = watchdog.watch(connection, time.monotonic() + 60)
 
     for _ in range(5000):
-        watchdog.finish(watchdog.watch(session, time.monotonic() + 600))
+        watchdog.finish(watchdog.watch(connection, time.monotonic() + 600))
 
     assert len(watchdog._heap) <= MAX_FINISHED + 2
     watchdog.finish(running)
-    pool.CONNECTION_POOL.release(session)
+    pool.CONNECTION_POOL.release(connection)

@@ -248,15 +248,15 @@ def test_a_column_in_binary_form_is_refused_before_the_first_byte(
     alice: Caller, writer: Callable[[], RowWriter]
 ) -> None:
     """No statement of the extended protocol has one today, so the result is made here."""
-    session = gateway.connect(alice.scope, "admin")
+    connection = gateway.connect(alice.scope, "admin")
     try:
-        result = session.pgconn.exec_params(b"SELECT 1", [], result_format=1)
+        result = connection.pgconn.exec_params(b"SELECT 1", [], result_format=1)
         found = RowStream(writer())
         with pytest.raises(ResultNotText):
-            found.start(result, session)
+            found.start(result, connection)
         assert found.take(at_least_bytes=0) == b""
     finally:
-        pool.CONNECTION_POOL.discard(session)
+        pool.CONNECTION_POOL.discard(connection)
 
 
 def test_what_copy_cannot_run_is_run_as_rows(alice: Caller) -> None:

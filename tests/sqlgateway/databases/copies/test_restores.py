@@ -114,7 +114,7 @@ def test_what_an_admin_took_from_itself_is_restored_and_stays_closed(
     major = alice.database.cluster.server_version // 10_000
     contents = archives.read_contents(file, alice.database.admin_role, major=major)
     text = programs.print_entries(file, contents.privileges, major=major)
-    assert set(roles.NAME.findall(text)) <= set(alice.database.roles.values())
+    assert set(roles.ROLE_NAME.findall(text)) <= set(alice.database.roles.values())
 
     _restore(alice, file)
 
