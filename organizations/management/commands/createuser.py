@@ -71,7 +71,7 @@ class Command(OpsCommand):
         if options["invite"] and options["verified"]:
             message = "--invite proves the address itself; leave --verified out."
             raise CommandRefused("invite_verifies", message)
-        for message in members.faults(options["labels"]):
+        for message in members.label_faults(options["labels"]):
             raise CommandRefused("label_invalid", message)
         home = arguments.organization(options["organization"])
         email = user_arguments.free_address(options["email"], home=home)
