@@ -1,6 +1,7 @@
 """An organization's audit trail: events are added, read, filtered, and deleted when old.
 
-An event is added in the transaction of the change that it records.
+An event is added in the transaction of the change that it records. A denied request within the
+caller's tenant is recorded by settings.DENIAL_RECORDER, for common is below this app.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,13 +13,16 @@ import structlog
 from django.db import DatabaseError, connection
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 
 from audit.models import AuditEvent
 from audit.tags import AuditTag, TrailTag
+from common import rate_limits
 from common.principals import PlatformRequest
 from common.web.addresses import client_address
 
 log = structlog.get_logger(__name__)
+
 COLUMNS: Final = (
     "id",
     "at",
@@ -37,6 +41,9 @@ COLUMNS: Final = (
 BATCH: Final = 5000
 # The trigger refuses to delete younger events, whatever the setting says.
 MIN_RETENTION: Final = timedelta(days=30)
+# A client that is refused in a loop must not fill the table.
+DENIALS_PER_HOUR: Final = 60
+HOUR: Final = timedelta(hours=1)
 
 
 class Actor(Protocol):
@@ -92,6 +99,33 @@ def record_staff(
         actor_id=request.user.pk,
         actor=str(request.user),
         data=data,
+    )
+
+
+def record_denial(request: PlatformRequest, *, resource: str, action: str) -> None:
+    """Record that the request's principal lacked a permission (settings.DENIAL_RECORDER).
+
+    At most sixty an hour for each user; for a development token, for its organization.
+    """
+    principal = request.principal
+    if principal is None:
+        return
+    who = str(principal.actor_id or f"organization {principal.organization_id}")
+    if rate_limits.take("denial", who, limit=DENIALS_PER_HOUR, window=HOUR, now=timezone.now()):
+        return
+    add(
+        request,
+        TrailTag.PERMISSION_DENY,
+        outcome="denied",
+        organization_id=principal.organization_id,
+        environment_id=principal.environment_id,
+        actor_id=principal.actor_id,
+        actor=principal.audit_name,
+        data={
+            "permission": f"{resource}:{action}",
+            "method": request.method,
+            "route": request.resolver_match.route if request.resolver_match else "",
+        },
     )
 
 

@@ -27,6 +27,7 @@ from common.web import client_presence
 from common.web.compute_slots import waiting
 
 log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
+
 # A client's request id is used only in this form, because it appears in logs and responses.
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{8,64}")
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})

@@ -40,6 +40,7 @@ from oauth.models import Domain, Identity
 from oauth.providers.profile import Memberships, Profile
 
 log = structlog.get_logger(__name__)
+
 SIGN_UP_WINDOW: Final = timedelta(hours=1)
 
 

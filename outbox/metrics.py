@@ -18,6 +18,7 @@ from common.metrics.figures import GaugeGroup, gauge
 from outbox.models import WebhookDelivery
 
 log = structlog.get_logger(__name__)
+
 # Maximum rows to count.
 MAX_COUNTED: Final = 10_000
 # Uses the index of the creation time.

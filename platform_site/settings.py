@@ -217,7 +217,7 @@ TRUSTED_DEVICE_CHECK: Final = "twofactor.trusted_devices.devices.is_from_trusted
 STAFF_ORGANIZATION_FACTS: Final = "platform_site.staff.organization.facts"
 STAFF_USER_ACTIONS: Final = "recovery.staff_actions.USER_ACTIONS"
 FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
-DENIAL_RECORDER: Final = "audit.denials.record"
+DENIAL_RECORDER: Final = "audit.trail.record_denial"
 # Housekeeping tasks, which `pruneexpired` runs immediately.
 PRUNING_TASKS: Final = [
     "accounts.tasks.forget_expired",
@@ -227,7 +227,7 @@ PRUNING_TASKS: Final = [
     "outbox.tasks.maintain_webhooks",
     "oauth.tasks.delete_expired",
     "twofactor.tasks.forget_expired",
-    "twofactor.webauthn.tasks.forget_expired",
+    "twofactor.tasks.forget_expired_passkey_requests",
     "recovery.tasks.forget_expired",
     "organizations.tasks.forget_expired",
     "organizations.tasks.maintain_exports",
@@ -285,7 +285,6 @@ PROCRASTINATE_ON_APP_READY: Final = "common.task_worker.prepare"
 # Besides the ``tasks`` of each app.
 PROCRASTINATE_IMPORT_PATHS: Final = [
     "sqlgateway.databases.tasks",
-    "twofactor.webauthn.tasks",
 ]
 
 # --- transport --------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from twofactor.models import Challenge, Enrolment, PendingSignIn, TrustedDevice
+from twofactor.models import Challenge, Enrolment, PasskeyRequest, PendingSignIn, TrustedDevice
 
 
 @app.periodic(cron="47 * * * *")
@@ -13,3 +13,10 @@ def forget_expired(timestamp: int) -> None:
     now = timezone.now()
     for model in (Challenge, Enrolment, PendingSignIn, TrustedDevice):
         model.unscoped.filter(expires_at__lt=now).delete()  # unscoped: housekeeping
+
+
+@app.periodic(cron="*/15 * * * *")
+@app.task(queueing_lock="forget_expired_passkey_requests")
+def forget_expired_passkey_requests(timestamp: int) -> None:
+    """Delete unfinished sign-ins by passkey, which anyone can start."""
+    PasskeyRequest.objects.filter(expires_at__lt=timezone.now()).delete()

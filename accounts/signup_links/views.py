@@ -1,22 +1,42 @@
 """``/v1/auth/signup/link`` and ``/v1/auth/signup/complete``."""
 
+from typing import Any
+
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from rest_framework import status
+from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.serializers import SIGN_IN_RESULT
+from accounts.mailed_secrets import MAX_TOKEN_CHARS
+from accounts.serializers import SIGN_IN_RESULT, PasswordField
 from accounts.signup_links import links
-from accounts.signup_links.serializers import (
-    SignupLinkCompleteSerializer,
-    SignupLinkRequestSerializer,
-    SignupLinkSerializer,
-)
-from common.api.views import NO_STORE
+from common.api.views import NO_STORE, StrictSerializer
 from common.api.viewsets import PlatformViewSet
+from common.emails import AddressField
+from common.names import NameField
 from common.permissions import PUBLIC
+
+
+class SignupLinkRequestSerializer(StrictSerializer):
+    """The address to mail a link to."""
+
+    email = AddressField()
+
+
+class SignupLinkSerializer(serializers.Serializer[Any]):
+    """The same for every address: if it can sign up, a link was mailed."""
+
+    expires_at = serializers.IntegerField(help_text="Unix seconds")
+
+
+class SignupLinkCompleteSerializer(StrictSerializer):
+    """The token of the mailed link, and the password and organization of the new account."""
+
+    token = serializers.CharField(max_length=MAX_TOKEN_CHARS)
+    password = PasswordField()
+    organization = NameField(max_length=200, required=False, allow_blank=True, default="")
 
 
 class SignupLinkViewSet(PlatformViewSet):

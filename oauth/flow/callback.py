@@ -28,6 +28,7 @@ from oauth.providers.backend import log_context
 from oauth.providers.profile import Profile
 
 log = structlog.get_logger(__name__)
+
 MAX_BYTES: Final = 32 * 1024
 MAX_FIELDS: Final = 20
 

@@ -20,6 +20,7 @@ from common.jobs import job
 from outbox.models import WebhookDelivery, WebhookEndpoint
 
 log = structlog.get_logger(__name__)
+
 DISPATCH: Final = "outbox.webhooks.dispatch"
 Event = Literal[
     "member.added",

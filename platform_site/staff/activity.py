@@ -25,6 +25,7 @@ from environments import request_activity
 from platform_site.models import ActiveOrganization, ActivitySample, HttpSample
 
 log = structlog.get_logger(__name__)
+
 WRITE_EVERY_S: Final = 15.0
 SLOT: Final = timedelta(minutes=10)
 # How far a first roll-up, or one after an outage, goes back.

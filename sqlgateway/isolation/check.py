@@ -30,6 +30,7 @@ from sqlgateway.pg.pool import LoginRefused
 from sqlgateway.pg.tenant_connection import TenantConnection
 
 log = structlog.get_logger(__name__)
+
 # Each tenant's admin runs this once.
 SETUP: Final = (
     "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE SEQUENCE s;"

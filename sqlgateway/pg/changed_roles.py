@@ -37,6 +37,7 @@ from sqlgateway.hardening.tenant_roles import RoleDrift, changes_of, end_idle_se
 from sqlgateway.models import Database
 
 log = structlog.get_logger(__name__)
+
 # More than one only if a tenant changes its role in a loop.
 REPAIR_ATTEMPTS: Final = 8
 # A tenant's open transaction can hold the row for as long as a request may run.

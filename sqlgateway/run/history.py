@@ -34,6 +34,7 @@ from sqlgateway.run.sql_text import redacted
 from sqlgateway.run.usage import METER
 
 log = structlog.get_logger(__name__)
+
 # Rows that one statement deletes, so that locks are short.
 BATCH: Final = 5000
 TRIM: Final = """

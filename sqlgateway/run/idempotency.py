@@ -43,6 +43,7 @@ from sqlgateway.run.requests import Caller, SqlRequest
 from sqlgateway.run.sqlstates import ErrorPosition
 
 log = structlog.get_logger(__name__)
+
 HEADER: Final = "Idempotency-Key"
 PURPOSE: Final = "sql idempotency"
 # Visible ASCII: a key is compared byte by byte.

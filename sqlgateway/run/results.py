@@ -37,6 +37,7 @@ from sqlgateway.run import sqlstates
 from sqlgateway.run.requests import SqlRequest, SqlText
 
 log = structlog.get_logger(__name__)
+
 # Names are qualified: the tenant controls its search_path.
 TYPE_NAMES: Final = """
 SELECT t.oid, CASE WHEN e.oid IS NULL THEN t.typname ELSE e.typname END, e.oid

@@ -44,6 +44,7 @@ from sqlgateway.run.usage import METER
 from sqlgateway.transfer.minimum_rate import TRANSFER_MONITOR
 
 log = structlog.get_logger(__name__)
+
 StreamFormat = Literal["ndjson", "csv", "arrow"]
 MEDIA_TYPES: Final[dict[StreamFormat, str]] = {
     "ndjson": "application/x-ndjson",

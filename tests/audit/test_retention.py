@@ -18,7 +18,7 @@ from accounts.models import User
 from audit import trail
 from audit.conf import AuditSettings
 from audit.models import AuditEvent
-from audit.serializers import AuditFilterSerializer
+from audit.views import AuditFilterSerializer
 from common.settings.env import Env, SettingError
 from common.settings.table import load
 from operations.management.commands import exportaudit

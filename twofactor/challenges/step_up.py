@@ -1,11 +1,21 @@
-"""Step-up: sensitive operations require a proof of identity at most fifteen minutes old."""
+"""Step-up: sensitive operations require a proof of identity at most fifteen minutes old.
+
+The proof is an answer to a challenge of a second factor, or else the password given again.
+"""
 
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.db import transaction
 from django.utils import timezone
 
-from common.principals import Principal
+from accounts.errors import InvalidCredentials
+from accounts.models import Session, User
+from accounts.sessions.sessions import request_source
+from accounts.signin import credentials
+from audit import trail
+from common.principals import PlatformRequest, Principal
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import StepUpRequired
 from twofactor.factors.holdings import has_proper_factor
 
@@ -33,6 +43,26 @@ def require_recent_proof(principal: Principal) -> None:
         raise _required("second_factor", "aal2")
     if not _is_recent(principal.auth_time, now):
         raise _required("password", "aal1")
+
+
+def prove_password(
+    request: PlatformRequest, principal: Principal, password: str, *, now: datetime
+) -> None:
+    """Verify the password and update ``auth_time``; with a second factor this is not a step-up.
+
+    The login's rate limits apply. Raises InvalidCredentials (401), TooManyAttempts (429).
+    """
+    user = User.unscoped.get(pk=principal.own_id)  # unscoped: the principal's own
+    try:
+        credentials.verify_again(user, password, source=request_source(request), now=now)
+    except InvalidCredentials:
+        # A caller with a session that guesses the password may have stolen the session.
+        trail.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE, outcome="refused")
+        raise
+    with transaction.atomic():
+        mine = Session.unscoped.filter(pk=principal.session_id)  # unscoped: the principal's own
+        mine.update(auth_time=now)
+        trail.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE)
 
 
 def _is_recent(at_s: int | None, now: datetime) -> bool:

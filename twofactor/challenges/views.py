@@ -10,7 +10,7 @@ from accounts.models import Session
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import PUBLIC, USER
-from twofactor.challenges import challenges, reauthentication
+from twofactor.challenges import challenges, step_up
 from twofactor.challenges.serializers import (
     CHALLENGE_RESULT,
     ChallengeQuerySerializer,
@@ -18,7 +18,6 @@ from twofactor.challenges.serializers import (
     ChallengeVerifySerializer,
     ReauthenticateSerializer,
 )
-from twofactor.challenges.step_up import MAX_AGE_S
 from twofactor.factors.contract import ChallengeAnswer
 
 
@@ -53,7 +52,7 @@ class ChallengeViewSet(PlatformViewSet):
         done = challenges.verify(self.platform_request, challenge_id, answer, now=now)
         if not isinstance(done, Session):
             return self.respond(done.answer, headers=NO_STORE)
-        valid_until = int(now.timestamp()) + MAX_AGE_S
+        valid_until = int(now.timestamp()) + step_up.MAX_AGE_S
         verified = {"status": "verified", "aal": done.aal, "valid_until": valid_until}
         return self.respond(verified, headers=NO_STORE)
 
@@ -69,7 +68,7 @@ class ReauthenticationViewSet(PlatformViewSet):
     @action(detail=False, methods=["post"])
     def reauthenticate(self, request: Request) -> Response:
         """Verify the password again: the recent proof of users without a second factor."""
-        reauthentication.by_password(
+        step_up.prove_password(
             self.platform_request, self.principal, **self.read(), now=timezone.now()
         )
         return self.no_content()

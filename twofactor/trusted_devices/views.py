@@ -1,9 +1,12 @@
 """``/v1/auth/2fa/trusted-devices``."""
 
+from typing import Any
+
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -13,7 +16,28 @@ from common.permissions import USER
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.models import TrustedDevice
 from twofactor.trusted_devices import devices
-from twofactor.trusted_devices.serializers import TrustedDeviceSerializer
+
+
+class TrustedDeviceSerializer(serializers.Serializer[Any]):
+    """A trusted device; times in Unix seconds."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    created_at = serializers.SerializerMethodField()
+    last_used_at = serializers.SerializerMethodField()
+    expires_at = serializers.SerializerMethodField()
+
+    def get_created_at(self, row: Any) -> int:
+        """Return Unix seconds."""
+        return int(row.created_at.timestamp())
+
+    def get_last_used_at(self, row: Any) -> int:
+        """Return Unix seconds."""
+        return int(row.last_used_at.timestamp())
+
+    def get_expires_at(self, row: Any) -> int:
+        """Return Unix seconds."""
+        return int(row.expires_at.timestamp())
 
 
 @extend_schema_view(

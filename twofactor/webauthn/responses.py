@@ -1,6 +1,11 @@
 """Strict parsing of browsers' responses (WebAuthn L3 §5.1, the JSON forms), without verification.
 
 Only the format is checked: MalformedCredential (400) is not counted as an attempt.
+
+Authenticators write CBOR without tags and indefinite lengths, in few levels (CTAP 2.1 §8). This is
+checked before any other parser reads the bytes. A general parser resolves shared references (tags
+28 and 29), and py_webauthn serializes the result again: 250 bytes then take seconds, and each
+further ten bytes double the time.
 """
 
 import binascii
@@ -17,7 +22,6 @@ from webauthn.helpers.structs import AuthenticatorTransport
 
 from common.errors import FieldError
 from twofactor.errors import MalformedCredential
-from twofactor.webauthn import ctap2
 
 MAX_ID_BYTES: Final = 1023  # WebAuthn L3 §7.1 step 25
 MAX_HANDLE_BYTES: Final = 64  # WebAuthn L3 §5.4.3
@@ -32,9 +36,16 @@ ATTESTED: Final = 0x40
 ATTESTED_HEAD_BYTES: Final = 18
 BACKUP_ELIGIBLE: Final = 0x08
 BACKED_UP: Final = 0x10
-
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]*")
 _TRANSPORTS: Final = frozenset(transport.value for transport in AuthenticatorTransport)
+# CTAP 2.1 §8 allows four; an attestation object wraps the authenticator's own in two.
+MAX_CBOR_DEPTH: Final = 6
+_CBOR_BYTES_AND_TEXT: Final = (2, 3)
+_CBOR_ARRAY: Final = 4
+_CBOR_MAP: Final = 5
+_CBOR_TAG: Final = 6
+_CBOR_FIRST_LONG: Final = 24
+_CBOR_LAST_LONG: Final = 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +192,7 @@ def _client_data(raw: bytes) -> ClientData:
 
 def _hold(data: bytes, name: str, *, start: int = 0) -> None:
     try:
-        ctap2.check(data, start=start)
+        check_cbor(data, start=start)
     except ValueError as exc:
         raise _malformed(name) from exc
 
@@ -207,3 +218,39 @@ def _malformed(name: str) -> MalformedCredential:
     return MalformedCredential(
         fields=[FieldError(f"credential.{name}", "malformed", "Not what a browser sends here.")]
     )
+
+
+def check_cbor(data: bytes, *, start: int = 0) -> None:
+    """Raise ValueError unless all items from ``start`` on are canonical CTAP2 CBOR."""
+    at = start
+    while at < len(data):
+        at = _end_of_cbor_item(data, at, depth=0)
+
+
+def _end_of_cbor_item(data: bytes, at: int, *, depth: int) -> int:
+    if depth > MAX_CBOR_DEPTH:
+        raise ValueError("nested too deep")
+    major, value, at = _cbor_head(data, at)
+    if major in _CBOR_BYTES_AND_TEXT:
+        at += value
+    elif major in {_CBOR_ARRAY, _CBOR_MAP}:
+        # Each item has at least one byte, so the loop ends with the data, not with the claimed
+        # length.
+        for _ in range(value * (2 if major == _CBOR_MAP else 1)):
+            at = _end_of_cbor_item(data, at, depth=depth + 1)
+    if at > len(data):
+        raise ValueError("cut short")
+    return at
+
+
+def _cbor_head(data: bytes, at: int) -> tuple[int, int, int]:
+    """Return an item's major type, its number or length, and where its content begins."""
+    if at >= len(data):
+        raise ValueError("cut short")
+    major, short = data[at] >> 5, data[at] & 0x1F
+    if major == _CBOR_TAG or short > _CBOR_LAST_LONG:
+        raise ValueError("no CTAP2 CBOR")
+    if short < _CBOR_FIRST_LONG:
+        return major, short, at + 1
+    size = 1 << (short - _CBOR_FIRST_LONG)
+    return major, int.from_bytes(data[at + 1 : at + 1 + size], "big"), at + 1 + size

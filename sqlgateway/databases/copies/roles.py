@@ -26,6 +26,7 @@ from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster
 
 log = structlog.get_logger(__name__)
+
 # With the databases in which a role has privileges. Roles of tenants do not expire.
 EXPIRED: Final = """
 SELECT rolname, array_remove(array_agg(DISTINCT datname::text), NULL)

@@ -204,7 +204,7 @@ def test_records_expire_and_are_deleted(writer: Caller, monkeypatch: pytest.Monk
     assert once(writer, INSERT).headers[REPLAYED] == "true"
 
     writer.sql("UPDATE zonal.idempotency SET made_at = now() - interval '25 hours'")
-    monkeypatch.setattr(idempotency, "CLEANING", 256)
+    monkeypatch.setattr(idempotency, "CLEANED_BELOW", 256)
     once(writer, INSERT, "third")
     assert writer.value("SELECT count(*) FROM zonal.idempotency") == 1
 

@@ -28,7 +28,7 @@ from tests.twofactor.webauthn.holder import (
     with_passkey,
 )
 from twofactor.models import PasskeyRequest
-from twofactor.webauthn.tasks import forget_expired
+from twofactor.tasks import forget_expired_passkey_requests
 
 pytestmark = pytest.mark.django_db
 
@@ -199,7 +199,7 @@ def test_a_start_ends_after_five_minutes(key_holder: KeyHolder) -> None:
     with time_machine.travel(timezone.now() + timedelta(minutes=5, seconds=1)):
         answer = end_sign_in(begun, key_holder.key.get(begun.body["request_options"]))
         assert (answer.status, answer.code) == (410, "challenge_gone")
-        forget_expired(0)
+        forget_expired_passkey_requests(0)
     assert not PasskeyRequest.objects.exists()
 
 
