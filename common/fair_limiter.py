@@ -10,7 +10,7 @@ class FairLimiter:
     A holder gets an amount if ``spare`` times its new holding is at most what is free. With spare 1
     the first holder can get half of the pool and the next one half of the rest; with spare 3 a
     quarter, and so on. A holder without anything gets its first amount while there is any, so it is
-    only kept out after many holders have filled the pool. edgecache/http/shares.py has the same
+    only kept out after many holders have filled the pool. edgecache/runtime/shares.py has the same
     rule for several levels of holders, in asyncio.
     Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
     switches".

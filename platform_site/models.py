@@ -27,7 +27,7 @@ class HttpSample(models.Model):
     """HTTP requests of all web processes in ten minutes, kept for eight days.
 
     errors: responses with status 500 and above. counts: of requests by latency
-    (lib/metrics/http_tally.py).
+    (common/metrics/http_tally.py).
     """
 
     begins_at = models.DateTimeField(unique=True)

@@ -72,10 +72,10 @@ class Database(TenantModel):
 
     secrets: the passwords of the three roles, encrypted as JSON.
     passwords_since: the time of the last rotation (password_rotation.py).
-    moving_*: the unfinished copy of a move or restore (database_copy/switching.py).
+    moving_*: the unfinished copy of a move or restore (databases/copies/switching.py).
     copy_source: the database that a clone copies.
     copy_error: why the clone is FAILED, for its tenant.
-    is_over_quota: it may not grow (limits/quotas.py).
+    is_over_quota: it may not grow (databases/quotas.py).
     PROTECT: the database must be dropped before its environment is deleted
     (provisioning.on_environment_dropped).
     """
@@ -227,7 +227,7 @@ class OrganizationQuota(TenantModel):
     disk_bytes: the size of each environment's database.
     environments: the number of environments.
     statements: the requests that run concurrently in each web process.
-    The others are limits of one request (provisioning/limits/organization_limits.py).
+    The others are limits of one request (databases/organization_limits.py).
     """
 
     organization = models.OneToOneField(
@@ -398,7 +398,7 @@ class SqlRecord(TenantModel):
 
 
 class RunningSql(TenantModel):
-    """One SQL request that has run for a while (records/running_requests.py).
+    """One SQL request that has run for a while (run/running_requests.py).
 
     text: as in SqlRecord.
     expires_at: a process that has not renewed the row by then has died.
@@ -427,7 +427,7 @@ class RunningSql(TenantModel):
 
 
 class SavedQuery(TenantModel):
-    """A text that the members of an organization share (records/saved_queries.py).
+    """A text that the members of an organization share (run/saved_queries.py).
 
     version: the number of the last change, so that a change of an outdated text is refused.
     updated_by: as in the audit trail.

@@ -1,7 +1,7 @@
 """Replace the passwords of a database's roles while requests continue.
 
 The passwords are changed on the server, and then in the row, which is locked until both are done. A
-login that is refused in between reads the row again after the lock is released (role_repair.py),
+login that is refused in between reads the row again after the lock is released (changed_roles.py),
 and so gets the new passwords. After a crash in between the row has the old passwords, which the
 next login, or the check of roles, sets on the server again. A rotation that did not report its end
 must be repeated.
@@ -107,7 +107,7 @@ def _locked_row(database: Database) -> Database:
 def _set_on_server(row: Database, passwords: dict[Role, str]) -> datetime:
     """Set the passwords, all or none; return the server's time afterwards.
 
-    Only verifiers are sent. A tenant can change its roles in a loop, as in role_repair.py.
+    Only verifiers are sent. A tenant can change its roles in a loop, as in changed_roles.py.
     """
     with administer(address_of(row.cluster)) as connection:
         try:

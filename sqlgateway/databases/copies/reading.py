@@ -19,7 +19,7 @@ from sqlgateway.models import Database
 
 # The reading role inherits the privileges of the three roles, which are limited to this database,
 # and reads rows that policies hide. It expires, because a crash may leave it behind
-# (temporary_roles.py).
+# (roles.py).
 READER: Final = sql.SQL(
     "ALTER ROLE {role} INHERIT BYPASSRLS CONNECTION LIMIT 4 VALID UNTIL {until};"
     "GRANT {admin}, {operator}, {reader} TO {role}"

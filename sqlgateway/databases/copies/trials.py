@@ -127,7 +127,7 @@ def _scratch(database: Database) -> Iterator[Database]:
     """Create a database with roles of its own beside another one, and drop it afterwards.
 
     What a crash leaves is dropped later: the database as a retired one, the roles when they have
-    expired (temporary_roles.py).
+    expired (roles.py).
     """
     scratch = new_row(database.cluster)
     until = timezone.now() + timedelta(seconds=settings.SQL.copy_timeout_s)
