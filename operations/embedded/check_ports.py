@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from common.machine.errors import StartError
 from common.machine.ports import check_port, port_from
-from operations.embedded.recipe import cache_recipe
+from operations.embedded.platform_processes import cache_recipe
 
 
 def check(environ: Mapping[str, str]) -> None:

@@ -29,8 +29,8 @@ from common.settings.runtime_env import (
     save_runtime_env,
 )
 from operations.embedded.banner import CacheAddress, PlatformAddress, show_banner
+from operations.embedded.platform_processes import PROJECT, Recipe, cache_recipe, platform_recipe
 from operations.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
-from operations.embedded.recipe import PROJECT, Recipe, cache_recipe, platform_recipe
 from operations.embedded.supervisor.known_processes import SERVER_STOP_STEPS
 from operations.embedded.supervisor.launch import Launch
 from operations.embedded.supervisor.process import (

@@ -12,7 +12,7 @@ from common.settings.env import Env
 from edgecache import conf as cache_conf
 from edgecache import local_nodes
 from edgecache.brain.conf import brain as brain_conf
-from operations.embedded.recipe import REGIONS, cache_recipe
+from operations.embedded.platform_processes import REGIONS, cache_recipe
 from tests.operations.embedded.support import prepare
 
 REGION = ("eu-central", "us-east")

@@ -11,7 +11,7 @@ import psycopg
 
 from common.machine.errors import StartError
 from operations.embedded import up
-from operations.embedded.recipe import Recipe
+from operations.embedded.platform_processes import Recipe
 from operations.embedded.supervisor.process import RestartPolicy, ServerProcess
 
 
