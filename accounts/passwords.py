@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 _slots = threading.BoundedSemaphore(settings.ACCOUNTS.argon2_concurrency)
 # Of the requests that compute or wait, one client has about half at most: otherwise it could keep
 # all others from signing in, for example by changing its own password all the time.
-_places = FairLimiter(settings.ACCOUNTS.argon2_concurrency + settings.ACCOUNTS.argon2_queue)
+_hashing_slots = FairLimiter(settings.ACCOUNTS.argon2_concurrency + settings.ACCOUNTS.argon2_queue)
 _common = CommonPasswordValidator()
 
 
@@ -46,7 +46,7 @@ def _slot() -> Iterator[None]:
     The queue is limited as well, because each waiting request holds a thread of the web server.
     """
     client = current_key()
-    if not _places.try_take(client):
+    if not _hashing_slots.try_take(client):
         raise HashingBusy(retry_after_s=1)
     try:
         # Computing a hash releases the interpreter lock.
@@ -58,7 +58,7 @@ def _slot() -> Iterator[None]:
             finally:
                 _slots.release()
     finally:
-        _places.give_back(client)
+        _hashing_slots.give_back(client)
 
 
 def normalize(password: str) -> str:

@@ -25,16 +25,16 @@ CANCEL_PAGE: Final = "recovery/cancel"
 log = structlog.get_logger(__name__)
 
 
-def destination(user: User, held: Holdings, *, channel: str) -> str:
+def destination(user: User, user_holdings: Holdings, *, channel: str) -> str:
     """Return the address or number of a channel; '' if the user has none that gets codes.
 
     Numbers are always verified, because they come from the second factor.
     """
     if channel == "email":
         return user.email
-    if "sms" not in held.allowed or not queue.is_sms_configured():
+    if "sms" not in user_holdings.allowed or not queue.is_sms_configured():
         return ""
-    number = decrypt(held.factors["sms"].secret)
+    number = decrypt(user_holdings.factors["sms"].secret)
     return number if is_of_allowed_country(number) else ""
 
 
@@ -87,31 +87,38 @@ def _queue(recovery: Recovery, user: User, to: str, token: str, recovery_id: str
         )
 
 
-def mail_addresses(user: User, held: Holdings) -> list[str]:
+def mail_addresses(user: User, user_holdings: Holdings) -> list[str]:
     """Return every address: the account's, and that of the e-mail factor if it differs."""
     found = [user.email] if user.email else []
-    if "email" in held.factors:
-        further = decrypt(held.factors["email"].secret)
+    if "email" in user_holdings.factors:
+        further = decrypt(user_holdings.factors["email"].secret)
         if folded(further) != folded(user.email):
             found.append(further)
     return found
 
 
 def notify(
-    user: User, held: Holdings, notice: Notice, *, except_address: str = "", **context: Scalar
+    user: User,
+    user_holdings: Holdings,
+    notice: Notice,
+    *,
+    except_address: str = "",
+    **context: Scalar,
 ) -> None:
     """Queue a notice to every address except one, in the caller's transaction."""
-    for address in mail_addresses(user, held):
+    for address in mail_addresses(user, user_holdings):
         if folded(address) != folded(except_address):
             notices.notify(user, notice, to=address, **context)
 
 
-def notify_with_cancel_link(user: User, held: Holdings, cancel_token: str, **context: str) -> None:
+def notify_with_cancel_link(
+    user: User, user_holdings: Holdings, cancel_token: str, **context: str
+) -> None:
     """Mail every address that a recovery was started, with a link to cancel it."""
     cancel_link = console_link(CANCEL_PAGE, token=cancel_token)
     notify(
         user,
-        held,
+        user_holdings,
         "recovery_started",
         cancel_link=cancel_link,
         cancel_token=cancel_token,
@@ -119,11 +126,11 @@ def notify_with_cancel_link(user: User, held: Holdings, cancel_token: str, **con
     )
 
 
-def text(user: User, held: Holdings, message: str) -> None:
+def text(user: User, user_holdings: Holdings, message: str) -> None:
     """Send a message to the number of the user's SMS factor, if there is one."""
-    if "sms" not in held.factors or not queue.is_sms_configured():
+    if "sms" not in user_holdings.factors or not queue.is_sms_configured():
         return
-    number = decrypt(held.factors["sms"].secret)
+    number = decrypt(user_holdings.factors["sms"].secret)
     if is_of_allowed_country(number):
         queue.send_sms(
             number,

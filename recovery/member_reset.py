@@ -31,10 +31,10 @@ def reset_factors(
         members = User.scoped.within_organization(principal.organization_id)
         if not members.filter(pk=key).exists():
             raise NotFound
-        held = holdings.holdings_of(key, lock=True)
+        user_holdings = holdings.holdings_of(key, lock=True)
         user = members.select_for_update(of=("self",)).get(pk=key)
         by = principal.email or "a development token"
-        channels.notify(user, held, "factors_reset", by=by, reason=reason)
+        channels.notify(user, user_holdings, "factors_reset", by=by, reason=reason)
         number = active_factors.reset(user)
         access_end.end_access(user, reason="factors_reset", now=timezone.now())
         trail.record_request(

@@ -23,7 +23,7 @@ class Holder:
     """A recovery's user and factors, locked."""
 
     user: User
-    held: Holdings
+    holdings: Holdings
 
 
 def capability_digest(recovery_id: str) -> str:
@@ -31,9 +31,9 @@ def capability_digest(recovery_id: str) -> str:
     return digest("recovery", recovery_id)
 
 
-def fingerprint(user: User, held: Holdings) -> str:
+def fingerprint(user: User, user_holdings: Holdings) -> str:
     """Return a digest of password, address and factors; if one changes, the recovery is invalid."""
-    factors = sorted(str(factor.pk) for factor in held.factors.values())
+    factors = sorted(str(factor.pk) for factor in user_holdings.factors.values())
     return digest("recovery state", user.pk, user.password, user.email, *factors)
 
 
@@ -75,7 +75,7 @@ def lock_holder(recovery: Recovery) -> Holder:
     Raises RecoveryGone if the user is disabled, or password, address or factors have changed.
     """
     holder = lock_present_holder(recovery)
-    if not is_same(recovery.fingerprint, fingerprint(holder.user, holder.held)):
+    if not is_same(recovery.fingerprint, fingerprint(holder.user, holder.holdings)):
         raise RecoveryGone
     return holder
 
@@ -87,12 +87,12 @@ def lock_present_holder(recovery: Recovery) -> Holder:
     """
     if recovery.user_id is None:
         raise RecoveryGone
-    held = holdings.holdings_of(recovery.user_id, lock=True)
+    user_holdings = holdings.holdings_of(recovery.user_id, lock=True)
     rows = User.unscoped.select_for_update(of=("self",))  # unscoped: the recovery's own user
     user: User = rows.select_related("organization", "last_environment").get(pk=recovery.user_id)
     if not user.is_active:
         raise RecoveryGone
-    return Holder(user, held)
+    return Holder(user, user_holdings)
 
 
 def is_new_account_offered(recovery: Recovery, holder: Holder) -> bool:
@@ -106,7 +106,7 @@ def is_new_account_offered(recovery: Recovery, holder: Holder) -> bool:
 
 def needs_new_account(recovery: Recovery, holder: Holder) -> bool:
     """True if only the mailbox can be proven, so that the account itself is not recovered."""
-    return is_new_account_offered(recovery, holder) and not holder.held.proper
+    return is_new_account_offered(recovery, holder) and not holder.holdings.proper
 
 
 def end(recovery: Recovery, *, reason: str, now: datetime) -> None:

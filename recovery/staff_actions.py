@@ -39,10 +39,12 @@ def reset_factors(confirmed: ConfirmedAction, user: User) -> bool:
     """
     staff_access.refuse_oneself(confirmed, user)
     with transaction.atomic():
-        held = holdings.holdings_of(user.pk, lock=True)
-        if not held.factors:
+        user_holdings = holdings.holdings_of(user.pk, lock=True)
+        if not user_holdings.factors:
             return False
-        channels.notify(user, held, "factors_reset", by=staff_access.BY, reason=confirmed.reason)
+        channels.notify(
+            user, user_holdings, "factors_reset", by=staff_access.BY, reason=confirmed.reason
+        )
         number = active_factors.reset(user)
         access_end.end_access(user, reason="factors_reset", now=timezone.now())
         staff_access.note(confirmed, TwoFactorTag.ADMIN_MEMBER_RESET_FACTORS, user, factors=number)

@@ -59,13 +59,13 @@ def create(principal: Principal, wanted: NewApiKey, *, now: datetime) -> ApiKey:
     signed out in the meantime.
     """
     scopes = _scopes(wanted)
-    maker = _lock_maker(principal)
+    creator = _lock_creator(principal)
     _check_limit(principal.organization_id, now)
     text = secret.new(principal.environment_id)
     key: ApiKey = ApiKey.unscoped.create(  # unscoped: the caller's own scope
         organization_id=principal.organization_id,
         environment_id=principal.environment_pk,
-        maker=maker,
+        maker=creator,
         name=wanted.name,
         hint=secret.hint(text),
         digest=secret.digest(text),
@@ -75,7 +75,7 @@ def create(principal: Principal, wanted: NewApiKey, *, now: datetime) -> ApiKey:
         expires_at=now + timedelta(days=wanted.expires_in_days),
     )
     notices.notify(
-        maker,
+        creator,
         "api_key_created",
         name=wanted.name,
         environment=principal.environment_name,
@@ -102,12 +102,12 @@ def revoke(rows: QuerySet[ApiKey], key_id: str, *, now: datetime) -> ApiKey:
     return key
 
 
-def revoke_created_by(maker: User, *, reason: str, now: datetime) -> int:
+def revoke_created_by(creator: User, *, reason: str, now: datetime) -> int:
     """Revoke the keys that a user created; return their number.
 
     A creator who becomes an admin again has to create new keys.
     """
-    mine = ApiKey.scoped.within_organization(maker.organization_id).filter(maker=maker)
+    mine = ApiKey.scoped.within_organization(creator.organization_id).filter(maker=creator)
     return _end(mine, reason, now)
 
 
@@ -149,20 +149,20 @@ def _scopes(wanted: NewApiKey) -> list[str]:
     return [scope for scope in possible if scope in asked]
 
 
-def _lock_maker(principal: Principal) -> User:
+def _lock_creator(principal: Principal) -> User:
     """Return the caller's current row, locked; a demotion takes the same locks."""
     organizations = Organization.objects.select_for_update(no_key=True)
     organizations.only("pk").get(pk=principal.organization_id)
     users = User.scoped.within_organization(principal.organization_id)
-    maker: User | None = (
+    creator: User | None = (
         users.select_for_update(no_key=True).filter(pk=principal.own_id, is_active=True).first()
     )
     session = Session.scoped.within(principal.scope).filter(pk=principal.session_id, ended_at=None)
-    if maker is None or "admin" not in (*maker.roles, *maker.derived_roles):
+    if creator is None or "admin" not in (*creator.roles, *creator.derived_roles):
         raise SessionRevoked
     if not session.exists():
         raise SessionRevoked
-    return maker
+    return creator
 
 
 def _check_limit(organization_id: int, now: datetime) -> None:

@@ -27,7 +27,7 @@ from common.principals import PlatformRequest
 from outbox.messages.templates import console_link
 from outbox.webhooks import events
 
-NOBODY: Final = UUID(int=0)
+UNKNOWN_USER: Final = UUID(int=0)
 KEEP: Final = timedelta(days=180)
 HOUR: Final = timedelta(hours=1)
 MAILS_AN_HOUR: Final = 3
@@ -145,7 +145,7 @@ def delete_old(*, now: datetime) -> int:
 
 
 def _key(user: User | None) -> UUID:
-    return user.pk if user else NOBODY
+    return user.pk if user else UNKNOWN_USER
 
 
 def _digest(user_id: object, source: RequestSource) -> str:

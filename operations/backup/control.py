@@ -114,12 +114,12 @@ def snapshots() -> Iterator[dict[str, Snapshot]]:
     with ExitStack() as stack:
         found = {}
         for alias in settings.DATABASES:
-            held = stack.enter_context(connect(alias))
-            stack.enter_context(held.transaction())
-            held.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            held.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            row = held.execute("SELECT pg_export_snapshot()").fetchone()
-            found[alias] = Snapshot(alias, str(row[0]) if row else "", held)
+            connection = stack.enter_context(connect(alias))
+            stack.enter_context(connection.transaction())
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+            found[alias] = Snapshot(alias, str(row[0]) if row else "", connection)
         yield found
 
 

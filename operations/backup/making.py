@@ -163,8 +163,8 @@ def _dumped(snapshot: control.Snapshot, work: Work) -> Path:
     return plain
 
 
-def _plan_environments(held: psycopg.Connection, only: int | None) -> list[EnvironmentPlan]:
-    rows = held.execute(DATABASES, {"only": only}).fetchall()
+def _plan_environments(connection: psycopg.Connection, only: int | None) -> list[EnvironmentPlan]:
+    rows = connection.execute(DATABASES, {"only": only}).fetchall()
     return [EnvironmentPlan(number, *row) for number, row in enumerate(rows, start=1)]
 
 

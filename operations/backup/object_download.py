@@ -83,10 +83,10 @@ async def _download(
     identities: Sequence[Identity],
     folder: Path,
 ) -> list[Written]:
-    places = asyncio.Semaphore(MAX_CONCURRENT_OBJECTS)
+    slots = asyncio.Semaphore(MAX_CONCURRENT_OBJECTS)
 
     async def one(each: Bytes) -> Written:
-        async with places:
+        async with slots:
             sealed = folder / f"scratch-object-{each.sha256}.age"
             plain = folder / f"scratch-object-{each.sha256}"
             try:

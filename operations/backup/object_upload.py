@@ -38,11 +38,11 @@ def brain_alias() -> str:
     return "brain" if "brain" in settings.DATABASES else "default"
 
 
-def write_list(held: psycopg.Connection, work: Work) -> tuple[int, int]:
+def write_list(connection: psycopg.Connection, work: Work) -> tuple[int, int]:
     """Write the list of a snapshot's object bytes; return their number and total size."""
     count = total = 0
     with work.objects.open("w") as lines:
-        for each in archived_bytes.all_bytes(held) if settings.HAS_CACHE else ():
+        for each in archived_bytes.all_bytes(connection) if settings.HAS_CACHE else ():
             lines.write(f"{each.sha256} {each.size}\n")
             count, total = count + 1, total + each.size
     return count, total
@@ -112,10 +112,10 @@ async def _upload(
     found: dict[str, BytesLocation],
     moved: TransferResult,
 ) -> None:
-    places = asyncio.Semaphore(MAX_CONCURRENT_OBJECTS)
+    slots = asyncio.Semaphore(MAX_CONCURRENT_OBJECTS)
 
     async def one(each: Bytes) -> None:
-        async with places:
+        async with slots:
             plain = work.scratch(f"object-{each.sha256}")
             try:
                 if not await sources.copy(each, found.get(each.sha256), plain):

@@ -21,9 +21,9 @@ from sqlgateway.clusters.servers import ClusterAddress, administer
 # Exists while a restore is unfinished, and contains the backup's id.
 SCHEMA: Final = "zonal_restore"
 BEGUN: Final = "SELECT backup_id FROM zonal_restore.progress"
-HOLDS: Final = "SELECT EXISTS (SELECT FROM {})"
-SOMEBODY: Final = frozenset({"environments.Organization", "accounts.User", "brain.Bucket"})
-OTHERS: Final = (
+HAS_ROWS: Final = "SELECT EXISTS (SELECT FROM {})"
+USER_DATA: Final = frozenset({"environments.Organization", "accounts.User", "brain.Bucket"})
+OTHER_PROCESSES: Final = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND application_name IN ('zonal', 'zonal-brain')"
 )
@@ -151,12 +151,12 @@ def _check_empty(found: BackupManifest) -> bool:
 
 
 def _check_database(server: psycopg.Connection) -> None:
-    for table in control.names_of(SOMEBODY):
+    for table in control.names_of(USER_DATA):
         row = server.execute("SELECT to_regclass(%s)", [table]).fetchone()
         if row is None or row[0] is None:
             continue
-        held = server.execute(HOLDS.format(table).encode()).fetchone()
-        if held is not None and held[0]:
+        found = server.execute(HAS_ROWS.format(table).encode()).fetchone()
+        if found is not None and found[0]:
             sentence = f"This platform is not empty: {table} has rows. Restore into a new one."
             raise CommandRefused("not_empty", sentence)
     refuse_running(server)
@@ -164,7 +164,7 @@ def _check_database(server: psycopg.Connection) -> None:
 
 def refuse_running(server: psycopg.Connection) -> None:
     """Check that no process of the platform uses a control database. Raises CommandRefused."""
-    row = server.execute(OTHERS).fetchone()
+    row = server.execute(OTHER_PROCESSES).fetchone()
     if row is not None and row[0]:
         sentence = f"Stop web, worker and brain first: {row[0]} of their connections are open."
         raise CommandRefused("processes_running", sentence)

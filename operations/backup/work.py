@@ -161,8 +161,8 @@ def exclusive(kind: str) -> Iterator[Work]:
 
     Raises CommandRefused.
     """
-    with control.connect("default") as held:
-        row = held.execute(LOCK).fetchone()
+    with control.connect("default") as connection:
+        row = connection.execute(LOCK).fetchone()
         if row is None or not row[0]:
             raise CommandRefused("backup_busy", "Another backup, restore or prune is running.")
         folder = settings.DATA_DIR / "backup" / kind
@@ -175,7 +175,7 @@ def exclusive(kind: str) -> Iterator[Work]:
         finally:
             # Released explicitly: the server would do so some time after the connection is closed.
             with suppress(psycopg.Error):
-                held.execute(UNLOCK)
+                connection.execute(UNLOCK)
 
 
 def _append(file: Path, name: str, digest: Digest) -> None:

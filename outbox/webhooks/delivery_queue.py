@@ -65,7 +65,7 @@ WITH busy AS (
         + (SELECT count(*) FROM busy b WHERE b.organization_id = heads.organization_id) AS nth
     FROM heads
 )
-SELECT id FROM ranked WHERE nth <= %(share)s ORDER BY nth, next_attempt_at, id LIMIT %(places)s
+SELECT id FROM ranked WHERE nth <= %(share)s ORDER BY nth, next_attempt_at, id LIMIT %(limit)s
 """
 
 
@@ -83,13 +83,13 @@ class ClaimedDelivery:
     secrets: tuple[str, ...] = field(repr=False)
 
 
-def claim(places: int, *, now: datetime) -> list[ClaimedDelivery]:
+def claim(limit: int, *, now: datetime) -> list[ClaimedDelivery]:
     """Claim at most this many due deliveries, each for one attempt."""
     with transaction.atomic(), connection.cursor() as cursor:
         # One claim at a time; two concurrent ones would exceed an organization's limit.
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIMS_LOCK])
         while True:
-            cursor.execute(_DUE, {"now": now, "share": SHARE, "places": places})
+            cursor.execute(_DUE, {"now": now, "share": SHARE, "limit": limit})
             due = [row[0] for row in cursor.fetchall()]
             claims = _claim(due, now)
             # Without a claim all of these were unreadable: others may be due behind them.

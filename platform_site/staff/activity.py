@@ -128,10 +128,10 @@ def percentile(counts: Sequence[int], share: float) -> float | None:
     if not wanted:
         return None
     below = 0
-    for place, count in enumerate(counts[:-1]):
+    for index, count in enumerate(counts[:-1]):
         if count and below + count >= wanted:
-            low = BOUNDS_MS[place - 1] if place else 0
-            return low + (BOUNDS_MS[place] - low) * (wanted - below) / count
+            low = BOUNDS_MS[index - 1] if index else 0
+            return low + (BOUNDS_MS[index] - low) * (wanted - below) / count
         below += count
     return float(BOUNDS_MS[-1])
 

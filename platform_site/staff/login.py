@@ -127,10 +127,10 @@ def prove(
 
 
 def _check(request: PlatformRequest, user: User, code: str) -> bool:
-    held = holdings.holdings_of(user.pk, lock=True)
+    user_holdings = holdings.holdings_of(user.pk, lock=True)
     method = _method_of(code)
-    factor = held.factors.get(method)
-    if not held.proper or factor is None or method not in held.askable:
+    factor = user_holdings.factors.get(method)
+    if not user_holdings.proper or factor is None or method not in user_holdings.askable:
         message = "Set up an authenticator app or a passkey in the console first: /console/security"
         raise ValidationError(message)
     now = timezone.now()

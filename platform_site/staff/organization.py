@@ -51,7 +51,7 @@ def _people(number: int) -> list[Card]:
 
 
 def _data(number: int, *, now: datetime) -> list[Card]:
-    places = Environment.scoped.within_organization(number).filter(deleted_at=None).count()
+    environments = Environment.scoped.within_organization(number).filter(deleted_at=None).count()
     databases = Database.scoped.within_organization(number).aggregate(
         all=Count("pk"),
         size=Sum("size_bytes"),
@@ -66,7 +66,7 @@ def _data(number: int, *, now: datetime) -> list[Card]:
     size = f"{filesizeformat(databases['size'] or 0)}{over}"
     errors = f"{asked['refused'] or 0} refused, {asked['failed'] or 0} failed"
     return [
-        _card("Environments", places, "", "environments_environment", number),
+        _card("Environments", environments, "", "environments_environment", number),
         _card("Databases", databases["all"], size, "sqlgateway_database", number),
         Card("API requests, 24 h", str(asked["all"] or 0), errors, ""),
         _limits(number),

@@ -35,12 +35,12 @@ class FactorProof:
     answer: ChallengeAnswer
 
 
-def offered(recovery: Recovery, held: Holdings) -> list[str]:
+def offered(recovery: Recovery, user_holdings: Holdings) -> list[str]:
     """Return the methods that a recovery accepts, in the order they are offered."""
-    independent = [method for method in held.askable if method != recovery.channel]
+    independent = [method for method in user_holdings.askable if method != recovery.channel]
     if recovery.purpose == Purpose.SECOND_FACTOR:
         return [method for method in independent if method in FIRST_FACTORS]
-    return independent if held.proper else []
+    return independent if user_holdings.proper else []
 
 
 def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
@@ -56,9 +56,9 @@ def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
         holder = recovery_rows.lock_holder(recovery)
         if recovery.proven_at is not None:
             raise RecoveryGone
-        factor = _choose(recovery, holder.held, wanted)
+        factor = _choose(recovery, holder.holdings, wanted)
         throttle.refuse_throttled(factor, now)
-        names = offered(recovery, holder.held)
+        names = offered(recovery, holder.holdings)
         latest = _latest(recovery, factor)
         if latest is not None:
             repeated = challenge_base.id_to_repeat(latest, now)
@@ -71,14 +71,14 @@ def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
         return challenge_base.describe(challenge, factor, challenge_id, offered=names)
 
 
-def _choose(recovery: Recovery, held: Holdings, wanted: str) -> Factor:
-    names = offered(recovery, held)
+def _choose(recovery: Recovery, user_holdings: Holdings, wanted: str) -> Factor:
+    names = offered(recovery, user_holdings)
     if not names:
         raise NoIndependentFactor
     method = registry.name_in_challenges(wanted) or names[0]
     if method not in names:
         raise MethodNotEnabled("This method does not count for this recovery.")
-    return held.factors[method]
+    return user_holdings.factors[method]
 
 
 def _latest(recovery: Recovery, factor: Factor) -> RecoveryChallenge | None:
@@ -92,7 +92,7 @@ def _latest(recovery: Recovery, factor: Factor) -> RecoveryChallenge | None:
 def is_proven(
     request: PlatformRequest,
     recovery: Recovery,
-    held: Holdings,
+    user_holdings: Holdings,
     given: FactorProof,
     *,
     now: datetime,
@@ -104,13 +104,16 @@ def is_proven(
     ChallengeGone (410: unknown, expired, used, failed five times, another recovery's),
     MalformedCode (400, not counted), FactorSlowed (429), FactorWornOut (403).
     """
-    names = offered(recovery, held)
+    names = offered(recovery, user_holdings)
     if not names:
         raise NoIndependentFactor
     if not given.challenge_id:
         raise RecoveryChallengeRequired(extra={"methods": registry.challenge_names(names)})
     challenge = _lock(recovery, given.challenge_id, now)
-    factor = next((held.factors[name] for name in names if _is_of(challenge, held, name)), None)
+    factor = next(
+        (user_holdings.factors[name] for name in names if _is_of(challenge, user_holdings, name)),
+        None,
+    )
     if factor is None:
         raise ChallengeGone
     challenge.factor = factor
@@ -127,8 +130,8 @@ def is_proven(
     return factor.method
 
 
-def _is_of(challenge: RecoveryChallenge, held: Holdings, name: str) -> bool:
-    return held.factors[name].pk == challenge.factor_id
+def _is_of(challenge: RecoveryChallenge, user_holdings: Holdings, name: str) -> bool:
+    return user_holdings.factors[name].pk == challenge.factor_id
 
 
 def _lock(recovery: Recovery, challenge_id: str, now: datetime) -> RecoveryChallenge:

@@ -61,9 +61,9 @@ def set_password(
             _open_new_account(request, recovery, holder, encoded, now)
             return
         method = ""
-        if holder.held.proper:
+        if holder.holdings.proper:
             method = _prove_factor(request, recovery, holder, choice.given, now)
-        is_proven = bool(method) or not holder.held.proper
+        is_proven = bool(method) or not holder.holdings.proper
         if is_proven:
             _apply(recovery, holder, encoded, now)
             _record(request, recovery, holder.user, second_factor=method)
@@ -76,7 +76,7 @@ def _prove_factor(
     request: PlatformRequest, recovery: Recovery, holder: Holder, given: FactorProof, now: datetime
 ) -> str:
     try:
-        return challenges.is_proven(request, recovery, holder.held, given, now=now)
+        return challenges.is_proven(request, recovery, holder.holdings, given, now=now)
     except (RecoveryChallengeRequired, NoIndependentFactor) as exc:
         exc.extra["new_account_offered"] = recovery_rows.is_new_account_offered(recovery, holder)
         raise
@@ -118,4 +118,4 @@ def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> N
     staff_access.unlock_password(user)
     access_end.end_access(user, reason="recovery", now=now)
     purpose = f"a new password was set, and {access_end.ENDED}"
-    channels.notify(user, holder.held, "recovery_completed", purpose=purpose)
+    channels.notify(user, holder.holdings, "recovery_completed", purpose=purpose)

@@ -71,7 +71,7 @@ def prove(
         if proven is not None:
             amr = "pwd"
         else:
-            method = challenges.is_proven(request, recovery, holder.held, first.given, now=now)
+            method = challenges.is_proven(request, recovery, holder.holdings, first.given, now=now)
             amr = registry.factor_of(method).type.amr if method else ""
         answer = _begin_delay(request, recovery, holder, amr=amr, now=now) if amr else None
     # Raised outside the transaction, so that the attempt stays counted.
@@ -101,19 +101,19 @@ def _begin_delay(
     recovery.reset_expires_at = expires_at
     recovery.generation += 1
     recovery.cancel = channel_tokens.cancel_digest(cancel)
-    recovery.fingerprint = recovery_rows.fingerprint(user, holder.held)
+    recovery.fingerprint = recovery_rows.fingerprint(user, holder.holdings)
     recovery.save()
     at = f"{effective_at:%Y-%m-%d %H:%M} UTC"
     channels.notify_with_cancel_link(
         user,
-        holder.held,
+        holder.holdings,
         cancel,
         purpose="all second factors will be removed",
         effective_at=at,
     )
     channels.text(
         user,
-        holder.held,
+        holder.holdings,
         f"Recovery of your {settings.SERVICE_NAME} account was started: its second factors are "
         f"removed at {at}. If this was not you, cancel it at {console_link(channels.CANCEL_PAGE)} "
         f"with this code: {cancel}",
@@ -171,7 +171,7 @@ def complete(request: PlatformRequest, pointer: ResetPointer, *, now: datetime) 
 def _remove_factors(holder: Holder, now: datetime) -> int:
     """Remove every factor; a new one is required from now on. Return their number."""
     user, purpose = holder.user, f"all second factors were removed, and {access_end.ENDED}"
-    channels.notify(user, holder.held, "recovery_completed", purpose=purpose)
+    channels.notify(user, holder.holdings, "recovery_completed", purpose=purpose)
     number = active_factors.reset(user)
     enrolments.require(user, now=now)
     access_end.end_access(user, reason="recovery", now=now)
@@ -181,7 +181,7 @@ def _remove_factors(holder: Holder, now: datetime) -> int:
 def _is_in_use(holder: Holder, *, since: datetime) -> bool:
     times = [
         at
-        for factor in holder.held.factors.values()
+        for factor in holder.holdings.factors.values()
         for at in (factor.created_at, factor.last_used_at)
     ]
     return any(at is not None and at > since for at in times)

@@ -66,7 +66,7 @@ def _accept(
         ),
         "expires_at": int(recovery.reset_expires_at.timestamp()),
         "next": _next(recovery, holder),
-        "methods": registry.challenge_names(challenges.offered(recovery, holder.held)),
+        "methods": registry.challenge_names(challenges.offered(recovery, holder.holdings)),
         "new_account_offered": recovery_rows.is_new_account_offered(recovery, holder),
     }
 
@@ -74,4 +74,4 @@ def _accept(
 def _next(recovery: Recovery, holder: Holder) -> str:
     if recovery.purpose == Purpose.SECOND_FACTOR:
         return "first_factor"
-    return "password_and_challenge" if holder.held.proper else "password"
+    return "password_and_challenge" if holder.holdings.proper else "password"

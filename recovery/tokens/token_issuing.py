@@ -54,12 +54,12 @@ def _claimed(claim: dict[str, Any]) -> User | None:
 
 
 def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> None:
-    held = holdings.holdings_of(user.pk)
-    to = channels.destination(user, held, channel=recovery.channel)
-    if not to or not _can_be_completed(recovery, held):
+    user_holdings = holdings.holdings_of(user.pk)
+    to = channels.destination(user, user_holdings, channel=recovery.channel)
+    if not to or not _can_be_completed(recovery, user_holdings):
         return
     recovery.user, recovery.organization_id = user, user.organization_id
-    recovery.fingerprint = recovery_rows.fingerprint(user, held)
+    recovery.fingerprint = recovery_rows.fingerprint(user, user_holdings)
     token = channel_tokens.new_token(recovery.channel)
     if not channels.send_token(recovery, user, to, token, recovery_id=recovery_id, now=now):
         return
@@ -67,10 +67,10 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
     if recovery.channel != "email":
         cancel = channel_tokens.long_token()
         recovery.cancel = channel_tokens.cancel_digest(cancel)
-        channels.notify_with_cancel_link(user, held, cancel, **_origin(recovery))
+        channels.notify_with_cancel_link(user, user_holdings, cancel, **_origin(recovery))
     else:
         channels.notify(
-            user, held, "recovery_started", except_address=user.email, **_origin(recovery)
+            user, user_holdings, "recovery_started", except_address=user.email, **_origin(recovery)
         )
     trail.add(
         None,
@@ -84,14 +84,14 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
     )
 
 
-def _can_be_completed(recovery: Recovery, held: Holdings) -> bool:
+def _can_be_completed(recovery: Recovery, user_holdings: Holdings) -> bool:
     """True if the recovery can be completed.
 
     A lost second factor requires another channel than that factor's.
     """
     if recovery.purpose != Purpose.SECOND_FACTOR:
         return True
-    return any(method != recovery.channel for method in held.proper)
+    return any(method != recovery.channel for method in user_holdings.proper)
 
 
 def _origin(recovery: Recovery) -> dict[str, str]:

@@ -57,7 +57,7 @@ WHERE relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass)
   AND mode = 'RowExclusiveLock' AND usename = ANY(%s)
 """
 # Shorter than it takes to make use of a password; each check costs one query.
-CHECK_EVERY_S: Final = 5.0
+CHECK_EVERY_S = 5.0
 
 
 def repair(login: Login) -> None:
@@ -87,7 +87,7 @@ def intact(login: Login) -> Iterator[Placement]:
                 _lock_intact(connection, database, placement.login(login.role))
             except psycopg.Error as exc:
                 # An object is missing on the server; the message names the database.
-                log.warning("sql_role_not_healed", database=database.pk, kind=type(exc).__name__)
+                log.warning("sql_role_not_repaired", database=database.pk, kind=type(exc).__name__)
                 raise EngineUnavailable from None
             # Closing the connection releases the role.
             yield placement
@@ -210,13 +210,13 @@ def _lock_intact(connection: psycopg.Connection, database: Database, login: Logi
 
 
 def _note_repaired(database: Database, login: Login) -> None:
-    log.warning("sql_role_healed", database=database.pk, role=login.role)
+    log.warning("sql_role_repaired", database=database.pk, role=login.role)
     organization_id = database.organization_id
     if organization_id is None or database.environment is None:
         return
     trail.add(
         None,
-        SqlTag.ROLE_HEAL,
+        SqlTag.ROLE_REPAIR,
         organization_id=organization_id,
         environment_id=database.environment.slug,
         actor="platform",

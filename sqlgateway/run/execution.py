@@ -227,8 +227,8 @@ class TextRunner:
             canceller.was_cancelled_early = True
             self._end("")
         elif failure is not None:
-            place = number or _place(failure, done)
-            raise StatementFailed(failure, _position(sql_text, place))
+            statement = number or _statement_number(failure, done)
+            raise StatementFailed(failure, _position(sql_text, statement))
 
     def _send(self, sql_text: SqlText, number: int) -> None:
         connection = self._connection
@@ -238,8 +238,8 @@ class TextRunner:
         try:
             params = decide(connection, sql_text.sent, sql_text.params)
         except NotParsed as refused:
-            place = number or _place(refused.result, 0)
-            raise StatementFailed(refused.result, _position(sql_text, place)) from None
+            statement = number or _statement_number(refused.result, 0)
+            raise StatementFailed(refused.result, _position(sql_text, statement)) from None
         connection.send_statement(sql_text.sent, params)
 
     def _next(self, failure: PGresult | None) -> PGresult | None:
@@ -286,11 +286,11 @@ class TextRunner:
         return "committed" if is_kept else "rolled_back"
 
 
-def _position(sql_text: SqlText, place: int) -> ErrorPosition:
-    return ErrorPosition(sql_text.text[sql_text.offset :], place, sql_text.offset)
+def _position(sql_text: SqlText, statement: int) -> ErrorPosition:
+    return ErrorPosition(sql_text.text[sql_text.offset :], statement, sql_text.offset)
 
 
-def _place(failure: PGresult, done: int) -> int:
+def _statement_number(failure: PGresult, done: int) -> int:
     """Return the number of the statement that failed, from 1; 0 if the text cannot be parsed."""
     if done == 0 and sqlstates.sqlstate_of(failure) == SYNTAX_ERROR:
         return 0

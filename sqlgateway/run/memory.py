@@ -5,7 +5,7 @@ for any request. It never takes a second one, so requests cannot deadlock. While
 it stops reading, and TCP slows the server down.
 
 A streamed result holds its share while its client reads. So for each share that an organization
-holds, SPARE shares must be free before it gets another one.
+holds, RESERVE shares must be free before it gets another one.
 """
 
 import os
@@ -21,7 +21,7 @@ from sqlgateway.errors import SqlBusy
 # Every request may buffer this much, in libpq or in its answer, without a share.
 SMALL_BYTES: Final = 2**20
 # Shares that must be free for each share that an organization holds, if it is to get another one.
-SPARE: Final = 3
+RESERVE: Final = 3
 
 
 class LargeResults:
@@ -29,7 +29,7 @@ class LargeResults:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._shares = FairLimiter(0, spare=SPARE)
+        self._shares = FairLimiter(0, reserve=RESERVE)
 
     @property
     def taken(self) -> int:

@@ -12,11 +12,13 @@ def _taken(limiter: FairLimiter, key: str | None) -> int:
     return count
 
 
-@pytest.mark.parametrize(("spare", "expected"), [(1, [4, 2, 1, 1, 0]), (3, [2, 1, 1, 1, 1, 1, 1])])
+@pytest.mark.parametrize(
+    ("reserve", "expected"), [(1, [4, 2, 1, 1, 0]), (3, [2, 1, 1, 1, 1, 1, 1])]
+)
 def test_a_holder_takes_no_more_than_a_part_of_what_it_leaves_free(
-    spare: int, expected: list[int]
+    reserve: int, expected: list[int]
 ) -> None:
-    limiter = FairLimiter(8, spare=spare)
+    limiter = FairLimiter(8, reserve=reserve)
     assert [_taken(limiter, f"holder {number}") for number in range(len(expected))] == expected
     assert limiter.taken == 8
 

@@ -30,19 +30,19 @@ from twofactor.sign_in import pending
 from twofactor.trusted_devices import devices
 
 
-def _choose(held: Holdings, wanted: str) -> Factor:
+def _choose(user_holdings: Holdings, wanted: str) -> Factor:
     """Return the factor to prove: the requested one, else the default.
 
     Raises NoSecondFactor, MethodNotEnabled (409), FactorNotAllowed (403).
     """
-    if not held.proper:
+    if not user_holdings.proper:
         raise NoSecondFactor
-    method = registry.name_in_challenges(wanted) or held.default_method or ""
-    if method not in held.factors:
+    method = registry.name_in_challenges(wanted) or user_holdings.default_method or ""
+    if method not in user_holdings.factors:
         raise MethodNotEnabled
-    if method not in held.askable:
+    if method not in user_holdings.askable:
         raise FactorNotAllowed
-    return held.factors[method]
+    return user_holdings.factors[method]
 
 
 def create(principal: Principal, wanted: str, *, now: datetime) -> dict[str, Any]:
@@ -54,14 +54,16 @@ def create(principal: Principal, wanted: str, *, now: datetime) -> dict[str, Any
     """
     with transaction.atomic():
         # The factors are locked, so that two concurrent requests send one code.
-        held = holdings.holdings_of(principal.own_id, lock=True)
-        factor = _choose(held, wanted)
+        user_holdings = holdings.holdings_of(principal.own_id, lock=True)
+        factor = _choose(user_holdings, wanted)
         throttle.refuse_throttled(factor, now)
         latest = _latest(principal, factor)
         if latest is not None:
             repeated = challenge_base.id_to_repeat(latest, now)
             if repeated:
-                return challenge_base.describe(latest, factor, repeated, offered=held.askable)
+                return challenge_base.describe(
+                    latest, factor, repeated, offered=user_holdings.askable
+                )
             _expire(latest, now)
         challenge = Challenge(
             user_id=principal.own_id,
@@ -69,9 +71,9 @@ def create(principal: Principal, wanted: str, *, now: datetime) -> dict[str, Any
             session_id=principal.session_id,
         )
         challenge_id = challenge_base.open_challenge(
-            challenge, factor, others=held.askable, now=now
+            challenge, factor, others=user_holdings.askable, now=now
         )
-    return challenge_base.describe(challenge, factor, challenge_id, offered=held.askable)
+    return challenge_base.describe(challenge, factor, challenge_id, offered=user_holdings.askable)
 
 
 def _latest(principal: Principal, factor: Factor) -> Challenge | None:

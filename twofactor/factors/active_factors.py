@@ -22,14 +22,14 @@ from twofactor.trusted_devices import devices
 
 def status_of(principal: Principal) -> dict[str, Any]:
     """Return the published status fields."""
-    held = holdings.holdings_of(principal.own_id)
+    user_holdings = holdings.holdings_of(principal.own_id)
     return {
-        "enabled": bool(held.proper),
-        "required": held.policy.mfa_required or held.must_enrol,
-        "enabled_methods": held.enabled,
-        "default_method": held.default_method,
-        "phone_verified": "sms" in held.factors,
-        "backup_codes_remaining": held.codes_left,
+        "enabled": bool(user_holdings.proper),
+        "required": user_holdings.policy.mfa_required or user_holdings.must_enrol,
+        "enabled_methods": user_holdings.enabled,
+        "default_method": user_holdings.default_method,
+        "phone_verified": "sms" in user_holdings.factors,
+        "backup_codes_remaining": user_holdings.codes_left,
     }
 
 
@@ -41,12 +41,12 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
     """
     user = user_of(principal)
     with transaction.atomic():
-        held = holdings.holdings_of(user.pk, lock=True)
-        if method not in held.factors:
+        user_holdings = holdings.holdings_of(user.pk, lock=True)
+        if method not in user_holdings.factors:
             raise MethodNotEnabled
-        left = [name for name in held.proper if name != method]
-        counted = [name for name in left if name in held.policy.mfa_allowed_methods]
-        if held.policy.mfa_required and method != "backup_codes" and not counted:
+        left = [name for name in user_holdings.proper if name != method]
+        counted = [name for name in left if name in user_holdings.policy.mfa_allowed_methods]
+        if user_holdings.policy.mfa_required and method != "backup_codes" and not counted:
             raise RequiredByPolicy
         mine = Factor.unscoped.filter(user=user)  # unscoped: the user's own
         with sign_in_methods.keep_one(user.pk):
@@ -80,10 +80,10 @@ def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: dat
     """
     user = user_of(principal)
     with transaction.atomic():
-        held = holdings.holdings_of(user.pk, lock=True)
-        if not held.proper:
+        user_holdings = holdings.holdings_of(user.pk, lock=True)
+        if not user_holdings.proper:
             raise NoSecondFactor
-        if "backup_codes" not in held.policy.mfa_allowed_methods:
+        if "backup_codes" not in user_holdings.policy.mfa_allowed_methods:
             raise FactorNotAllowed
         codes = backup_codes.generate(user, now=now)
         trail.record_request(request, TwoFactorTag.BACKUP_CODES_CREATE)

@@ -151,20 +151,20 @@ def _is_usable(method: str) -> bool:
 
 def compliance_of(user_id: UUID, *, now: datetime) -> dict[str, Any]:
     """Return whether a member satisfies the policy; if not, why, and until when it has time."""
-    held = holdings_of(user_id)
-    policy = describe(held.policy, member_since=held.member_since)
-    proper = [method for method in held.allowed if method != "backup_codes"]
+    user_holdings = holdings_of(user_id)
+    policy = describe(user_holdings.policy, member_since=user_holdings.member_since)
+    proper = [method for method in user_holdings.allowed if method != "backup_codes"]
     reasons = []
-    if held.policy.mfa_required and not held.proper:
+    if user_holdings.policy.mfa_required and not user_holdings.proper:
         reasons.append("no_second_factor")
-    elif held.policy.mfa_required and not proper:
+    elif user_holdings.policy.mfa_required and not proper:
         reasons.append("no_allowed_method")
     ends = policy["grace_ends_at"]
     days = max(0, -(-(ends - int(now.timestamp())) // 86400)) if ends and reasons else None
     return {
         "compliant": not reasons,
-        "required": held.policy.mfa_required,
-        "enabled_methods": held.enabled,
+        "required": user_holdings.policy.mfa_required,
+        "enabled_methods": user_holdings.enabled,
         "allowed_methods": policy["allowed_methods"],
         "grace_ends_at": ends,
         "days_left": days,

@@ -17,12 +17,16 @@ def second_factor(request: PlatformRequest, attempt: SignInAttempt) -> StageResp
     """Stop a sign-in that requires a second factor, or that has to set one up first."""
     if attempt.mfa_method:
         return _enforce_policy(attempt, attempt.user.organization)
-    held = holdings.holdings_of(attempt.user.pk)
-    if held.must_enrol and not held.proper:
-        return _ask_to_enrol(attempt, held.policy)
-    if not held.proper:
-        return _enforce_policy(attempt, held.policy)
-    return None if devices.skip_second_factor(request, attempt, held) else _ask(attempt, held)
+    user_holdings = holdings.holdings_of(attempt.user.pk)
+    if user_holdings.must_enrol and not user_holdings.proper:
+        return _ask_to_enrol(attempt, user_holdings.policy)
+    if not user_holdings.proper:
+        return _enforce_policy(attempt, user_holdings.policy)
+    return (
+        None
+        if devices.skip_second_factor(request, attempt, user_holdings)
+        else _ask(attempt, user_holdings)
+    )
 
 
 def _enforce_policy(attempt: SignInAttempt, organization: Organization) -> StageResponse | None:
@@ -53,15 +57,15 @@ def _ask_to_enrol(attempt: SignInAttempt, organization: Organization) -> StageRe
     )
 
 
-def _ask(attempt: SignInAttempt, held: Holdings) -> StageResponse:
-    default = held.default_method
+def _ask(attempt: SignInAttempt, user_holdings: Holdings) -> StageResponse:
+    default = user_holdings.default_method
     offered = [
         {
             "method": registry.factor_of(method).type.challenge_name,
-            "label": _label(held, method),
+            "label": _label(user_holdings, method),
             "default": method == default,
         }
-        for method in held.askable
+        for method in user_holdings.askable
     ]
     waiting = _open(attempt, pending.CHALLENGE)
     return StageResponse(
@@ -74,8 +78,8 @@ def _ask(attempt: SignInAttempt, held: Holdings) -> StageResponse:
     )
 
 
-def _label(held: Holdings, method: str) -> str:
-    hint = held.factors[method].hint
+def _label(user_holdings: Holdings, method: str) -> str:
+    hint = user_holdings.factors[method].hint
     label = registry.factor_of(method).type.label
     return f"{label} {hint}" if hint else label
 

@@ -25,7 +25,7 @@ PURPOSE: Final = "device"
 MAX_DEVICES: Final = 50
 # A stolen device id must not allow unlimited guesses.
 MAX_FAILURES: Final = 10
-NOBODY: Final = UUID(int=0)
+UNKNOWN_USER: Final = UUID(int=0)
 
 
 def trust(user: User, name: str, *, now: datetime) -> TrustedDevice:
@@ -86,7 +86,9 @@ def is_from_trusted_device(request: PlatformRequest, user: User | None, *, now: 
     return True
 
 
-def skip_second_factor(request: PlatformRequest, attempt: SignInAttempt, held: Holdings) -> bool:
+def skip_second_factor(
+    request: PlatformRequest, attempt: SignInAttempt, user_holdings: Holdings
+) -> bool:
     """True if a trusted device replaces the second factor; its token is then rotated.
 
     The new token is added to the response. A token that is sent twice within ten seconds (a
@@ -98,7 +100,7 @@ def skip_second_factor(request: PlatformRequest, attempt: SignInAttempt, held: H
     key, proof = named
     with transaction.atomic():
         device = _lock(attempt.user, key, attempt.now)
-        if device is None or not held.allowed:
+        if device is None or not user_holdings.allowed:
             return False
         if not _holds(device, proof, attempt.now):
             _count_failure(device)
@@ -110,7 +112,7 @@ def skip_second_factor(request: PlatformRequest, attempt: SignInAttempt, held: H
 
 
 def _lock(user: User | None, key: UUID, now: datetime) -> TrustedDevice | None:
-    organization_id, user_id = (user.organization_id, user.pk) if user else (0, NOBODY)
+    organization_id, user_id = (user.organization_id, user.pk) if user else (0, UNKNOWN_USER)
     rows = TrustedDevice.scoped.within_organization(organization_id)
     found: TrustedDevice | None = (
         rows.select_for_update().filter(pk=key, user_id=user_id, expires_at__gt=now).first()

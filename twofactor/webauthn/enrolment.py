@@ -71,7 +71,7 @@ def start(
     if user_email and folded(user_email) != folded(user.email):
         raise InvalidRequest.for_field("user_email", "Not your own.", code="not_own")
     chosen, allowed = origins.choose(rp_id, rp_origin)
-    held = _held(user, chosen)
+    registered = _registered(user, chosen)
     challenge = token_bytes(CHALLENGE_BYTES)
     kept = {"challenge": bytes_to_base64url(challenge), "rp_id": chosen, "origins": allowed}
     session_id, _ = enrolments.begin(user, FACTOR.name, kept, now=now, life=LIFE)
@@ -83,7 +83,7 @@ def start(
         user_name=user.email,
         user_display_name=display_name or user.email,
         challenge=challenge,
-        exclude_credentials=held,
+        exclude_credentials=registered,
         **_WANTED,
     )
     return {
@@ -92,12 +92,12 @@ def start(
     }
 
 
-def _held(user: User, rp_id: str) -> list[PublicKeyCredentialDescriptor]:
+def _registered(user: User, rp_id: str) -> list[PublicKeyCredentialDescriptor]:
     """Return the passkeys that a browser must not register again. Raises TooManyPasskeys."""
-    held = list(passkeys_of(user.pk))
-    if len(held) >= MAX_PASSKEYS:
+    registered = list(passkeys_of(user.pk))
+    if len(registered) >= MAX_PASSKEYS:
         raise TooManyPasskeys
-    return [descriptor(passkey) for passkey in held if passkey.rp_id == rp_id]
+    return [descriptor(passkey) for passkey in registered if passkey.rp_id == rp_id]
 
 
 def finish(

@@ -66,13 +66,13 @@ def choose(wanted_rp_id: str, wanted_origin: str) -> tuple[str, list[str]]:
     return rp_id, [origin]
 
 
-def common_rp_id(held: Iterable[str]) -> str:
+def common_rp_id(registered: Iterable[str]) -> str:
     """Return the RP ID for a user's passkeys: the default, else the first usable one.
 
-    held: the passkeys' RP IDs, the preferred first. A request to a browser has only one.
+    registered: the passkeys' RP IDs, the preferred first. A request to a browser has only one.
     Raises ChannelUnavailable (503) if none of them is allowed any more.
     """
-    usable = [rp_id for rp_id in held if origins_of(rp_id)]
+    usable = [rp_id for rp_id in registered if origins_of(rp_id)]
     if not usable:
         raise ChannelUnavailable("None of the passkeys belongs to an origin of this place.")
     return default_rp_id() if default_rp_id() in usable else usable[0]

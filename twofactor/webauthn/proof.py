@@ -25,9 +25,9 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
 
     Raises ChannelUnavailable (503) if no passkey belongs to an allowed origin any more.
     """
-    held = list(passkeys.passkeys_of(factor.user_id))
-    rp_id = origins.common_rp_id(passkey.rp_id for passkey in held)
-    allowed = [passkey for passkey in held if passkey.rp_id == rp_id]
+    registered = list(passkeys.passkeys_of(factor.user_id))
+    rp_id = origins.common_rp_id(passkey.rp_id for passkey in registered)
+    allowed = [passkey for passkey in registered if passkey.rp_id == rp_id]
     challenge = token_bytes(CHALLENGE_BYTES)
     options = generate_authentication_options(
         rp_id=rp_id,

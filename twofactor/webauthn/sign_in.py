@@ -116,9 +116,9 @@ def proven_user(
 
 
 def _attempt(user: User, environment: Environment, now: datetime) -> SignInAttempt:
-    held = holdings.holdings_of(user.pk)
+    user_holdings = holdings.holdings_of(user.pk)
     # If the policy requires another factor that the user has, the passkey is only the first factor.
-    counts = FACTOR.name in held.askable
+    counts = FACTOR.name in user_holdings.askable
     return SignInAttempt(
         user,
         environment,
@@ -126,7 +126,7 @@ def _attempt(user: User, environment: Environment, now: datetime) -> SignInAttem
         amr=["hwk", "user", "mfa"] if counts else ["hwk", "user"],
         now=now,
         mfa_method=FACTOR.name if counts else "",
-        mfa_is_allowed=FACTOR.name in held.policy.mfa_allowed_methods,
+        mfa_is_allowed=FACTOR.name in user_holdings.policy.mfa_allowed_methods,
     )
 
 

@@ -239,7 +239,7 @@ def test_a_sign_in_that_finds_the_queue_of_hashes_full_does_not_wait(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passwords, "_slots", threading.BoundedSemaphore(0))
-    monkeypatch.setattr(passwords, "_places", FairLimiter(0))
+    monkeypatch.setattr(passwords, "_hashing_slots", FairLimiter(0))
     monkeypatch.setattr(passwords, "WAIT_S", 60)
 
     assert (log_in().status, log_in().code) == (503, "busy")
@@ -248,7 +248,7 @@ def test_a_sign_in_that_finds_the_queue_of_hashes_full_does_not_wait(
 def test_one_client_does_not_take_all_places_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     slots = threading.Semaphore(0)
     monkeypatch.setattr(passwords, "_slots", slots)
-    monkeypatch.setattr(passwords, "_places", FairLimiter(10))
+    monkeypatch.setattr(passwords, "_hashing_slots", FairLimiter(10))
     monkeypatch.setattr(passwords, "WAIT_S", 60)
     outcomes: SimpleQueue[str] = SimpleQueue()
 

@@ -208,7 +208,7 @@ def test_an_ordinary_lack_of_privileges_repairs_nothing(world: Caller) -> None:
         assert world.be("reader").sql("SELECT * FROM pg_authid").status == 403
         ROLE_CHECK.run()
 
-    assert [log for log in logs if log["event"] == "sql_role_healed"] == []
+    assert [log for log in logs if log["event"] == "sql_role_repaired"] == []
 
 
 def test_settings_of_the_role_in_its_database_are_forgotten(world: Caller) -> None:

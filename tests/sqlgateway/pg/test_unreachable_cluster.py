@@ -70,7 +70,7 @@ def test_a_full_server_is_503_and_repairs_no_role(alice: Caller, kind: str) -> N
 
     assert (full.status, full.code) == (503, "sql_unavailable")
     assert "Retry-After" in full.headers
-    assert "sql_role_healed" not in {log["event"] for log in logs}
+    assert "sql_role_repaired" not in {log["event"] for log in logs}
     assert alice.value("SELECT 1") == 1
 
 
