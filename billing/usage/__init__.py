@@ -1,5 +1,5 @@
 """Usage lines from the brain, their price, the operators' share.
 
-Door: rates, settlement, usage_import.
+Door: charges_and_shares, rates, usage_import.
 Stands on: consumer_credits, edgecache, errors, ledger, models, money.
 """

@@ -1,6 +1,6 @@
 """The platform's side: endpoints, and the only client of the brain.
 
 Door: access_keys, audit_tags, buckets, client, cluster_status, errors, hosts, metrics_history,
-node_states, nodes, objects, origins, staff_overview.
+nodes, objects, origins, staff_overview.
 Stands on: accounts, audit, common, models, organizations, outbox, protocol.
 """

@@ -41,7 +41,7 @@ from operations.embedded.supervisor.process import (
     call_probe,
     http_probe,
 )
-from operations.embedded.supervisor.supervisor import DEFAULT_RESTART_POLICY, Supervisor
+from operations.embedded.supervisor.supervision import DEFAULT_RESTART_POLICY, Supervisor
 
 HELP: Final = """\
 Run the whole platform until Ctrl-C: two embedded PostgreSQL clusters, the migrations, the web

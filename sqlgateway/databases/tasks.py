@@ -8,7 +8,13 @@ from common.commands import CommandRefused
 from common.jobs import defer_once, long_job_lock
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.databases import password_rotation, quotas, retirement, stock
-from sqlgateway.databases.copies import clones, moves, reason_for_tenant, roles, switching
+from sqlgateway.databases.copies import (
+    clones,
+    moves,
+    reason_for_tenant,
+    switching,
+    temporary_roles,
+)
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.models import Cluster, Database
 
@@ -125,7 +131,7 @@ def recover_copies(timestamp: int) -> None:
 def drop_retired(timestamp: int) -> None:
     """Drop databases that were moved or replaced, and what killed copies have left."""
     retirement.drop_due(now=timezone.now())
-    roles.drop_expired()
+    temporary_roles.drop_expired()
 
 
 @app.periodic(cron="* * * * *")

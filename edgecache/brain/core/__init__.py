@@ -1,5 +1,5 @@
 """Values, errors, background work.
 
-Door: background, blocks, caches, creator, errors, fair_share, loop_steps, paging, values.
+Door: background, blocks, caches, creator, errors, loop_steps, paging, share_key, values.
 Stands on: edgecache.http, edgecache.protocol, edgecache.runtime.
 """

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from sqlgateway import names
 from sqlgateway.clusters.servers import ADMIN_SETTINGS, ClusterAddress, administer, connect_with
-from sqlgateway.databases.copies import roles
+from sqlgateway.databases.copies import temporary_roles
 from sqlgateway.databases.copies.programs import ProgramLogin
 from sqlgateway.hardening.tenant_roles import ensure_roles
 from sqlgateway.models import Database
@@ -73,7 +73,7 @@ def reading_role(address: ClusterAddress, database: Database) -> Iterator[Progra
         yield ProgramLogin(address, database.dbname, name, password)
     finally:
         with administer(address, database.dbname) as inside:
-            roles.drop(inside, name)
+            temporary_roles.drop(inside, name)
 
 
 @contextmanager

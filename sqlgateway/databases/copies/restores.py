@@ -23,9 +23,9 @@ from sqlgateway.databases.copies import (
     archives,
     privileges,
     programs,
-    roles,
     sections,
     switching,
+    temporary_roles,
     trials,
 )
 from sqlgateway.databases.copies.archives import Contents
@@ -190,7 +190,7 @@ def _fill(
         check=check,
     )
     if not all_to_admin:
-        with roles.stand_ins(address, arrival.dbname, file, contents, major=major):
+        with temporary_roles.stand_ins(address, arrival.dbname, file, contents, major=major):
             programs.restore_privileges(file, admin, contents.privileges, major=major)
 
 

@@ -12,7 +12,14 @@ from audit.models import AuditEvent
 from common.commands import CommandRefused
 from sqlgateway.clusters.servers import address_of, administer
 from sqlgateway.databases import tenant_databases
-from sqlgateway.databases.copies import archives, programs, restores, roles, switching, trials
+from sqlgateway.databases.copies import (
+    archives,
+    programs,
+    restores,
+    switching,
+    temporary_roles,
+    trials,
+)
 from sqlgateway.databases.copies.reading import reading_role
 from sqlgateway.models import RetiredDatabase
 from tests.commands import facts, refused
@@ -114,7 +121,7 @@ def test_what_an_admin_took_from_itself_is_restored_and_stays_closed(
     major = alice.database.cluster.server_version // 10_000
     contents = archives.read_contents(file, alice.database.admin_role, major=major)
     text = programs.print_entries(file, contents.privileges, major=major)
-    assert set(roles.ROLE_NAME.findall(text)) <= set(alice.database.roles.values())
+    assert set(temporary_roles.ROLE_NAME.findall(text)) <= set(alice.database.roles.values())
 
     _restore(alice, file)
 

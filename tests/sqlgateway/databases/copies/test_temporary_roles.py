@@ -7,7 +7,7 @@ from psycopg import sql
 from sqlgateway import names
 from sqlgateway.clusters.servers import address_of, administer
 from sqlgateway.databases import tenant_databases
-from sqlgateway.databases.copies import roles
+from sqlgateway.databases.copies import temporary_roles
 from sqlgateway.databases.copies.reading import reading_role
 from tests.sqlgateway.support import Caller
 
@@ -22,7 +22,7 @@ def test_a_reading_role_of_a_killed_copy_is_dropped_after_it_expired(alice: Call
     role = killed.__enter__().user
     with running as session, administer(address) as connection:
         connection.execute(f"ALTER ROLE {role} VALID UNTIL '2026-01-01'".encode())
-        assert roles.drop_expired() == 1
+        assert temporary_roles.drop_expired() == 1
         rows = connection.execute(
             "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [[role, session.user]]
         )
@@ -44,7 +44,7 @@ def test_a_role_of_a_closed_database_keeps_no_other_from_being_dropped(alice: Ca
         with administer(address, database.dbname) as inside:
             inside.execute(sql.SQL("GRANT SELECT ON public.t TO {}").format(sql.Identifier(stuck)))
         tenant_databases.set_open(database, is_open=False)
-        assert roles.drop_expired() == 1
+        assert temporary_roles.drop_expired() == 1
 
         tenant_databases.set_open(database, is_open=True)
-        assert roles.drop_expired() == 1
+        assert temporary_roles.drop_expired() == 1

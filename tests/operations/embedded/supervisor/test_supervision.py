@@ -13,7 +13,7 @@ import pytest
 from operations.embedded.supervisor.known_processes import began_at
 from operations.embedded.supervisor.launch import Launch
 from operations.embedded.supervisor.process import Process, RestartPolicy, call_probe, http_probe
-from operations.embedded.supervisor.supervisor import Supervisor
+from operations.embedded.supervisor.supervision import Supervisor
 from tests.ports import free_port
 from tests.waiting import wait_until
 
