@@ -1,4 +1,7 @@
-"""Settings of the brain: its listeners, its budgets, where it and its clients are."""
+"""Settings of the brain: its listeners, its budgets, where it and its clients are.
+
+``TABLES`` has all settings that a brain reads, those of the other modules here as well.
+"""
 
 import ipaddress
 import re

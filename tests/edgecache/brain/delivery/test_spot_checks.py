@@ -48,7 +48,7 @@ async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BL
 async def test_a_blob_in_memory_is_served_without_asking_a_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streaming, "SHARE", 0.0)
+    monkeypatch.setattr(streaming, "SPOT_CHECK_SHARE", 0.0)
 
     assert await from_memory(owner=None) == BLOB
     assert await from_memory(owner=None, start=3, length=9) == BLOB[3:12]
@@ -57,13 +57,13 @@ async def test_a_blob_in_memory_is_served_without_asking_a_worker(
 async def test_a_foreign_node_is_asked_because_it_is_paid_for_reads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streaming, "SHARE", 0.0)
+    monkeypatch.setattr(streaming, "SPOT_CHECK_SHARE", 0.0)
 
     assert await from_memory(owner=7) == b""
 
 
 async def test_a_spot_check_is_served_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "SHARE", 1.0)
+    monkeypatch.setattr(streaming, "SPOT_CHECK_SHARE", 1.0)
 
     assert await from_memory(owner=None) == b""
 
@@ -71,7 +71,7 @@ async def test_a_spot_check_is_served_by_a_worker(monkeypatch: pytest.MonkeyPatc
 def test_a_blob_is_checked_at_most_ten_times_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streaming, "SHARE", 1.0)
+    monkeypatch.setattr(streaming, "SPOT_CHECK_SHARE", 1.0)
     monkeypatch.setattr(streaming, "MAX_CHECK_TIMES", 3)
     now = 100.0
     checks = SpotChecks(lambda: now)
