@@ -1,3 +1,5 @@
+"""The audit trail in the admin."""
+
 from django.contrib import admin
 
 from audit.models import AuditEvent

@@ -1,3 +1,5 @@
+"""The base of all audit tags, and the tags that belong to no other app."""
+
 from enum import StrEnum
 from functools import cache
 from typing import Self

@@ -1,13 +1,14 @@
-"""Base of the models that have no page in the admin, so that they need no ``__str__``.
-
-The counters of rate limits.
-"""
+"""A base of models without a page in the admin, and the counters of rate limits."""
 
 from django.db import models
 
 
 class ModelWithoutLabel(models.Model):
+    """A model that has no page in the admin, so that it needs no ``__str__``."""
+
     class Meta:
+        """It has no table."""
+
         abstract = True
 
 

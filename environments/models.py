@@ -1,7 +1,4 @@
-"""Models of organizations and their environments.
-
-When an organization's requirement of a second factor applies to a member.
-"""
+"""Models of organizations and their environments, and of their requests by hour."""
 
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
@@ -120,10 +117,10 @@ class RequestHour(TenantModel):
         return f"{self.organization_id}, {self.hour:%Y-%m-%d %H:%M}"
 
 
-def deadline(
+def second_factor_deadline(
     required_since: datetime | None, grace_period_days: int, *, member_since: datetime
 ) -> datetime:
-    """Return the end of the grace period.
+    """Return the end of the grace period, after which a member must use a second factor.
 
     It begins with the requirement or when the member joined, whichever is later.
 

@@ -1,3 +1,5 @@
+"""Linked accounts and domains in the admin."""
+
 from django.contrib import admin
 
 from common.admin.filters import BY_ORGANIZATION

@@ -1,3 +1,5 @@
+"""Background tasks of the installation: lost jobs of the queue, and the age of keys."""
+
 from procrastinate.contrib.django import app
 
 from common import jobs

@@ -1,3 +1,5 @@
+"""Invitations in the admin."""
+
 from django.contrib import admin
 
 from common.admin.filters import BY_ORGANIZATION

@@ -1,4 +1,4 @@
-"""Errors of requests about a whole organization."""
+"""Errors of requests about an organization, its members and its invitations."""
 
 from common.errors import (
     Conflict,

@@ -1,3 +1,5 @@
+"""Messages and webhooks in the admin; failed messages can be sent again."""
+
 from urllib.parse import urlsplit
 
 from django.contrib import admin

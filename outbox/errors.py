@@ -1,3 +1,5 @@
+"""Errors of requests about webhooks."""
+
 from common.errors import (
     Conflict,
     NotFound,

@@ -136,7 +136,7 @@ def _restriction(row: dict[str, Any], now: datetime) -> Literal["", "second_fact
     if TRUSTED_DEVICE in row["amr"]:
         return ""
     since = row["mfa_required_since"]
-    ends_at = models.deadline(
+    ends_at = models.second_factor_deadline(
         _moment(since) if since is not None else None,
         row["mfa_grace_period_days"],
         member_since=_moment(row["created_at"]),

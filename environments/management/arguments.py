@@ -1,3 +1,5 @@
+"""Arguments about organizations that the commands of administrators share."""
+
 from argparse import ArgumentTypeError
 from typing import Final
 

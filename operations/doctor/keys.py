@@ -36,7 +36,7 @@ LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('zonal keys', 0))"
 def current() -> dict[str, str]:
     """Return the current key of each setting that holds one.
 
-    None without SECRET_KEY, because in development each process then generates its own keys.
+    Empty without SECRET_KEY, because in development each process then generates its own keys.
     """
     if not settings.SECRETS.secret_key:
         return {}

@@ -1,11 +1,10 @@
-"""The roll-up for the dashboard: one row about all tenants every ten minutes.
+"""The platform's activity by ten minutes, for the admin's dashboard.
 
-It only uses indexes on time, so that a roll-up only reads the rows since the last one.
+Each process adds its counts of HTTP requests to the row of the ten minutes every few seconds. A
+request costs no query, and a killed process loses the counts since its last write.
 
-HTTP requests of all web processes by ten minutes, for the admin's dashboard.
-
-Each process adds its counts to the row of the ten minutes every few seconds. A request costs no
-query, and a killed process loses the counts since its last write.
+The roll-up adds one row about sign-ins and SQL of all tenants. It only uses indexes on time, so
+that it only reads the rows since the last one.
 """
 
 import threading

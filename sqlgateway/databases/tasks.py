@@ -1,3 +1,5 @@
+"""Background tasks of tenants' databases: stock, copies, passwords, removal, disk."""
+
 from contextlib import suppress
 
 from django.utils import timezone

@@ -27,7 +27,7 @@ def describe(organization: Organization, *, member_since: datetime | None = None
     """Return the published fields; members who join later have a later deadline."""
     ends = None
     if organization.mfa_required and organization.mfa_required_since is not None:
-        ends = models.deadline(
+        ends = models.second_factor_deadline(
             organization.mfa_required_since,
             organization.mfa_grace_period_days,
             member_since=member_since or organization.mfa_required_since,
@@ -88,7 +88,7 @@ def preview(organization_id: int, changes: Mapping[str, Any], *, now: datetime) 
 
 def _effect(organization: Organization, user: User, now: datetime) -> dict[str, Any]:
     """Return from when a member without an allowed factor can only set one up."""
-    ends = models.deadline(
+    ends = models.second_factor_deadline(
         organization.mfa_required_since,
         organization.mfa_grace_period_days,
         member_since=user.created_at,
@@ -129,7 +129,7 @@ def _refuse_lock_out(organization: Organization, now: datetime) -> None:
         )
     admins = able_admins(organization.pk)
     latest = admins.aggregate(joined=Max("created_at"))["joined"] or now
-    ends = models.deadline(
+    ends = models.second_factor_deadline(
         organization.mfa_required_since,
         organization.mfa_grace_period_days,
         member_since=latest,

@@ -34,7 +34,7 @@ def _enforce_policy(attempt: SignInAttempt, organization: Organization) -> Stage
     is_shown = attempt.mfa_method and attempt.mfa_is_allowed
     if is_shown or not organization.mfa_required:
         return None
-    ends = models.deadline(
+    ends = models.second_factor_deadline(
         organization.mfa_required_since,
         organization.mfa_grace_period_days,
         member_since=attempt.user.created_at,

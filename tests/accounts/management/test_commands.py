@@ -78,7 +78,7 @@ def test_an_unreachable_database_exits_with_3_and_reveals_nothing(
     def away(email: str) -> None:
         raise OperationalError("connection to 10.0.0.7 failed")
 
-    monkeypatch.setattr("accounts.management.arguments.user", away)
+    monkeypatch.setattr("accounts.management.user_arguments.user", away)
     out = io.StringIO()
     with pytest.raises(CommandError) as caught:
         call_command("setroles", "alice@example.com", "reader", "--json", stdout=out)
@@ -94,7 +94,7 @@ def test_a_statement_that_the_database_refuses_does_not_mean_that_it_is_unreacha
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 / 0")
 
-    monkeypatch.setattr("accounts.management.arguments.user", broken)
+    monkeypatch.setattr("accounts.management.user_arguments.user", broken)
     with pytest.raises(DatabaseError):
         call_command("setroles", "alice@example.com", "reader")
 
