@@ -15,8 +15,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from common.web import cookies
-from twofactor.trusted_devices.devices import HEADER as DEVICE_HEADER
-from twofactor.trusted_devices.devices import LIFE as DEVICE_LIFE
+from twofactor.trusted_devices import devices
 
 # The cookie's name by the response field of its token.
 COOKIE_NAMES: Final = {
@@ -66,7 +65,7 @@ def bring_in(request: HttpRequest) -> None:
     if bearer:
         _set_header(request, "Authorization", f"Bearer {bearer}")
     if request.path in ACCEPTS_DEVICES and (device := read_cookie(request, "device_token")):
-        _set_header(request, DEVICE_HEADER, device)
+        _set_header(request, devices.HEADER, device)
     if request.path in FILLED:
         _fill_body(request, FILLED[request.path])
 
@@ -134,7 +133,7 @@ def _strip(response: HttpResponse) -> dict[str, tuple[str, int]]:
 
 def _life_s(field: str, body: dict[str, Any]) -> int:
     if field == "device_token":
-        return int(DEVICE_LIFE.total_seconds())
+        return int(devices.LIFE.total_seconds())
     ends = body.get(ENDS_WITH[field])
     return ends - int(time.time()) if isinstance(ends, int) else DEFAULT_LIFE_S
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlgateway.databases.copies import CopyFailed, programs
-from sqlgateway.hardening.quota_guard import NAME as GUARD
+from sqlgateway.hardening.quota_guard import GUARD
 
 MAGIC: Final = b"PGDMP"
 # "217; 1259 16389 TABLE public items zr_abc", as pg_restore --list prints it.
