@@ -12,8 +12,8 @@ from common.commands import CommandResult, OpsCommand
 
 class Command(OpsCommand):
     help = (
-        "Print an operator's statement of a month as CSV; `python -m billing.verify_statement "
-        "FILE` checks it. With --json only the totals."
+        "Print an operator's statement of a month as CSV; "
+        "`python -m billing.verify_statement FILE` checks it. With --json only the totals."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
