@@ -1,4 +1,4 @@
-"""An organization without credits stops, and starts again.
+"""An organization without credits is stopped, and starts again.
 
 Door: brain_notifications, spend_caps, states.
 Stands on: accounts, common, edgecache, ledger, models, money, outbox, statements.

@@ -22,7 +22,7 @@ BATCH_LINES: Final = 20_000
 OF_CONSUMER: Final = (AccountKind.GRANTED, AccountKind.PAID, AccountKind.DEBT)
 
 # The bounds limit every plan to the lines of one batch, however large the table is.
-DIVIDED: Final[LiteralString] = """
+SPLIT_INTO_SHARES: Final[LiteralString] = """
 WITH rate AS (
     SELECT kind, rate_ucr, begins_at, coalesce(lead(begins_at)
         OVER (PARTITION BY kind ORDER BY begins_at), 'infinity') AS ends_at
@@ -63,7 +63,7 @@ divided AS (
 """
 # Returns for each consumer what its lines used, and for each operator what they earned it.
 CHARGE: Final[LiteralString] = (
-    DIVIDED  # noqa: S608 - both are literals
+    SPLIT_INTO_SHARES  # noqa: S608 - both are literals
     + """,
 charged AS (
     INSERT INTO billing_charge (line_id, organization_id, journal_id, rate_ucr, charge_ucr,
@@ -80,7 +80,7 @@ FROM divided WHERE share > 0 GROUP BY operator_id
 """
 )
 PREVIEW: Final[LiteralString] = (
-    DIVIDED
+    SPLIT_INTO_SHARES
     + """
 SELECT count(*), coalesce(sum(charge), 0), coalesce(sum(share), 0) FROM divided
 """

@@ -87,7 +87,7 @@ def _send_due() -> bool:
 
 def _send(claim: ClaimedDelivery) -> WebhookAnswer:
     """Send one request, without using the database."""
-    headers = signing.headers(
+    headers = signing.signed_headers(
         claim.message_id,
         claim.body,
         sent_at=int(time.time()),

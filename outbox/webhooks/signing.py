@@ -19,7 +19,7 @@ def new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-def headers(
+def signed_headers(
     message_id: str, body: bytes, *, sent_at: int, signing_secrets: Sequence[str]
 ) -> dict[str, str]:
     """Return the headers of a message. sent_at: Unix seconds of this attempt.

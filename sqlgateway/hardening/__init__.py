@@ -1,4 +1,4 @@
-"""Makes roles, databases and servers safe.
+"""Makes the roles of tenants, and keeps roles, databases and servers safe.
 
 Door: cluster, database, quota_guard, scram, tenant_roles.
 Stands on: common, names.

@@ -10,7 +10,7 @@ from accounts.models import Session
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import PUBLIC, USER
-from twofactor.challenges import challenges, step_up
+from twofactor.challenges import proving, step_up
 from twofactor.challenges.serializers import (
     CHALLENGE_RESULT,
     ChallengeQuerySerializer,
@@ -41,7 +41,7 @@ class ChallengeViewSet(PlatformViewSet):
         A repeated request within 30 seconds returns the same challenge and sends nothing again.
         """
         wanted = self.read_query().get("method", "")
-        answer = challenges.create(self.principal, wanted, now=timezone.now())
+        answer = proving.create(self.principal, wanted, now=timezone.now())
         return self.respond(answer, headers=NO_STORE)
 
     @extend_schema(summary="Verify a challenge")
@@ -49,7 +49,7 @@ class ChallengeViewSet(PlatformViewSet):
     def verify(self, request: Request, challenge_id: str) -> Response:
         """Exchange the answer for the token pair, or raise the session's assurance."""
         answer, now = ChallengeAnswer(**self.read()), timezone.now()
-        done = challenges.verify(self.platform_request, challenge_id, answer, now=now)
+        done = proving.verify(self.platform_request, challenge_id, answer, now=now)
         if not isinstance(done, Session):
             return self.respond(done.answer, headers=NO_STORE)
         valid_until = int(now.timestamp()) + step_up.MAX_AGE_S

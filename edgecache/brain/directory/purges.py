@@ -146,7 +146,7 @@ class Purges:
     async def stop(self) -> None:
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def begin(self, targets: Targets, count: PurgeCount) -> list[PendingPurge]:
+    async def hide_everywhere(self, targets: Targets, count: PurgeCount) -> list[PendingPurge]:
         """Hide everything in all brains; keys are counted already, prefixes are finished later.
 
         Raises NoSuchBucket, DatabaseUnavailable.
@@ -172,7 +172,7 @@ class Purges:
             raise
         return pending
 
-    async def finish(self, pending: PendingPurge, count: PurgeCount) -> None:
+    async def delete_hidden(self, pending: PendingPurge, count: PurgeCount) -> None:
         """Delete a purged prefix's objects, in steps.
 
         Raises DatabaseUnavailable: garbage collection continues.
@@ -190,13 +190,13 @@ class Purges:
     async def _purge(self, targets: Targets) -> PurgeResult:
         count = PurgeCount()
         try:
-            pending = await self.begin(targets, count)
+            pending = await self.hide_everywhere(targets, count)
         except NoSuchBucket:
             # The bucket was deleted with all its objects.
             return count.result()
         try:
             for record in pending:
-                await self.finish(record, count)
+                await self.delete_hidden(record, count)
         finally:
             self.active -= {record.id for record in pending}
         return count.result()

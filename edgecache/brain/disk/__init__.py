@@ -1,4 +1,4 @@
-"""The data directory: durable writes, the journal, the budget.
+"""The data directory, where bytes become durable: files, the journal, the budget.
 
 Door: buffers, data_directory, digests, durable_bytes, removal, segments, syncing.
 Stands on: core, db, edgecache.runtime.

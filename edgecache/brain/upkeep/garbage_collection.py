@@ -153,7 +153,7 @@ class GarbageCollector(PeriodicTask):
         )
         for row in rows:
             log.info("purge_finished_for_another", bucket_id=row.bucket_id)
-            await self._purges.finish(PendingPurge(*row), PurgeCount())
+            await self._purges.delete_hidden(PendingPurge(*row), PurgeCount())
 
     async def _settle_writes(self) -> None:
         rows = await self._database.all(

@@ -77,7 +77,7 @@ def verify(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 def headers(*secrets: str, at: int) -> dict[str, str]:
-    return signing.headers("msg_1", BODY, sent_at=at, signing_secrets=secrets)
+    return signing.signed_headers("msg_1", BODY, sent_at=at, signing_secrets=secrets)
 
 
 def test_the_documented_code_accepts_what_is_signed(verify: Callable[..., Any]) -> None:

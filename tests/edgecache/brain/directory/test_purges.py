@@ -161,7 +161,7 @@ async def test_purged_objects_are_hidden_before_they_are_deleted(brain: Brain, r
     bucket = await brain.bucket()
     await fill(brain, bucket, "a/1", "a/2", "b")
 
-    await brain.purges.begin(Targets({}, [(bucket.id, "a/")]), PurgeCount())
+    await brain.purges.hide_everywhere(Targets({}, [(bucket.id, "a/")]), PurgeCount())
 
     assert rows.value("SELECT count(*) FROM brain_cachedobject") == 3
     assert await brain.directory.find(bucket.id, "a/1") is None
@@ -178,14 +178,14 @@ async def test_a_version_stored_during_a_purge_is_kept(brain: Brain, rows: Rows)
     bucket = await brain.bucket()
     await fill(brain, bucket, "a/1", "a/2", "b")
     count = PurgeCount()
-    (begun,) = await brain.purges.begin(Targets({}, [(bucket.id, "a/")]), count)
+    (begun,) = await brain.purges.hide_everywhere(Targets({}, [(bucket.id, "a/")]), count)
 
     with psycopg.connect(rows.url) as writer:
         writer.execute(
             "UPDATE brain_cachedobject SET generation = nextval('brain_generation')"
             " WHERE key = 'a/1'"
         )
-        finishing = asyncio.create_task(brain.purges.finish(begun, count))
+        finishing = asyncio.create_task(brain.purges.delete_hidden(begun, count))
         await until(lambda: bool(rows.all("SELECT FROM pg_locks WHERE NOT granted")))
 
     await finishing
@@ -198,7 +198,7 @@ async def test_a_purge_of_a_dead_brain_is_finished_by_another(
 ) -> None:
     bucket = await brain.bucket()
     await fill(brain, bucket, "a/1", "a/2", "b")
-    await other.purges.begin(Targets({}, [(bucket.id, "a/")]), PurgeCount())
+    await other.purges.hide_everywhere(Targets({}, [(bucket.id, "a/")]), PurgeCount())
     await brain.garbage_collector.round()
     assert rows.value("SELECT count(*) FROM brain_cachedobject") == 3
     await other.coherence.stop()
