@@ -303,7 +303,7 @@ def _old_records_removal(hours: int) -> bytes:
         b"DELETE FROM zonal.idempotency WHERE key IN (SELECT key FROM zonal.idempotency"
         b" WHERE made_at OPERATOR(pg_catalog.<)"
         b" (pg_catalog.now() OPERATOR(pg_catalog.-) '%d hours'::pg_catalog.interval)"
-        b" LIMIT 100 FOR UPDATE SKIP LOCK_TIMEOUT)" % hours
+        b" LIMIT 100 FOR UPDATE SKIP LOCKED)" % hours
     )
 
 
