@@ -26,14 +26,14 @@ from sqlgateway.names import ROLE_PREFIX
 
 # Class ZQ is not PostgreSQL's; the gateway answers it with 403 quota_exceeded.
 SQLSTATE: Final = "ZQ001"
-GUARD: Final = "zonal_over_quota"
+GUARD_NAME: Final = "zonal_over_quota"
 PLATFORM_SCHEMA: Final = "zonal"
 # Bytes by which each of the platform's own tables may grow: thousands of usual records.
 ALLOWANCE_BYTES: Final = 16 * 1024 * 1024
 # In pg_catalog, so that dumps do not contain the functions and tenants cannot replace them. A row
 # trigger with an argument permits its table to grow to that size.
 REFUSAL: Final = f"""
-CREATE OR REPLACE FUNCTION pg_catalog.{GUARD}() RETURNS trigger LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION pg_catalog.{GUARD_NAME}() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog AS $$
 BEGIN
     IF tg_nargs = 1 AND pg_total_relation_size(tg_relid) + octet_length(new::text)
@@ -45,7 +45,7 @@ BEGIN
 END $$
 """
 DDL_REFUSAL: Final = f"""
-CREATE OR REPLACE FUNCTION pg_catalog.{GUARD}_ddl() RETURNS event_trigger LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION pg_catalog.{GUARD_NAME}_ddl() RETURNS event_trigger LANGUAGE plpgsql
 SET search_path = pg_catalog AS $$
 BEGIN
     IF current_setting('is_superuser') = 'off' AND tg_tag NOT IN (
@@ -60,17 +60,16 @@ END $$
 """
 # Takes effect immediately, also where a lock prevents a trigger from being dropped.
 PERMISSION: Final = f"""
-CREATE OR REPLACE FUNCTION pg_catalog.{GUARD}() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pg_catalog.{GUARD_NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RETURN new;
 END $$
 """
 OWN: Final = (
-    f"REVOKE EXECUTE ON FUNCTION pg_catalog.{GUARD}(), pg_catalog.{GUARD}_ddl() FROM PUBLIC"
+    f"REVOKE EXECUTE ON FUNCTION pg_catalog.{GUARD_NAME}(), pg_catalog.{GUARD_NAME}_ddl()"
+    " FROM PUBLIC"
 )
-CREATE_EVENT_TRIGGER: Final = (
-    f"CREATE EVENT TRIGGER {GUARD} ON ddl_command_start EXECUTE FUNCTION pg_catalog.{GUARD}_ddl()"
-)
+CREATE_EVENT_TRIGGER: Final = f"CREATE EVENT TRIGGER {GUARD_NAME} ON ddl_command_start EXECUTE FUNCTION pg_catalog.{GUARD_NAME}_ddl()"
 HAS_EVENT_TRIGGER: Final = "SELECT FROM pg_event_trigger WHERE evtname = %s"
 # A tenant can create a schema of the platform's name before the platform does; tables of tenants in
 # it must not grow.
@@ -117,7 +116,7 @@ def impose(inside: psycopg.Connection) -> bool:
     inside.execute(DDL_REFUSAL.encode())
     inside.execute(OWN.encode())
     # First, so that no table is created while the existing ones are guarded.
-    if inside.execute(HAS_EVENT_TRIGGER, [GUARD]).fetchone() is None:
+    if inside.execute(HAS_EVENT_TRIGGER, [GUARD_NAME]).fetchone() is None:
         inside.execute(CREATE_EVENT_TRIGGER.encode())
     return _each(inside, GUARD, guarded=False, ends_writers=True)
 
@@ -127,8 +126,8 @@ def lift(inside: psycopg.Connection) -> bool:
 
     Returns False if triggers could not be dropped yet; they have no effect.
     """
-    inside.execute(f"DROP EVENT TRIGGER IF EXISTS {GUARD}".encode())
-    if inside.execute("SELECT FROM pg_proc WHERE proname = %s", [GUARD]).fetchone() is None:
+    inside.execute(f"DROP EVENT TRIGGER IF EXISTS {GUARD_NAME}".encode())
+    if inside.execute("SELECT FROM pg_proc WHERE proname = %s", [GUARD_NAME]).fetchone() is None:
         return True
     inside.execute(PERMISSION.encode())
     return _each(inside, "DROP TRIGGER IF EXISTS {name} ON {table}", guarded=True)
@@ -141,13 +140,13 @@ def _each(
     deadline = time.monotonic() + BUDGET_S
     inside.execute(LOCK_TIMEOUT)
     owners = {"platform": PLATFORM_SCHEMA, "tenants": ROLE_PREFIX}
-    found = inside.execute(TABLES, {"guarded": guarded, "name": GUARD, **owners}).fetchall()
+    found = inside.execute(TABLES, {"guarded": guarded, "name": GUARD_NAME, **owners}).fetchall()
     for table, size_bytes, is_own in found:
         if time.monotonic() > deadline:
             log.warning("sql_quota_guard_incomplete")
             return False
         level, argument = ("ROW", size_bytes + ALLOWANCE_BYTES) if is_own else ("STATEMENT", "")
-        text = statement.format(name=GUARD, table=table, level=level, argument=argument)
+        text = statement.format(name=GUARD_NAME, table=table, level=level, argument=argument)
         is_done = _attempt(inside, text)
         if not is_done and ends_writers:
             inside.execute(END_WRITERS, [table])

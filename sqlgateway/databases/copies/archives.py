@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlgateway.databases.copies import CopyFailed, programs
-from sqlgateway.hardening.quota_guard import GUARD
+from sqlgateway.hardening.quota_guard import GUARD_NAME
 
 MAGIC: Final = b"PGDMP"
 # "217; 1259 16389 TABLE public items zr_abc", as pg_restore --list prints it.
@@ -34,7 +34,7 @@ LEFT_OUT: Final = re.compile(
     # zr_abc" is the table zonal of a tenant's schema DATA.
     rf"|SCHEMA - (public|zonal) |{TYPES} zonal \S+ \S|DATABASE|EXTENSION - plpgsql"
     r"|SUBSCRIPTION|PUBLICATION|EVENT TRIGGER"
-    rf"|TRIGGER \S+ .*{GUARD} "
+    rf"|TRIGGER \S+ .*{GUARD_NAME} "
 )
 
 
