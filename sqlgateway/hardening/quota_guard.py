@@ -69,7 +69,10 @@ OWN: Final = (
     f"REVOKE EXECUTE ON FUNCTION pg_catalog.{GUARD_NAME}(), pg_catalog.{GUARD_NAME}_ddl()"
     " FROM PUBLIC"
 )
-CREATE_EVENT_TRIGGER: Final = f"CREATE EVENT TRIGGER {GUARD_NAME} ON ddl_command_start EXECUTE FUNCTION pg_catalog.{GUARD_NAME}_ddl()"
+CREATE_EVENT_TRIGGER: Final = (
+    f"CREATE EVENT TRIGGER {GUARD_NAME} ON ddl_command_start"
+    f" EXECUTE FUNCTION pg_catalog.{GUARD_NAME}_ddl()"
+)
 HAS_EVENT_TRIGGER: Final = "SELECT FROM pg_event_trigger WHERE evtname = %s"
 # A tenant can create a schema of the platform's name before the platform does; tables of tenants in
 # it must not grow.
