@@ -4,7 +4,7 @@ In the store::
 
     backups/<id>/manifest.json     written last, authenticated: without it a backup is unfinished
     backups/<id>/default.dump.age  the control database (and ``brain.dump.age``), without rows that
-                                   must not be restored (``tables.VOID``)
+                                   must not be restored (``control.OMITTED``)
     backups/<id>/contents.age      the environments, and where their dumps are
     backups/<id>/objects.age       SHA-256 and size of each object's bytes, a line each
     backups/<id>/objects.txt       the names of these bytes below, for ``--prune``

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from accounts.models import User
 from edgecache.brain.models.objects import StoredObject
@@ -304,8 +305,13 @@ def test_a_backup_fits_a_version_that_has_squashed_its_migrations(
     home: Organization, keys: Keys, monkeypatch: pytest.MonkeyPatch, is_squashed: bool
 ) -> None:
     """The backup of a version with the squashed migration alone, or with those it replaces."""
-    squashed = ("brain", "0016_tables")
-    replaced = MigrationLoader(None).disk_migrations[squashed].replaces
+    squashed = ("platform_site", "0001_initial")
+    replaced = [("platform_site", "0001_one"), ("platform_site", "0002_two")]
+    module = import_module("platform_site.migrations.0001_initial")
+    monkeypatch.setattr(module.Migration, "replaces", replaced)
+    # As Django itself does where it applies a migration that replaces others.
+    for app, name in replaced:
+        MigrationRecorder(connection).record_applied(app, name)
     left_out = replaced if is_squashed else [squashed]
     here = manifest.code_migrations()
     names = [name for name in here if name not in {".".join(each) for each in left_out}]
@@ -317,6 +323,8 @@ def test_a_backup_fits_a_version_that_has_squashed_its_migrations(
     monkeypatch.setattr(manifest, "applied_migrations", lambda: names[1:])
     facts("backup")
     assert refused(*words)[1]["code"] == "version_differs"
+    for app, name in replaced:
+        MigrationRecorder(connection).record_unapplied(app, name)
 
 
 def _back_up_with_a_kill(target: BytesRestore) -> str:
