@@ -133,10 +133,14 @@ def _outer(target: str, parent: str) -> str:
 
 def tree() -> str:
     """Return the rooms as the tree of docs/architecture.md: a line each, indented by depth."""
-    lines = []
+    return "\n".join(_branch(""))
+
+
+def _branch(container: str) -> Iterator[str]:
     for room in ROOMS.values():
-        short = room.name.rpartition(".")[2]
+        if room.name == "manage" or room.name.rpartition(".")[0] != container:
+            continue
         is_package = PATHS.get(room.name, "").endswith("/__init__.py")
-        label = "  " * room.name.count(".") + short + ("/" if is_package else ".py")
-        lines.append(f"{label:<20} {room.sentence}")
-    return "\n".join(lines)
+        short = room.name.rpartition(".")[2] + ("/" if is_package else ".py")
+        yield f"{'  ' * room.name.count('.') + short:<21} {room.sentence}"
+        yield from _branch(room.name)
