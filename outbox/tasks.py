@@ -28,13 +28,13 @@ def maintain_deliveries(timestamp: int) -> None:
 
 @app.task(name=DISPATCH)
 def dispatch() -> None:
-    """Send due deliveries; ``maintain_webhooks`` tries again after a failure."""
+    """Send due deliveries; ``send_due_webhooks`` tries again after a failure."""
     dispatcher.run()
 
 
 @app.periodic(cron="* * * * *")
-@app.task(queueing_lock="outbox_maintain_webhooks")
-def maintain_webhooks(timestamp: int) -> None:
+@app.task(queueing_lock="outbox_send_due_webhooks")
+def send_due_webhooks(timestamp: int) -> None:
     """Send due deliveries, including those of killed processes and lost jobs."""
     if delivery_queue.maintain(now=timezone.now()):
         dispatcher.run()

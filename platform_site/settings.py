@@ -224,7 +224,6 @@ PRUNING_TASKS: Final = [
     "audit.tasks.forget_expired",
     "common.tasks.forget_expired",
     "outbox.tasks.maintain_deliveries",
-    "outbox.tasks.maintain_webhooks",
     "oauth.tasks.delete_expired",
     "twofactor.tasks.forget_expired",
     "twofactor.tasks.forget_expired_passkey_requests",

@@ -220,9 +220,6 @@ def add_rates(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    # The tables replace all others. A database that stopped before the last one fails here: it has
-    # these rules already, and its charges name no organization.
-    replaces = [("billing", "0014_charges_by_organization")]
     dependencies = [("billing", "0001_initial")]
 
     operations = [

@@ -53,8 +53,8 @@ def test_a_list_is_searched_and_takes_as_many_queries_for_30_rows_as_for_3(
     [
         "accounts/user/?password__startswith=argon2",
         "accounts/user/?password__gt=a",
-        "accounts/webhookendpoint/?url__startswith=https",
-        "accounts/invitation/?digest__startswith=a",
+        "outbox/webhookendpoint/?url__startswith=https",
+        "organizations/invitation/?digest__startswith=a",
         "twofactor/factor/?secret__startswith=a",
         "billing/payoutmethod/?details__account__startswith=DE",
         "sqlgateway/cluster/?url_secret__startswith=a",
