@@ -11,9 +11,9 @@ CHOSEN := $(if $(CI),--cov --cov-report=,-m "not browser$(if $(filter tests,$(TE
 
 # The oldest PostgreSQL that works, as Debian 12 has it, and the tests that it must pass.
 POSTGRES15 ?= /usr/lib/postgresql/15/bin
-ISOLATION := $(addprefix tests/sqlgateway/,attacks hardening provisioning \
-  connection/test_connections.py connection/test_session_settings.py \
-  connection/test_wire.py transfer/test_imports.py)
+ISOLATION := $(addprefix tests/sqlgateway/,attacks hardening databases \
+  pg/test_connections.py pg/test_session_settings.py \
+  pg/test_wire.py pg/test_changed_roles.py transfer/test_imports.py)
 
 FUZZED ?= tests/rules/fuzzing tests/edgecache/brain/test_random_history.py
 

@@ -54,7 +54,7 @@ async def test_a_kill_between_commit_and_replication_loses_nothing(
 
 
 @pytest.mark.parametrize(
-    "at", ["disk.durable_bytes:DurableBytes.write", "stored_writes:_write_rows"]
+    "at", ["disk.durable_bytes:DurableBytes.write", "objects.stored_writes:_write_rows"]
 )
 async def test_a_kill_during_a_write_leaves_the_old_object(
     brain: Brain, rows: Rows, at: str
@@ -62,9 +62,7 @@ async def test_a_kill_during_a_write_leaves_the_old_object(
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"old")
     async with child(rows.url, brain.data_directory.root) as doomed:
-        await doomed.halt(
-            f"edgecache.brain.stores.{at}", "put", bucket=bucket.id, key="k", data="new"
-        )
+        await doomed.halt(f"edgecache.brain.{at}", "put", bucket=bucket.id, key="k", data="new")
         await doomed.kill()
 
     await until(lambda: not brain.coherence.peers)
@@ -108,7 +106,7 @@ async def test_a_kill_between_the_two_steps_of_a_purge_does_not_lose_it(
     await brain.put(bucket, "b", b"x")
     async with child(rows.url, brain.data_directory.root) as doomed:
         await doomed.halt(
-            "edgecache.brain.directory.purges:Purges.finish", "purge", prefix="docs/a/"
+            "edgecache.brain.directory.purges:Purges.delete_hidden", "purge", prefix="docs/a/"
         )
         assert rows.count("cachedobject") == 6
         assert await brain.directory.find(bucket.id, "a/1") is None

@@ -25,8 +25,8 @@ PATIENT = """
 import os, runpy, time
 if "ZONAL_BRAIN_FORMER" in os.environ and "SLOW" in os.environ:
     time.sleep(60)
-from edgecache.brain.process import parent, process
-process.STOP_TIMEOUT_S = 0.5
+from edgecache.brain.process import one_process, parent
+one_process.STOP_TIMEOUT_S = 0.5
 parent.HANGS_S, parent.POLL_S = 3.0, 0.1
 runpy.run_module("edgecache.brain", run_name="__main__")
 """
