@@ -1,5 +1,5 @@
 """Users: who they are, how they sign in.
 
 Door: conf, management, urls.
-Stands on: audit, common, environments, outbox.
+Imports: audit, common, environments, outbox.
 """

@@ -1,5 +1,5 @@
 """Rates, the ledger, charges, payouts and credits of the edge cache.
 
 Door: metrics, tasks, verify_statement.
-Stands on: audit, common, edgecache, environments.
+Imports: audit, common, edgecache, environments.
 """

@@ -1,4 +1,4 @@
-"""What every app stands on: errors, permissions, principals, scoping, ids, crypto.
+"""What every app uses: errors, permissions, principals, scoping, ids, crypto.
 
 Door: archives, commands, conf, crypto, dns_lookup, egress, emails, errors, etags, fair_limiter,
 ids, jobs, key_fingerprints, locks, logs, models, names, one_time_secrets, permissions, principals,

@@ -1,5 +1,5 @@
 """Organizations' and environments' rows; the scope of a request.
 
 Door: conf, environments, errors, models, request_activity, serializers.
-Stands on: audit, common.
+Imports: audit, common.
 """

@@ -1,5 +1,5 @@
 """What leaves the platform: its endpoints, its tasks.
 
 Door: metrics, urls.
-Stands on: audit, common.
+Imports: audit, common.
 """

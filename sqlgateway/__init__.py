@@ -1,5 +1,5 @@
 """SQL over HTTP into tenants' databases, its Django app.
 
 Door: conf, management, urls.
-Stands on: audit, common, environments.
+Imports: audit, common, environments.
 """

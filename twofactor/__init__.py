@@ -2,5 +2,5 @@
 
 Door: audit_tags, challenges, conf, errors, factors, models, registry, sent_codes, sign_in, sms,
 stored_secrets, trusted_devices, webauthn.
-Stands on: accounts, audit, common, environments, oauth, outbox.
+Imports: accounts, audit, common, environments, oauth, outbox.
 """

@@ -1,6 +1,6 @@
 """The user's own address and password.
 
 Door: mailbox, views.
-Stands on: account_lifecycle, audit, audit_tags, common, errors, mailed_secrets, models, notices,
+Imports: account_lifecycle, audit, audit_tags, common, errors, mailed_secrets, models, notices,
 outbox, passwords, reclaim, serializers, sessions, signin.
 """

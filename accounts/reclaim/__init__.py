@@ -1,6 +1,6 @@
 """An unverified address goes to the person who proves the mailbox.
 
 Door: address_release.
-Stands on: account_lifecycle, audit, audit_tags, common, environments, errors, models, notices,
+Imports: account_lifecycle, audit, audit_tags, common, environments, errors, models, notices,
 organization_admins, outbox, signin.
 """

@@ -1,5 +1,5 @@
 """Sessions: open, refresh, end; the authentication of requests.
 
 Door: authentication, known_devices, own_sessions, refresh, sessions.
-Stands on: audit, audit_tags, common, environments, errors, models, notices, outbox, tokens.
+Imports: audit, audit_tags, common, environments, errors, models, notices, outbox, tokens.
 """

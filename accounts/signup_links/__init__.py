@@ -1,6 +1,6 @@
 """Sign-up by a mailed link.
 
 Door: links, views.
-Stands on: audit, audit_tags, common, environments, errors, mailed_secrets, models, outbox,
+Imports: audit, audit_tags, common, environments, errors, mailed_secrets, models, outbox,
 passwords, reclaim, serializers, sessions, signin.
 """

@@ -1,6 +1,6 @@
 """Sign-in of a program in a terminal.
 
 Door: terminal_sign_ins, views.
-Stands on: audit, audit_tags, common, environments, errors, models, outbox, serializers, sessions,
+Imports: audit, audit_tags, common, environments, errors, models, outbox, serializers, sessions,
 signin.
 """

@@ -1,5 +1,5 @@
 """The bytes of tokens, and the keys that sign them.
 
 Door: development, session_tokens, signing.
-Stands on: common, environments, errors, models.
+Imports: common, environments, errors, models.
 """

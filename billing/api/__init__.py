@@ -1,6 +1,6 @@
 """Endpoints of statements, payouts, top-ups and node operators.
 
 Door: csv_statement.
-Stands on: audit, audit_tags, common, environments, errors, ledger, models, money, payouts,
+Imports: audit, audit_tags, common, environments, errors, ledger, models, money, payouts,
 quarantines, service, statements, topups.
 """

@@ -1,7 +1,7 @@
 """Tables of the ledger, usage, payouts and top-ups.
 
 Door: ledger, payouts, quarantines, rates, service, topups, usage.
-Stands on: common.
+Imports: common.
 """
 
 from billing.models.days import ConsumerDay, OperatorDay, SqlDay

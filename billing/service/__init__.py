@@ -1,5 +1,5 @@
 """An organization without credits is stopped, and starts again.
 
 Door: brain_notifications, spend_caps, states.
-Stands on: accounts, common, edgecache, ledger, models, money, outbox, statements.
+Imports: accounts, common, edgecache, ledger, models, money, outbox, statements.
 """

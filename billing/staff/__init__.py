@@ -1,6 +1,6 @@
 """Forms and actions of staff in the admin.
 
 Door: actions, forms, quarantines.
-Stands on: audit, audit_tags, common, consumer_credits, debts, environments, ledger, models, money,
+Imports: audit, audit_tags, common, consumer_credits, debts, environments, ledger, models, money,
 payouts, quarantines, topups, usage.
 """

@@ -1,4 +1,4 @@
 """Stripe: connected accounts, checkout, events.
 
-Stands on: common, conf, errors, models, payouts, topups.
+Imports: common, conf, errors, models, payouts, topups.
 """

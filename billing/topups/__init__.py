@@ -1,5 +1,5 @@
 """Credits that organizations buy.
 
 Door: providers, requests.
-Stands on: common, consumer_credits, errors, ledger, models, money, outbox, payouts.
+Imports: common, consumer_credits, errors, ledger, models, money, outbox, payouts.
 """

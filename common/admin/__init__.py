@@ -1,5 +1,5 @@
 """The base of pages in the admin.
 
 Door: actions, columns, filters, forms, pages.
-Stands on: common.
+Imports: common.
 """

@@ -1,5 +1,5 @@
 """The base of views: authentication, bodies, viewsets.
 
 Door: bodies, views, viewsets.
-Stands on: common.
+Imports: common.
 """

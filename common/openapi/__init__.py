@@ -1,5 +1,5 @@
 """How an endpoint is described.
 
 Door: document, operations, shapes, tags.
-Stands on: api, common.
+Imports: api, common.
 """

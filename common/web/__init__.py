@@ -1,5 +1,5 @@
 """Clients' addresses and presence, slots, cookies.
 
 Door: addresses, client_presence, compute_slots, connection_counts, cookies, hostnames, pace.
-Stands on: common.
+Imports: common.
 """

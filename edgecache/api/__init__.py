@@ -2,5 +2,5 @@
 
 Door: access_keys, audit_tags, buckets, client, cluster_status, errors, hosts, metrics_history,
 nodes, objects, origins, staff_overview.
-Stands on: accounts, audit, common, models, organizations, outbox, protocol.
+Imports: accounts, audit, common, models, organizations, outbox, protocol.
 """

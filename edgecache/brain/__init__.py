@@ -1,5 +1,5 @@
 """The coordination node: its command, its wiring.
 
 Door: local_setup, router.
-Stands on: common, http, local_nodes, protocol, runtime.
+Imports: common, http, local_nodes, protocol, runtime.
 """

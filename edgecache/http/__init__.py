@@ -1,5 +1,5 @@
 """One HTTP server and one client, for brain and workers.
 
 Door: addresses, client, exchange, files, headers, outgoing, response_head, scope, server.
-Stands on: runtime.
+Imports: runtime.
 """

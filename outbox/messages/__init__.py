@@ -1,5 +1,5 @@
 """Mails and text messages.
 
 Door: development, maintenance, queue, sending, templates.
-Stands on: common, models.
+Imports: common, models.
 """

@@ -2,6 +2,6 @@
 
 Door: cluster_admission, copies, organization_limits, password_rotation, provisioning, quotas,
 stock, tasks, tenant_databases.
-Stands on: audit, audit_tags, clusters, common, environments, errors, hardening, models, names,
+Imports: audit, audit_tags, clusters, common, environments, errors, hardening, models, names,
 outbox, pg.
 """

@@ -1,5 +1,5 @@
 """PostgreSQL's text to JSON, NDJSON, CSV and Arrow.
 
 Door: arrow_batches, column_types, csv_lines, encoders, ndjson, results, row_writer.
-Stands on: common, errors.
+Imports: common, errors.
 """

@@ -1,7 +1,7 @@
 """Makes the roles of tenants, and keeps roles, databases and servers safe.
 
 Door: cluster, database, quota_guard, scram, tenant_roles.
-Stands on: common, names.
+Imports: common, names.
 """
 
 from typing import Final

@@ -1,5 +1,5 @@
 """Attacks on the isolation of tenants, as data.
 
 Door: check.
-Stands on: clusters, common, databases, hardening, models, pg.
+Imports: clusters, common, databases, hardening, models, pg.
 """

@@ -2,5 +2,5 @@
 
 Door: administrator, changed_roles, message_stream, pool, session_settings, tenant_connection,
 watchdog, wire.
-Stands on: audit, audit_tags, clusters, common, errors, formats, hardening, models, names.
+Imports: audit, audit_tags, clusters, common, errors, formats, hardening, models, names.
 """

@@ -2,6 +2,6 @@
 
 Door: admission, boundaries, execution, gateway, history, idempotency, outcomes, parameters,
 requests, results, running_requests, saved_queries, sqlstates, usage.
-Stands on: audit, audit_tags, clusters, common, databases, environments, errors, formats, hardening,
+Imports: audit, audit_tags, clusters, common, databases, environments, errors, formats, hardening,
 metrics, models, pg.
 """

@@ -1,5 +1,5 @@
 """What a database holds; extensions.
 
 Door: catalogue, extensions.
-Stands on: common, errors, models, run.
+Imports: common, errors, models, run.
 """

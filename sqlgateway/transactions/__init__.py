@@ -1,5 +1,5 @@
 """Transactions over several requests.
 
 Door: operations.
-Stands on: clusters, common, databases, environments, errors, models, pg, run.
+Imports: clusters, common, databases, environments, errors, models, pg, run.
 """

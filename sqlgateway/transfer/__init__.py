@@ -1,5 +1,5 @@
 """Results as streams, imports of CSV.
 
 Door: exports, imports, uploads.
-Stands on: common, errors, formats, pg, run.
+Imports: common, errors, formats, pg, run.
 """

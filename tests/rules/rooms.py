@@ -106,7 +106,7 @@ def used_of(room: str) -> set[str]:
     }
 
 
-def stands_on(room: str) -> set[str]:
+def rooms_below(room: str) -> set[str]:
     """Return the rooms that a room imports: those of its own package by their short names."""
     parent = room.rpartition(".")[0]
     found = set()

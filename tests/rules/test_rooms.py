@@ -53,13 +53,13 @@ def test_the_architecture_document_has_the_rooms() -> None:
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_door_says_what_the_room_is_and_what_others_use(name: str) -> None:
-    """The docstring of a package: a sentence, what others import, the rooms below that it uses."""
+    """The docstring of a package: a sentence, what others import, the rooms that it imports."""
     text = ast.get_docstring(ast.parse((ROOT / rooms.PATHS[name]).read_text())) or ""
     sentence, _, rest = text.partition("\n")
     assert sentence == rooms.ROOMS[name].sentence[:1].upper() + rooms.ROOMS[name].sentence[1:] + "."
     # A sentence that ends with the text or before the other's key; names of rooms have dots.
-    named = dict(re.findall(r"(Door|Stands on): (.*?)\.(?= Stands on:|$)", " ".join(rest.split())))
-    door, below = ({*named.get(key, "").split(", ")} - {""} for key in ("Door", "Stands on"))
+    named = dict(re.findall(r"(Door|Imports): (.*?)\.(?= Imports:|$)", " ".join(rest.split())))
+    door, below = ({*named.get(key, "").split(", ")} - {""} for key in ("Door", "Imports"))
     assert rooms.used_of(name) <= door
     assert {each for each in door if f"{name}.{each}" not in rooms.PATHS} == set()
-    assert below == rooms.stands_on(name)
+    assert below == rooms.rooms_below(name)

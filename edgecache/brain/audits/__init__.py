@@ -1,5 +1,5 @@
 """Test reads of what operators' nodes deliver.
 
 Door: node_checks, records, rounds.
-Stands on: common, conf, core, db, directory, edgecache.http, edgecache.protocol, nodes.
+Imports: common, conf, core, db, directory, edgecache.http, edgecache.protocol, nodes.
 """

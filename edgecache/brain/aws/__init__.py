@@ -1,5 +1,5 @@
 """S3's requests, signatures, XML and errors, as a server and as a client.
 
 Door: checksums, errors, requests, sigv2, sigv4, xml.
-Stands on: core, edgecache.http.
+Imports: core, edgecache.http.
 """

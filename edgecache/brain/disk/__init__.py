@@ -1,5 +1,5 @@
 """The data directory, where bytes become durable: files, the journal, the budget.
 
 Door: buffers, data_directory, digests, durable_bytes, removal, segments, syncing.
-Stands on: core, db, edgecache.runtime.
+Imports: core, db, edgecache.runtime.
 """

@@ -1,5 +1,5 @@
 """The rules of RFC 9111, and keys of URLs.
 
 Door: cache_keys, caching_rules.
-Stands on: edgecache.http.
+Imports: edgecache.http.
 """

@@ -2,5 +2,5 @@
 
 Door: creditable_reads, hourly_counts, latencies, meters, operator_networks, prometheus, receipts,
 statistics, usage_lines.
-Stands on: common, conf, core, db, edgecache.http, edgecache.protocol, nodes.
+Imports: common, conf, core, db, edgecache.http, edgecache.protocol, nodes.
 """

@@ -1,7 +1,7 @@
 """Tables of the brain.
 
 Door: buckets, nodes.
-Stands on: common.
+Imports: common.
 """
 
 from edgecache.brain.models import audits, buckets, nodes, objects, stores, usage

@@ -1,6 +1,6 @@
 """Reads and writes of objects through the cache.
 
 Door: cacheability, object_cache, open_object, origin_writes, shared_fetch, upload_rows.
-Stands on: common, core, db, directory, disk, edgecache.http, edgecache.runtime, http_caching,
+Imports: common, core, db, directory, disk, edgecache.http, edgecache.runtime, http_caching,
 origins, stores.
 """

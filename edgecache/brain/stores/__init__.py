@@ -2,5 +2,5 @@
 
 Door: archived_bytes, byte_store, managed, move, reachable_stores, relocation, stored_blobs,
 upload_parts, upload_parts_limit.
-Stands on: aws, common, conf, core, db, disk, edgecache.runtime, origins.
+Imports: aws, common, conf, core, db, disk, edgecache.runtime, origins.
 """

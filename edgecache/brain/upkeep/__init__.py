@@ -1,5 +1,5 @@
 """Garbage collection, eviction, hourly work.
 
 Door: garbage_collection, hourly.
-Stands on: audits, core, db, directory, disk, edgecache.protocol, metering, nodes, objects, stores.
+Imports: audits, core, db, directory, disk, edgecache.protocol, metering, nodes, objects, stores.
 """

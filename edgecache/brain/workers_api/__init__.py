@@ -1,5 +1,5 @@
 """The workers' calls.
 
 Door: app.
-Stands on: conf, core, db, edgecache.http, edgecache.protocol, json_api, metering, nodes.
+Imports: conf, core, db, edgecache.http, edgecache.protocol, json_api, metering, nodes.
 """

@@ -1,6 +1,6 @@
 """Answers clients.
 
 Door: app, reads.
-Stands on: edgecache.http, edgecache.protocol, edgecache.runtime, node, receipts, receiving,
+Imports: edgecache.http, edgecache.protocol, edgecache.runtime, node, receipts, receiving,
 refusals, store, tracing.
 """

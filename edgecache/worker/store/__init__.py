@@ -1,5 +1,5 @@
 """Immutable files named by their hash.
 
 Door: files, incoming, inventory, recovery, worker_store.
-Stands on: edgecache.protocol, edgecache.runtime.
+Imports: edgecache.protocol, edgecache.runtime.
 """

@@ -1,5 +1,5 @@
 """Does what the brain asks, and reports.
 
 Door: heartbeat, jobs, reports, scrub.
-Stands on: brain_calls, edgecache.http, edgecache.protocol, node, receipts, receiving, store.
+Imports: brain_calls, edgecache.http, edgecache.protocol, node, receipts, receiving, store.
 """
