@@ -17,6 +17,7 @@ END_REASONS = (
     "too_many",
     "switched",
     "refresh_reuse",
+    "rotation_lost",
     "undelivered",
     "password_changed",
     "factors_reset",

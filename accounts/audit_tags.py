@@ -42,6 +42,10 @@ class AccountTag(AuditTag):
         "api:session:refresh_reuse_detected",
         "A used refresh token was sent again, and every session of its sign-in ended.",
     )
+    SESSION_ROTATION_LOST = (
+        "api:session:rotation_lost",
+        "A refresh token was newer than the database, which had been set back: its session ended.",
+    )
     PASSWORD_UPDATE = (
         "api:password:update",
         "A user changed their password, or gave the present one wrongly.",

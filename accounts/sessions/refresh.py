@@ -1,6 +1,6 @@
 """Refresh and switch with a refresh token, and the end of a sign-in after a replayed token.
 
-The rotation itself, with its four rules, is in accounts.sessions.refresh_rotation.
+The rotation itself, with its five rules, is in accounts.sessions.refresh_rotation.
 """
 
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from accounts.audit_tags import AccountTag
 from accounts.errors import SessionRevoked, SwitchedTooOften
 from accounts.models import Session
 from accounts.sessions import known_devices, refresh_rotation, sessions
-from accounts.sessions.refresh_rotation import ReuseDetected
+from accounts.sessions.refresh_rotation import ReuseDetected, RotationLost
 from accounts.sessions.sessions import SessionTokens, request_source
 from accounts.tokens import session_tokens
 from audit import trail
@@ -39,6 +39,8 @@ def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SessionTo
         session = refresh_rotation.rotate(pointer, now=now)
     except ReuseDetected as exc:
         raise _end_replayed_sign_in(request, exc.session, now) from exc
+    except RotationLost as exc:
+        raise _end_session_of_lost_rotation(request, exc.session, now) from exc
     return SessionTokens(session, session.environment)
 
 
@@ -70,6 +72,8 @@ def switch(
                 known_devices.notify(request, session, environment=target.slug, now=now)
     except ReuseDetected as exc:
         raise _end_replayed_sign_in(request, exc.session, now) from exc
+    except RotationLost as exc:
+        raise _end_session_of_lost_rotation(request, exc.session, now) from exc
     return SessionTokens(session, target)
 
 
@@ -114,4 +118,26 @@ def _end_replayed_sign_in(
         )
         notices.notify(session.user, "sessions_revoked_reuse")
     log.warning("refresh_reuse_detected", user_id=str(session.user_id), ended=ended)
+    return SessionRevoked()
+
+
+def _end_session_of_lost_rotation(
+    request: PlatformRequest, session: Session, now: datetime
+) -> SessionRevoked:
+    """End the session of a token that is newer than its row; return the exception to raise.
+
+    No mail: this platform signed the token, and lost the row of it. It is not accepted, because
+    the lost rows may have ended the session.
+    """
+    with transaction.atomic():
+        rows = Session.unscoped.filter(pk=session.pk, ended_at=None)  # unscoped: by its own key
+        rows.update(ended_at=now, end_reason="rotation_lost")
+        trail.record_user(
+            request,
+            AccountTag.SESSION_ROTATION_LOST,
+            session.user,
+            outcome="refused",
+            session=str(session.id),
+        )
+    log.warning("session_rotation_lost", user_id=str(session.user_id))
     return SessionRevoked()

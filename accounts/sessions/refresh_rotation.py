@@ -1,12 +1,14 @@
 """Rotation of refresh tokens: refresh, and the switch to another environment.
 
-The four rules, applied with the session's row locked:
+The five rules, applied with the session's row locked:
 
 1. the current generation: rotate;
 2. the previous one within the grace: the same successor again, byte for byte;
 3. the previous one later, its successor never used: the response was lost, so rotate again and
    invalidate the unused generation;
-4. any other generation: a replay, so every session of that sign-in ends.
+4. any other generation before: a replay, so every session of that sign-in ends;
+5. a generation after the current one: the database lost rotations (a failover with asynchronous
+   replication, a recovery to a point in time), so this session ends, and no other.
 """
 
 from datetime import datetime, timedelta
@@ -28,12 +30,21 @@ SWITCHED: Final = "switched"
 
 
 class ChainPosition(Enum):
-    """The position of a refresh token in its session's chain: the four rules."""
+    """The position of a refresh token in its session's chain: the five rules."""
 
     CURRENT = auto()
     PREVIOUS_IN_GRACE = auto()
     ANSWER_LOST = auto()
     REPLAYED = auto()
+    ROTATION_LOST = auto()
+
+
+class RotationLost(Exception):
+    """A refresh token that is newer than its session's row; this session has to end."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(str(session.id))
+        self.session = session
 
 
 class ReuseDetected(Exception):
@@ -47,6 +58,8 @@ class ReuseDetected(Exception):
 def _position(session: Session, generation: int, now: datetime) -> ChainPosition:
     if generation == session.generation:
         return ChainPosition.CURRENT
+    if generation > session.generation:
+        return ChainPosition.ROTATION_LOST
     if generation != session.previous_generation:
         return ChainPosition.REPLAYED
     if session.is_in_grace(now):
@@ -64,9 +77,10 @@ def _refuse_ended(session: Session, now: datetime, *, unless_ended_by: str = "")
 
 
 def rotate(pointer: SessionPointer, *, now: datetime) -> Session:
-    """Exchange a refresh token by the four rules; return the session in its next generation.
+    """Exchange a refresh token by the five rules; return the session in its next generation.
 
-    Raises SessionRevoked, and ReuseDetected by rule 4: the caller ends the sign-in.
+    Raises SessionRevoked; ReuseDetected by rule 4: the caller ends the sign-in; RotationLost by
+    rule 5: the caller ends the session.
     """
     with transaction.atomic():
         session = sessions.lock(pointer)
@@ -80,16 +94,28 @@ def rotate(pointer: SessionPointer, *, now: datetime) -> Session:
 
 
 def _rotated(session: Session, pointer: SessionPointer, now: datetime) -> Session:
-    position = _position(session, pointer.generation, now)
-    if position is ChainPosition.REPLAYED:
-        _refuse_ended(session, now, unless_ended_by=SWITCHED)
-        raise ReuseDetected(session)
+    position = _known_position(session, pointer, now)
     if session.end_reason == SWITCHED:
         _undo_lost_switch(session, now)
     _refuse_ended(session, now)
     if position is not ChainPosition.PREVIOUS_IN_GRACE:
         _begin_next_generation(session, kept=pointer.generation, now=now)
     return session
+
+
+def _known_position(session: Session, pointer: SessionPointer, now: datetime) -> ChainPosition:
+    """Return the position of a token by rules 1 to 3.
+
+    Raises ReuseDetected by rule 4, RotationLost by rule 5, SessionRevoked if the session has ended.
+    """
+    position = _position(session, pointer.generation, now)
+    if position is ChainPosition.REPLAYED:
+        _refuse_ended(session, now, unless_ended_by=SWITCHED)
+        raise ReuseDetected(session)
+    if position is ChainPosition.ROTATION_LOST:
+        _refuse_ended(session, now)
+        raise RotationLost(session)
+    return position
 
 
 def _undo_lost_switch(session: Session, now: datetime) -> None:
@@ -131,20 +157,17 @@ def rotate_to(
     source: RequestSource,
     now: datetime,
 ) -> Session:
-    """Exchange a refresh token for a session in another environment, under the same four rules.
+    """Exchange a refresh token for a session in another environment, under the same five rules.
 
     The new session inherits sign-in, end and assurance. The old one ends, or continues with
     ``keep_current``. A switch repeated within the grace returns the same session again.
-    source: of the request. Raises SessionRevoked and ReuseDetected, as ``rotate`` does, and
-    InvalidRequest (400) for ``keep_current`` and the session's own environment.
+    source: of the request. Raises SessionRevoked, ReuseDetected and RotationLost, as ``rotate``
+    does, and InvalidRequest (400) for ``keep_current`` and the session's own environment.
     """
     with transaction.atomic():
         sessions.lock_user_sessions(pointer.user_id)
         session = sessions.lock(pointer)
-        position = _position(session, pointer.generation, now)
-        if position is ChainPosition.REPLAYED:
-            _refuse_ended(session, now, unless_ended_by=SWITCHED)
-            raise ReuseDetected(session)
+        position = _known_position(session, pointer, now)
         if session.end_reason == SWITCHED:
             return _switch_again(session, target, now=now)
         _refuse_ended(session, now)

@@ -13,6 +13,7 @@ from pytest_django import Settings
 from accounts.models import Session, User
 from audit.models import AuditEvent
 from environments.models import Environment
+from outbox.models import Delivery
 from tests.cast import Answer, Caller, session_of, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -121,6 +122,33 @@ def test_theft_is_detected_when_the_thief_refreshes_after_the_owner(alice: User)
         assert thief.refresh().code == "session_revoked"
         assert not works(own)
     event = AuditEvent.objects.get(tag="api:session:refresh_reuse_detected")
+    assert (event.actor_id, event.outcome) == (alice.pk, "refused")
+
+
+@pytest.mark.parametrize("path", ["/v1/auth/refresh", "/v1/auth/switch"])
+def test_a_token_newer_than_the_database_ends_its_own_session_quietly(
+    alice: User, path: str
+) -> None:
+    caller, elsewhere = signed_in(alice), signed_in(alice)
+    body = {"refresh_token": caller.refresh_token}
+    further = caller.holding(
+        caller.post("/v1/auth/switch", {**body, "environment": "sandbox", "keep_current": True})
+    )
+    newer = caller.holding(caller.refresh())
+    # A failover that loses the rotation.
+    lost = Session.unscoped.get(generation=2)
+    lost.generation, lost.previous_generation = 1, 0
+    lost.save()
+    mails = Delivery.unscoped.count()
+    sent = {"refresh_token": newer.refresh_token}
+    if path.endswith("switch"):
+        sent["environment"] = "sandbox"
+    assert newer.post(path, sent).code == "session_revoked"
+    assert not works(newer)
+    assert works(elsewhere)
+    assert works(further)
+    assert Delivery.unscoped.count() == mails
+    event = AuditEvent.objects.get(tag="api:session:rotation_lost")
     assert (event.actor_id, event.outcome) == (alice.pk, "refused")
 
 

@@ -1,4 +1,4 @@
-"""Switching environment: the same sign-in elsewhere, under the same four rules."""
+"""Switching environment: the same sign-in elsewhere, under the same five rules."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
