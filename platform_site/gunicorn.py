@@ -1,6 +1,6 @@
 """gunicorn's configuration (``gunicorn -c python:platform_site.gunicorn platform_site.wsgi``).
 
-Worker kind and counts are chosen by measurement: docs/performance.md has the figures.
+Worker kind and counts are chosen by measurement: benchmarks/README.md has the figures.
 """
 
 import os
