@@ -1,5 +1,5 @@
 """Users: who they are, how they sign in.
 
-Door: conf, management, urls.
+Door: admin, conf, management, middleware, tasks, urls.
 Imports: audit, common, environments, outbox.
 """

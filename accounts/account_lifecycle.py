@@ -1,7 +1,7 @@
 """Hooks that notify higher layers of changes of a user.
 
-The hooks are settings.LIFECYCLE_HOOKS, by dotted path; each gets the user's id and runs in the
-caller's transaction, with the user's row locked (except ``user_removed``)::
+Apps add hooks in ``AppConfig.ready()``. Each gets the user's id and runs in the caller's
+transaction, with the user's row locked (except ``user_removed``)::
 
     trust_ended   the password was changed, or the user disabled: everything that gives access
                   without the password ends (trusted devices, pending sign-ins)
@@ -9,16 +9,17 @@ caller's transaction, with the user's row locked (except ``user_removed``)::
     user_removed  the user will be deleted; called before its row is locked
 """
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Final, Literal
 from uuid import UUID
 
-from django.conf import settings
-from django.utils.module_loading import import_string
-
 Event = Literal["trust_ended", "admin_ended", "user_removed"]
+Hook = Callable[[UUID], None]
+
+HOOKS: Final[dict[Event, list[Hook]]] = {"trust_ended": [], "admin_ended": [], "user_removed": []}
 
 
 def run_hooks(event: Event, user_id: UUID) -> None:
     """Call an event's hooks, one after the other."""
-    for path in settings.LIFECYCLE_HOOKS[event]:
-        import_string(path)(user_id)
+    for hook in HOOKS[event]:
+        hook(user_id)

@@ -1,10 +1,9 @@
 """Accounts in the admin: read-only; no column shows a secret."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from django.conf import settings
 from django.contrib import admin
-from django.utils.module_loading import import_string
 
 from accounts.models import ApiKey, Session, User
 from common.admin.actions import ActionsAdmin, StaffAction
@@ -35,6 +34,9 @@ KEY_REVOKE_REASONS = (
     "environment_deleted",
 )
 
+# Staff's actions on users; the apps that carry them out add theirs in ``AppConfig.ready()``.
+USER_ACTIONS: Final[list[StaffAction]] = []
+
 
 @admin.register(User)
 class UserAdmin(ActionsAdmin):
@@ -60,8 +62,7 @@ class UserAdmin(ActionsAdmin):
 
     def offered(self) -> Sequence[StaffAction]:
         """Return the actions of all layers."""
-        actions: Sequence[StaffAction] = import_string(settings.STAFF_USER_ACTIONS)
-        return actions
+        return USER_ACTIONS
 
 
 @admin.register(Session)

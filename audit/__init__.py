@@ -1,5 +1,5 @@
 """The append-only audit trail.
 
-Door: conf, models, tags, trail, urls.
+Door: conf, models, tags, tasks, trail, urls.
 Imports: common.
 """

@@ -1,7 +1,7 @@
 """An organization's audit trail: events are added, read, filtered, and deleted when old.
 
 An event is added in the transaction of the change that it records. A denied request within the
-caller's tenant is recorded by settings.DENIAL_RECORDER, for common is below this app.
+caller's tenant is recorded by ``record_denial``, which common.permissions calls.
 """
 
 from collections.abc import Iterator, Mapping
@@ -102,8 +102,8 @@ def record_staff(
     )
 
 
-def record_denial(request: PlatformRequest, *, resource: str, action: str) -> None:
-    """Record that the request's principal lacked a permission (settings.DENIAL_RECORDER).
+def record_denial(request: PlatformRequest, resource: str, action: str) -> None:
+    """Record that the request's principal lacked a permission.
 
     At most sixty an hour for each user; for a development token, for its organization.
     """

@@ -1,10 +1,8 @@
 """Permissions: one table of role × resource × action, and the class that enforces it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from django.conf import settings
-from django.utils.module_loading import import_string
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
@@ -18,6 +16,7 @@ from common.errors import (
     TokenInvalid,
 )
 from common.principals import Principal
+from common.provided import Provided
 
 Role = Literal["admin", "operator", "reader"]
 Action = Literal["create", "read", "update", "delete"]
@@ -231,14 +230,16 @@ def _require_scope(access: AccessRule, scopes: frozenset[str]) -> None:
         raise Forbidden(f"This takes the scope {scope}.")
 
 
-def require_fresh(access: AccessRule, principal: Principal | None) -> None:
-    """Require a recent proof from the guard of second factors (settings.FRESH_PROOF_GUARD).
+# Raises an error (403) unless the principal's session has a recent proof of the second factor.
+FRESH_PROOF_GUARD: Final = Provided[[Principal], None]("the guard of recent proofs")
+# Records in the audit trail that the request's principal lacks a permission: resource, action.
+DENIAL_RECORDER: Final = Provided[[Any, str, str], None]("the recorder of denials")
 
-    Raises what the guard raises, such as StepUpRequired (403).
-    """
+
+def require_fresh(access: AccessRule, principal: Principal | None) -> None:
+    """Require a recent proof of the second factor. Raises what its guard raises (403)."""
     if access.is_fresh and principal is not None:
-        guard: Callable[[Principal], None] = import_string(settings.FRESH_PROOF_GUARD)
-        guard(principal)
+        FRESH_PROOF_GUARD(principal)
 
 
 def authorize(request: Any, access: AccessRule | None, principal: Principal | None) -> None:
@@ -261,8 +262,7 @@ def authorize(request: Any, access: AccessRule | None, principal: Principal | No
 
 def note_denial(request: Any, resource: str, action: str) -> None:
     """Record that the caller lacked a permission. request: Django's or DRF's."""
-    recorder: Callable[..., None] = import_string(settings.DENIAL_RECORDER)
-    recorder(request, resource=resource, action=action)
+    DENIAL_RECORDER(request, resource, action)
 
 
 class HasAccess(BasePermission):

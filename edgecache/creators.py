@@ -18,7 +18,7 @@ from organizations.created import Created, Item
 
 
 def created_by(member: User) -> Created:
-    """Return a member's access keys, origins and nodes (settings.CREATED_BY)."""
+    """Return a member's access keys, origins and nodes."""
     path = f"/v1/organizations/{member.organization_id}/creators/{member.pk}"
     try:
         found = client.call("GET", path, disabled={"access_keys": [], "origins": [], "nodes": []})

@@ -1,5 +1,5 @@
 """Organizations' and environments' rows; the scope of a request.
 
-Door: conf, environments, errors, models, request_activity, serializers.
+Door: admin, conf, environments, errors, models, request_activity, serializers, tasks, tenant_data.
 Imports: audit, common.
 """

@@ -1,16 +1,17 @@
 """Organizations and environments in the admin, read-only."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
-from django.utils.module_loading import import_string
 
 from common.admin.filters import BY_ORGANIZATION
 from common.admin.pages import ReadOnlyAdmin
+from common.provided import Provided
 from environments.models import Environment, Organization
+
+# The organization's figures of all layers, by its id.
+ORGANIZATION_FACTS: Final = Provided[[str], Any]("the figures of an organization")
 
 
 @admin.register(Organization)
@@ -37,8 +38,7 @@ class OrganizationAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         """Show the organization's figures of all layers, with links to the lists."""
-        facts: Callable[[str], Any] = import_string(settings.STAFF_ORGANIZATION_FACTS)
-        more = {"organization_facts": facts(object_id)}
+        more = {"organization_facts": ORGANIZATION_FACTS(object_id)}
         page: HttpResponse = super().change_view(
             request, object_id, form_url, more | (extra_context or {})
         )

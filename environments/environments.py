@@ -9,7 +9,6 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Lower
-from django.utils.module_loading import import_string
 
 from common.errors import InvalidRequest
 from environments.errors import (
@@ -19,6 +18,7 @@ from environments.errors import (
     QuotaExceeded,
 )
 from environments.models import BUILT_IN, Environment, Organization
+from environments.tenant_data import ALL, ENVIRONMENT_LIMIT
 
 SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 SLUG_RULE: Final = "1 to 63 lower-case letters, digits and dashes, no dash at either end."
@@ -86,7 +86,8 @@ def create(organization_id: int, slug: str, *, name: str = "", copy_from: str = 
         environment = Environment(organization_id=organization_id, slug=slug, name=name or slug)
         environment.save(force_insert=True)
         if source is not None:
-            _run_hooks("environment_cloned", organization_id, source.pk, environment.pk)
+            for data in ALL:
+                data.environment_cloned(organization_id, source.pk, environment.pk)
     return environment
 
 
@@ -120,7 +121,8 @@ def delete(organization_id: int, slug: str, *, now: datetime) -> Environment:
             raise EnvironmentBuiltIn
         environment.deleted_at = now
         environment.save(update_fields=["deleted_at"])
-        _run_hooks("environment_deleted", environment.pk)
+        for data in ALL:
+            data.environment_deleted(environment.pk)
     return environment
 
 
@@ -134,7 +136,8 @@ def close_organization(organization_id: int, *, now: datetime) -> None:
     for environment in live:
         environment.deleted_at = now
         environment.save(update_fields=["deleted_at"])
-        _run_hooks("environment_deleted", environment.pk)
+        for data in ALL:
+            data.environment_deleted(environment.pk)
 
 
 def expired(*, now: datetime) -> list[int]:
@@ -153,17 +156,13 @@ def drop(environment_pk: int) -> None:
     environment = rows.first()
     if environment is None:
         return
-    _run_hooks("environment_dropped", environment_pk)
+    for data in ALL:
+        data.environment_dropped(environment_pk)
     environment.delete()
 
 
-def _run_hooks(event: str, *keys: int) -> None:
-    for path in settings.LIFECYCLE_HOOKS[event]:
-        import_string(path)(*keys)
-
-
 def _refuse_too_many(organization_id: int) -> None:
-    limit: int = import_string(settings.ENVIRONMENT_LIMIT)(organization_id)
+    limit = ENVIRONMENT_LIMIT(organization_id)
     own = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
     if own.count() >= limit:
         raise QuotaExceeded(f"The organization may have {limit} environments.")

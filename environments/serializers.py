@@ -1,10 +1,7 @@
 """Environments in JSON."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
-from django.conf import settings
-from django.utils.module_loading import import_string
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
@@ -12,6 +9,7 @@ from common.api.views import StrictSerializer
 from common.names import NameField
 from environments.environments import SLUG, SLUG_RULE
 from environments.models import Environment, Organization, RequestHour
+from environments.tenant_data import DATABASE_ERROR, DATABASE_PROGRESS, DATABASE_STATE
 
 DATABASE_STATES: Final = ("none", "ready", "moving", "copying", "failed")
 
@@ -36,8 +34,7 @@ class EnvironmentSerializer(serializers.Serializer[Environment]):
     )
     def get_database_state(self, environment: Environment) -> str:
         """Ask the layer of the databases."""
-        state: Callable[[int], str] = import_string(settings.DATABASE_STATE)
-        return state(environment.pk)
+        return DATABASE_STATE(environment.pk)
 
     @extend_schema_field(
         {
@@ -49,8 +46,7 @@ class EnvironmentSerializer(serializers.Serializer[Environment]):
     )
     def get_database_error(self, environment: Environment) -> str | None:
         """Ask the layer of the databases."""
-        error: Callable[[int], str | None] = import_string(settings.DATABASE_ERROR)
-        return error(environment.pk)
+        return DATABASE_ERROR(environment.pk)
 
 
 class EnvironmentDetailSerializer(EnvironmentSerializer):
@@ -68,8 +64,7 @@ class EnvironmentDetailSerializer(EnvironmentSerializer):
     )
     def get_database_progress(self, environment: Environment) -> float | None:
         """Ask the layer of the databases."""
-        progress: Callable[[int], float | None] = import_string(settings.DATABASE_PROGRESS)
-        return progress(environment.pk)
+        return DATABASE_PROGRESS(environment.pk)
 
 
 class ContentsSerializer(serializers.Serializer[Any]):

@@ -2,11 +2,9 @@
 
 from typing import Final
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
-from django.utils.module_loading import import_string
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -31,6 +29,7 @@ from environments.serializers import (
     OrganizationUpdateSerializer,
     RequestActivitySerializer,
 )
+from environments.tenant_data import ALL
 
 # If the cache is not installed.
 NO_CONTENTS: Final = {"buckets": 0, "objects": 0, "object_bytes": 0, "access_keys": 0}
@@ -131,8 +130,8 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
         environment = self.get_object()
         scope = Scope(self.principal.organization_id, environment.pk)
         found: dict[str, int | None] = dict(NO_CONTENTS)
-        for path in settings.ENVIRONMENT_CONTENTS:
-            found |= import_string(path)(scope, request_id=self.platform_request.request_id)
+        for data in ALL:
+            found |= data.contents_of(scope, request_id=self.platform_request.request_id)
         return self.respond(found)
 
 

@@ -10,6 +10,10 @@ class OAuthConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the deployment checks."""
+        """Register the deployment checks, and add the contents of organizations."""
         # Django wants models loaded first.
+        from environments import tenant_data  # noqa: PLC0415 - as above
         from oauth import checks  # noqa: F401, PLC0415 - as above
+        from oauth.tenant_data import OAuthData  # noqa: PLC0415 - as above
+
+        tenant_data.ALL.append(OAuthData())

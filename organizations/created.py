@@ -3,13 +3,10 @@
 Credentials end with their creator's right to create them; what others depend on stays.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
-
-from django.conf import settings
-from django.utils.module_loading import import_string
 
 from accounts import account_lifecycle
 from accounts.api_keys import api_keys
@@ -53,6 +50,9 @@ class Created:
 
 
 NOTHING: Final = Created()
+# What a member created in higher apps, which append theirs in ``AppConfig.ready()``. They may call
+# the cache, so no transaction.
+SOURCES: Final[list[Callable[[User], Created]]] = []
 
 
 def of_admin(member: User, *, now: datetime) -> Created:
@@ -62,7 +62,7 @@ def of_admin(member: User, *, now: datetime) -> Created:
     """
     if not is_admin(member):
         return NOTHING
-    parts = [_own(member, now), *(import_string(path)(member) for path in settings.CREATED_BY)]
+    parts = [_own(member, now), *(source(member) for source in SOURCES)]
     return Created(
         [item for part in parts for item in part.ends],
         [item for part in parts for item in part.stays],

@@ -13,7 +13,6 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 from django.db.models.fields.reverse_related import ForeignObjectRel
-from django.utils.module_loading import import_string
 
 from accounts import account_lifecycle
 from accounts.models import User
@@ -23,7 +22,7 @@ from audit import trail
 from common import rate_limits
 from common.errors import FieldError
 from common.locks import AlreadyLocked, exclusive
-from environments import environments
+from environments import environments, tenant_data
 from environments.models import Environment, Organization
 from organizations import exports
 from organizations.audit_tags import OrganizationTag
@@ -120,9 +119,7 @@ def cancel(organization_id: int, *, by: str) -> Organization:
 def refuse_blocked(organization_id: int) -> None:
     """Raise DeletionBlocked if something has to be done first; its detail says what."""
     found = [
-        sentence
-        for path in settings.ORGANIZATION_OBSTACLES
-        for sentence in import_string(path)(organization_id)
+        sentence for data in tenant_data.ALL for sentence in data.obstacles_of(organization_id)
     ]
     if found:
         raise DeletionBlocked(" ".join(found))
@@ -155,8 +152,8 @@ def _finish(organization_id: int, *, now: datetime) -> bool:
     # unscoped: housekeeping; the organization is closed
     for environment in Environment.unscoped.filter(organization_id=organization_id):
         environments.drop(environment.pk)
-    for path in settings.LIFECYCLE_HOOKS["organization_erased"]:
-        import_string(path)(organization_id)
+    for data in tenant_data.ALL:
+        data.organization_erased(organization_id)
     _erase(organization_id, now=now)
     log.info("organization_deleted", organization=organization_id)
     return True

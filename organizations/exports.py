@@ -14,13 +14,13 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
 from accounts.organization_admins import notify_admins
 from common import archives
 from common.archives import ArchiveRefused
 from common.errors import PlatformError
 from common.jobs import LONG_JOBS
+from environments import tenant_data
 from environments.models import Organization
 from organizations.errors import (
     ExportGone,
@@ -103,8 +103,8 @@ def write(
     with archives.new_archive(
         path, limit_bytes=limit_bytes, timeout_s=own.export_timeout_s
     ) as archive:
-        for each in settings.ORGANIZATION_CONTENTS:
-            import_string(each)(organization_id, archive)
+        for data in tenant_data.ALL:
+            data.export(organization_id, archive)
         archive.close({"organization_id": organization_id, "at": timezone.now()})
     return path.stat().st_size, archive.notes
 

@@ -1,5 +1,5 @@
 """What leaves the platform: its endpoints, its tasks.
 
-Door: metrics, urls.
+Door: metrics, tasks, urls.
 Imports: audit, common.
 """

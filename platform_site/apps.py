@@ -9,6 +9,14 @@ class PlatformConfig(AppConfig):
 
     name = "platform_site"
 
+    def ready(self) -> None:
+        """Show organizations' figures of all apps in the admin."""
+        # Django wants models loaded first.
+        from environments.admin import ORGANIZATION_FACTS  # noqa: PLC0415 - as above
+        from platform_site.staff import organization  # noqa: PLC0415 - as above
+
+        ORGANIZATION_FACTS.provide(organization.facts)
+
 
 class AdminConfig(DjangoAdminConfig):
     """Django's admin with the platform's admin site."""

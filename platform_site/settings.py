@@ -86,8 +86,6 @@ BRAIN: Final = brain_conf.read(
 CACHE: Final = cache_conf.read(ENV, BRAIN)
 BILLING: Final = load(billing_conf.BillingSettings, ENV)
 STRIPE: Final = billing_conf.stripe(ENV, BILLING)
-# Called with ``now`` and ``is_complete``; each returns usage for billing to store.
-USAGE_SOURCES: Final = ("sqlgateway.run.usage.take",)
 STRIPE_PAYOUTS: Final = {"stripe": "billing.stripe.connect.StripeConnect"}
 STRIPE_CHECKOUT: Final = "billing.stripe.checkout.checkout"
 STRIPE_EVENTS: Final = {"stripe": "billing.stripe.events.receive"}
@@ -149,92 +147,6 @@ AUTH_USER_MODEL: Final = "accounts.User"
 # The e-mail is unique by an index on its upper case, which this check does not recognize.
 SILENCED_SYSTEM_CHECKS: Final = ["auth.W004"]
 AUTHENTICATION_BACKENDS: Final = ["accounts.backends.StaffBackend"]
-# Functions of higher layers that lower layers call, by dotted path.
-PRINCIPAL_AUTHENTICATORS: Final = [
-    "accounts.api_keys.authentication.authenticate",
-    "accounts.tokens.development.authenticate",
-    "twofactor.sign_in.pending.authenticate",
-    "accounts.sessions.authentication.authenticate",
-]
-LIFECYCLE_HOOKS: Final = {
-    "environment_cloned": ["sqlgateway.databases.provisioning.on_environment_cloned"],
-    "environment_deleted": [
-        "accounts.sessions.sessions.on_environment_deleted",
-        "accounts.api_keys.api_keys.on_environment_deleted",
-        "sqlgateway.databases.provisioning.on_environment_deleted",
-        *(["edgecache.tenant_data.on_environment_deleted"] if HAS_CACHE else []),
-    ],
-    "environment_dropped": [
-        "sqlgateway.databases.provisioning.on_environment_dropped",
-        *(["edgecache.tenant_data.on_environment_dropped"] if HAS_CACHE else []),
-    ],
-    "trust_ended": [
-        "accounts.terminal.terminal_sign_ins.on_trust_ended",
-        "twofactor.account_hooks.on_trust_ended",
-    ],
-    "admin_ended": [*(["edgecache.creators.on_admin_ended"] if HAS_CACHE else [])],
-    "user_removed": [
-        "twofactor.account_hooks.on_user_removed",
-        *(["edgecache.creators.on_admin_ended"] if HAS_CACHE else []),
-    ],
-    # Called with the organization's id, before its members are deleted; safe to repeat.
-    "organization_erased": [
-        *(["edgecache.tenant_data.on_organization_erased"] if HAS_CACHE else []),
-        *(["billing.organization_removal.on_organization_erased"] if HAS_CACHE else []),
-    ],
-}
-# Called with a member, outside a transaction; return what it created (organizations.created).
-CREATED_BY: Final = [*(["edgecache.creators.created_by"] if HAS_CACHE else [])]
-# Called with an organization's id and the archive to write to, without secrets.
-ORGANIZATION_CONTENTS: Final = [
-    "organizations.organization_contents.write",
-    "oauth.organization_contents.write",
-    "sqlgateway.databases.organization_contents.write",
-    *(["edgecache.tenant_data.write"] if HAS_CACHE else []),
-    *(["billing.organization_contents.write"] if HAS_CACHE else []),
-]
-# Called with an organization's id; return sentences about what has to be done before its deletion.
-ORGANIZATION_OBSTACLES: Final = [
-    *(["billing.organization_removal.obstacles_of"] if HAS_CACHE else []),
-]
-ENVIRONMENT_LIMIT: Final = "sqlgateway.databases.quotas.environment_limit"
-# Called with a scope; their numbers are shown before an environment is deleted.
-ENVIRONMENT_CONTENTS: Final = [
-    "sqlgateway.schema.catalogue.contents_of",
-    *(["edgecache.tenant_data.contents_of"] if HAS_CACHE else []),
-]
-DATABASE_STATE: Final = "sqlgateway.databases.provisioning.state_of"
-DATABASE_ERROR: Final = "sqlgateway.databases.provisioning.error_of"
-DATABASE_PROGRESS: Final = "sqlgateway.databases.provisioning.progress_of"
-# True if access to the mailbox alone must not give access to an account.
-SECOND_FACTOR_CHECK: Final = "twofactor.factors.holdings.has_proper_factor"
-LOGIN_STAGES: Final = ["twofactor.sign_in.second_factor_stage.second_factor"]
-# Sign-in methods other than passwords and identities, checked before the last one is removed.
-OTHER_SIGN_IN_METHODS: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
-# Exempts a trusted device from an account's throttle after wrong passwords.
-TRUSTED_DEVICE_CHECK: Final = "twofactor.trusted_devices.devices.is_from_trusted_device"
-# Staff's actions on users in the admin.
-STAFF_ORGANIZATION_FACTS: Final = "platform_site.staff.organization.facts"
-STAFF_USER_ACTIONS: Final = "recovery.staff_actions.USER_ACTIONS"
-FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
-DENIAL_RECORDER: Final = "audit.trail.record_denial"
-# Housekeeping tasks, which `pruneexpired` runs immediately.
-PRUNING_TASKS: Final = [
-    "accounts.tasks.forget_expired",
-    "audit.tasks.forget_expired",
-    "common.tasks.forget_expired",
-    "outbox.tasks.maintain_deliveries",
-    "oauth.tasks.delete_expired",
-    "twofactor.tasks.forget_expired",
-    "twofactor.tasks.forget_expired_passkey_requests",
-    "recovery.tasks.forget_expired",
-    "organizations.tasks.forget_expired",
-    "organizations.tasks.maintain_exports",
-    "organizations.tasks.delete_due",
-    "environments.tasks.drop_expired_environments",
-    "sqlgateway.databases.tasks.drop_retired",
-    "sqlgateway.tasks.forget_transactions",
-]
 
 ROOT_URLCONF: Final = "platform_site.urls"
 WSGI_APPLICATION: Final = "platform_site.wsgi.application"

@@ -1,5 +1,5 @@
 """A way back in that does not bypass the second factor.
 
-Door: conf.
+Door: conf, tasks.
 Imports: accounts, audit, common, environments, organizations, outbox, twofactor.
 """

@@ -1,4 +1,4 @@
-"""Staff's actions on users (settings.STAFF_USER_ACTIONS)."""
+"""Staff's actions on users."""
 
 from typing import Final
 

@@ -1,5 +1,5 @@
 """SQL over HTTP into tenants' databases, its Django app.
 
-Door: conf, management, urls.
+Door: conf, management, tasks, urls.
 Imports: audit, common, environments.
 """

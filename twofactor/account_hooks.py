@@ -1,4 +1,4 @@
-"""Hooks of the second factor for changes of a user (settings.LIFECYCLE_HOOKS)."""
+"""Hooks of the second factor for changes of a user (accounts.account_lifecycle)."""
 
 from uuid import UUID
 

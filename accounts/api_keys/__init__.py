@@ -1,5 +1,5 @@
 """Keys of programs.
 
-Door: api_keys, views.
+Door: api_keys, authentication, views.
 Imports: audit, audit_tags, common, environments, errors, models, notices, serializers.
 """

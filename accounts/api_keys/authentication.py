@@ -50,7 +50,7 @@ NOTE_EVERY: Final = timedelta(minutes=1)
 
 
 def authenticate(request: PlatformRequest, token: str) -> Principal | None:
-    """Return the principal of an API key (one of settings.PRINCIPAL_AUTHENTICATORS), or None.
+    """Return the principal of an API key, or None.
 
     None means another kind of token. A mistyped key costs no query, any other key one, and once a
     minute an UPDATE that records the use.

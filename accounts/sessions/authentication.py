@@ -81,7 +81,7 @@ def bearer_token(request: PlatformRequest) -> str | None:
 
 
 def authenticate(request: PlatformRequest, token: str) -> Principal | None:
-    """Return the principal of an access token (one of settings.PRINCIPAL_AUTHENTICATORS).
+    """Return the principal of an access token.
 
     The row decides: a logout, a disabled user or a changed role takes effect on the next request.
     The first use of a generation costs a second query, an UPDATE.

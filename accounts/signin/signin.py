@@ -1,7 +1,7 @@
 """The common last step of every sign-in method: login stages, then a session.
 
 Every sign-in method (password, passkey, provider, invitation) calls ``finish``; nothing else opens
-sessions (checked by tests/rules). The stages are dotted paths in settings.LOGIN_STAGES, because the
+sessions (checked by tests/rules). The stages are in STAGES, because the
 second factor is in a higher layer.
 """
 
@@ -9,10 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
-
-from django.conf import settings
-from django.utils.module_loading import import_string
+from typing import Any, Final
 
 from accounts.audit_tags import AccountTag
 from accounts.models import Session, User
@@ -22,6 +19,7 @@ from accounts.sessions.sessions import Assurance, SessionTokens, request_source
 from accounts.signin import credentials, metrics
 from audit import trail
 from common.principals import PlatformRequest
+from common.provided import Provided
 from environments import environments
 from environments.models import Environment
 
@@ -71,11 +69,16 @@ class StageResponse:
 
 
 Stage = Callable[[PlatformRequest, SignInAttempt], StageResponse | None]
+# Higher apps append theirs in ``AppConfig.ready()``.
+STAGES: Final[list[Stage]] = []
+TRUSTED_DEVICE_CHECK: Final = Provided[[PlatformRequest, User | None, datetime], bool](
+    "the check of trusted devices"
+)
 
 
 def is_from_trusted_device(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
-    """True if a sign-in comes from a trusted device of its user (settings.TRUSTED_DEVICE_CHECK)."""
-    return bool(import_string(settings.TRUSTED_DEVICE_CHECK)(request, user, now=now))
+    """True if a sign-in comes from a trusted device of its user."""
+    return TRUSTED_DEVICE_CHECK(request, user, now)
 
 
 def environment_for(user: User, wanted: str) -> Environment:
@@ -99,8 +102,7 @@ def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | 
     """
     # An account created by this request is slightly younger than the request's time.
     attempt.now = max(attempt.now, attempt.user.created_at)
-    for path in settings.LOGIN_STAGES:
-        stage: Stage = import_string(path)
+    for stage in STAGES:
         response = stage(request, attempt)
         if response is not None:
             credentials.lock_unchanged(attempt.user)

@@ -1,7 +1,7 @@
 """Importing usage lines from the brain, each once, in any order and with repetitions."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -11,12 +11,12 @@ from uuid import UUID, uuid4
 import structlog
 from django.conf import settings
 from django.db import transaction
-from django.utils.module_loading import import_string
 
 from billing.models.rates import UsageKind
 from billing.models.usage import Progress, RejectedLine, UsageLine
 from billing.usage.rates import MAX_QUANTITY
 from edgecache.api import client
+from sqlgateway.run import usage as sql_usage
 
 log = structlog.get_logger(__name__)
 
@@ -32,15 +32,12 @@ QUANTITIES: Final[Mapping[UsageKind, str]] = {
     UsageKind.EGRESS: "bytes_served",
     UsageKind.STORAGE: "storage_byte_hours",
 }
-OTHER_QUANTITIES: Final[Mapping[UsageKind, str]] = {
+SQL_QUANTITIES: Final[Mapping[UsageKind, str]] = {
     UsageKind.SQL_STATEMENT: "statements",
     UsageKind.SQL_TIME: "milliseconds",
     UsageKind.SQL_EGRESS: "bytes_out",
     UsageKind.SQL_STORAGE: "storage_byte_hours",
 }
-
-# Takes ``now`` and ``is_complete``; returns rows of usage by environment and hour.
-Source = Callable[..., list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ def import_usage(*, now: datetime, is_complete: bool = False) -> UsageImportResu
 
     Raises CacheUnavailable, and ValueError for an inconsistent page. Earlier pages stay imported.
     """
-    done = import_other(now=now, is_complete=is_complete)
+    done = import_sql(now=now, is_complete=is_complete)
     while True:
         position, page = _next_page(now=now, is_complete=is_complete)
         if page["lines"]:
@@ -72,19 +69,14 @@ def import_usage(*, now: datetime, is_complete: bool = False) -> UsageImportResu
             return done
 
 
-def import_other(*, now: datetime, is_complete: bool) -> UsageImportResult:
-    """Import what other apps counted (settings.USAGE_SOURCES), such as SQL.
-
-    They forget it in the same transaction.
-    """
+def import_sql(*, now: datetime, is_complete: bool) -> UsageImportResult:
+    """Import usage of SQL; its app forgets it in the same transaction."""
     with transaction.atomic():
         # Settling takes lines by their id: ids must become visible in order.
         Progress.lock("settle")
         lines: list[UsageLine] = []
-        for path in settings.USAGE_SOURCES:
-            source: Source = import_string(path)
-            for row in source(now=now, is_complete=is_complete):
-                lines += _other_lines(row)
+        for row in sql_usage.take(now=now, is_complete=is_complete):
+            lines += _sql_lines(row)
         UsageLine.objects.bulk_create(lines)
     return UsageImportResult(lines=len(lines))
 
@@ -247,7 +239,7 @@ def _read(line: Mapping[str, Any], *, now: datetime) -> Iterator[UsageLine]:
     )
 
 
-def _other_lines(row: Mapping[str, Any]) -> list[UsageLine]:
+def _sql_lines(row: Mapping[str, Any]) -> list[UsageLine]:
     line_id = uuid4()
     return [
         UsageLine(
@@ -259,6 +251,6 @@ def _other_lines(row: Mapping[str, Any]) -> list[UsageLine]:
             bucket_id=0,
             quantity=Decimal(row[name]),
         )
-        for kind, name in OTHER_QUANTITIES.items()
+        for kind, name in SQL_QUANTITIES.items()
         if row[name]
     ]

@@ -1,4 +1,4 @@
-"""An organization's figures on its page in the admin (STAFF_ORGANIZATION_FACTS)."""
+"""An organization's figures on its page in the admin."""
 
 from datetime import datetime
 from typing import Final

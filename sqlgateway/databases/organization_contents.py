@@ -1,4 +1,4 @@
-"""Export an organization's databases with pg_dump (settings.ORGANIZATION_CONTENTS)."""
+"""Export an organization's databases with pg_dump."""
 
 import time
 

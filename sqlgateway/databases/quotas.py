@@ -52,7 +52,7 @@ def quota_of(organization_id: int) -> Quota:
 
 
 def environment_limit(organization_id: int) -> int:
-    """Return how many environments an organization may have (settings.ENVIRONMENT_LIMIT)."""
+    """Return how many environments an organization may have."""
     return quota_of(organization_id).environments
 
 

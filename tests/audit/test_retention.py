@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
@@ -22,6 +21,7 @@ from audit.views import AuditFilterSerializer
 from common.settings.env import Env, SettingError
 from common.settings.table import load
 from operations.management.commands import exportaudit
+from operations.management.commands.pruneexpired import TASKS
 from tests.audit.test_trail import happened
 from tests.commands import facts, help_of, misused, refused, run
 
@@ -184,4 +184,4 @@ def test_pruning_by_hand_forgets_all_that_the_queue_forgets() -> None:
     autodiscover_modules("tasks")
     periodic = [task.task.name for task in app.periodic_registry.periodic_tasks.values()]
     prunes = [name for name in periodic if re.search(r"\.(forget|delete|drop|maintain)_\w+$", name)]
-    assert sorted(prunes) == sorted(settings.PRUNING_TASKS)
+    assert sorted(prunes) == sorted(task.name for task in TASKS)

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import create_autospec, patch
 
 import pytest
 import time_machine
@@ -14,6 +14,7 @@ from audit.models import AuditEvent
 from environments import environments
 from environments.models import Environment
 from environments.tasks import drop_expired_environments
+from environments.tenant_data import TenantData
 from tests.cast import Caller, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -181,13 +182,12 @@ def test_data_is_dropped_after_seven_days_and_never_of_a_live_one(alice: User) -
     assert environments.expired(now=now + timedelta(days=6, hours=23)) == []
     assert environments.expired(now=now + timedelta(days=7)) == [row.pk]
     live = Environment.unscoped.get(organization=alice.organization, slug="live")
-    with patch("environments.environments._run_hooks") as tell:
+    with patch("environments.environments.ALL", [data := create_autospec(TenantData)]):
         environments.drop(live.pk)
-        assert not tell.called
+        assert not data.environment_dropped.called
         environments.drop(row.pk)
-        tell.assert_called_once_with("environment_dropped", row.pk)
         environments.drop(row.pk)
-        tell.assert_called_once()
+        data.environment_dropped.assert_called_once_with(row.pk)
     assert not Environment.unscoped.filter(pk=row.pk).exists()
 
 

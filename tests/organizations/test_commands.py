@@ -12,6 +12,7 @@ from pytest_django import Settings
 
 from accounts.models import User
 from audit.models import AuditEvent
+from billing.tenant_data import BillingData
 from common import locks
 from environments.models import Environment, Organization
 from organizations import deletion
@@ -118,7 +119,7 @@ def test_a_waiting_deletion_is_carried_out_immediately_if_nothing_blocks_it(
     arguments = [str(alice.organization_id), "--name", "Alice's"]
     assert said(*arguments)["deleted_at"] is None
     with monkeypatch.context() as patch:
-        patch.setattr("billing.organization_removal.obstacles_of", lambda _: ["Pay first."])
+        patch.setattr(BillingData, "obstacles_of", lambda *_: ["Pay first."])
         with pytest.raises(CommandError, match=r"cannot be deleted yet\. Pay first\."):
             call_command("deleteorganization", *arguments, "--at-once")
     assert said(*arguments, "--at-once")["deleted_at"] is not None

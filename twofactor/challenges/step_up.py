@@ -28,7 +28,7 @@ CHALLENGE: Final = (
 
 
 def require_recent_proof(principal: Principal) -> None:
-    """Raise StepUpRequired unless the session has a recent proof (settings.FRESH_PROOF_GUARD).
+    """Raise StepUpRequired unless the session has a recent proof.
 
     With an active second factor, it must be proven; otherwise the sign-in counts, or the password
     given again. A development token has no user to ask, and a pending sign-in is a few minutes old.

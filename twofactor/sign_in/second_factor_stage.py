@@ -1,4 +1,4 @@
-"""The second factor as a login stage of every sign-in method (settings.LOGIN_STAGES)."""
+"""The second factor as a login stage of every sign-in method."""
 
 from typing import Any
 

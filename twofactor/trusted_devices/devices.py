@@ -65,7 +65,7 @@ def _named(request: PlatformRequest) -> tuple[UUID, str] | None:
         return None
 
 
-def is_from_trusted_device(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
+def is_from_trusted_device(request: PlatformRequest, user: User | None, now: datetime) -> bool:
     """True if a sign-in to a throttled account comes from a trusted device of its owner.
 
     Attackers therefore only throttle themselves. Each such sign-in counts as a failure of the

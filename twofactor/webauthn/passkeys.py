@@ -23,7 +23,7 @@ def passkeys_of(user_id: UUID) -> QuerySet[Passkey]:
 
 
 def can_sign_in(user_id: UUID) -> bool:
-    """True if the user has a passkey to sign in with (settings.OTHER_SIGN_IN_METHODS)."""
+    """True if the user has a passkey to sign in with (oauth.sign_in_methods)."""
     return passkeys_of(user_id).filter(is_user_verified=True).exists()
 
 

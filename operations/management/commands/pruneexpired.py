@@ -1,12 +1,37 @@
 """``manage.py pruneexpired``: run the hourly housekeeping now."""
 
 from time import time
-from typing import Any
+from typing import Any, Final
 
-from django.conf import settings
-from django.utils.module_loading import import_string
-
+import accounts.tasks
+import audit.tasks
+import common.tasks
+import environments.tasks
+import oauth.tasks
+import organizations.tasks
+import outbox.tasks
+import recovery.tasks
+import sqlgateway.databases.tasks
+import sqlgateway.tasks
+import twofactor.tasks
 from common.commands import CommandResult, OpsCommand
+
+TASKS: Final = (
+    accounts.tasks.forget_expired,
+    audit.tasks.forget_expired,
+    common.tasks.forget_expired,
+    outbox.tasks.maintain_deliveries,
+    oauth.tasks.delete_expired,
+    twofactor.tasks.forget_expired,
+    twofactor.tasks.forget_expired_passkey_requests,
+    recovery.tasks.forget_expired,
+    organizations.tasks.forget_expired,
+    organizations.tasks.maintain_exports,
+    organizations.tasks.delete_due,
+    environments.tasks.drop_expired_environments,
+    sqlgateway.databases.tasks.drop_retired,
+    sqlgateway.tasks.forget_transactions,
+)
 
 
 class Command(OpsCommand):
@@ -21,7 +46,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Run the tasks one after the other."""
-        for path in settings.PRUNING_TASKS:
-            import_string(path)(timestamp=int(time()))
-        names = [path.replace(".tasks.", ".") for path in settings.PRUNING_TASKS]
+        for task in TASKS:
+            task(timestamp=int(time()))
+        names = [task.name.replace(".tasks.", ".") for task in TASKS]
         return CommandResult({"ran": names}, "\n".join(names))

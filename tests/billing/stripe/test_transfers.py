@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from billing import conf, ledger, organization_removal
+from billing import conf, ledger
 from billing.ledger import Posting
 from billing.models.ledger import AccountKind, Journal
 from billing.models.payouts import Payout, PayoutMethod
@@ -18,6 +18,7 @@ from billing.money import UCR_PER_CENT
 from billing.payouts import methods, requests
 from billing.payouts.providers import PayoutProviderUnavailable
 from billing.stripe.connect import StripeConnect
+from billing.tenant_data import BillingData
 from common.settings.env import Env, SettingError
 from tests.billing.stripe.server import ACCOUNT, KEY, WEBHOOK_SECRET, Stripe
 from tests.billing.stripe.support import delivered, own
@@ -238,7 +239,7 @@ def test_a_reversal_that_is_heard_of_before_the_transfer_counts_as_well(
 
 def test_a_reversal_for_an_erased_organization_is_booked(stripe: Stripe, payout: Payout) -> None:
     requests.send(payout.pk, now=RESTED)
-    organization_removal.on_organization_erased(OLGA)
+    BillingData().organization_erased(OLGA)
     assert reversed_at_stripe(stripe) == 204
     payout.refresh_from_db()
     assert (payout.state, operator()) == ("reversed", (0, EARNED, 0))

@@ -55,7 +55,7 @@ def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
             hour=now.replace(minute=0, second=0, microsecond=0),
             **used,
         )
-        usage_import.import_other(now=now, is_complete=True)
+        usage_import.import_sql(now=now, is_complete=True)
     charges_and_shares.settle()
     visitor.go("/console/usage#top_up=paid")
     visitor.sees_status("The credits are booked as soon as the payment is confirmed.")
@@ -146,7 +146,7 @@ def test_earnings_are_charted_by_day(
             served = {"hits": 1000, "bytes_served": gigabytes * 10**9}
             of_node = {"node_id": MINE, "operator_id": operator_id, "used_at": used_at}
             store(line(payer, **of_node, **served), now=now)
-        usage_import.import_other(now=now, is_complete=True)
+        usage_import.import_sql(now=now, is_complete=True)
     charges_and_shares.settle()
     visitor.go("/console/operator")
     # 70 % of 9 µcr a byte; 10^11 µcr are a dollar's.

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from accounts.models import User
 from audit.models import AuditEvent
 from edgecache.api.errors import CacheUnavailable
-from edgecache.tenant_data import on_environment_dropped
+from edgecache.tenant_data import CacheData
 from environments import environments
 from tests.edgecache.api.brain import METRICS, STATUS, ScriptedBrain
 from tests.edgecache.api.test_endpoints import MINE, node
@@ -150,5 +150,5 @@ def test_a_deleted_environment_is_disabled_and_later_dropped(
 
     path = f"/v1/environments/{alice.organization_id}/{place.pk}"
     brain.say(f"DELETE {path}", 204, None)
-    on_environment_dropped(place.pk)
+    CacheData().environment_dropped(place.pk)
     assert brain.last("DELETE").path == path

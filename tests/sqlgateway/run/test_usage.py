@@ -66,7 +66,7 @@ def test_statements_time_and_bytes_show_in_the_organizations_usage(
     Database.unscoped.filter(environment__slug="live").update(size_bytes=1000)  # unscoped: a test
     # Two imports: what was taken is gone.
     for _ in range(2):
-        usage_import.import_other(now=timezone.now(), is_complete=True)
+        usage_import.import_sql(now=timezone.now(), is_complete=True)
     charges_and_shares.settle()
     (row,) = caller.get("/v1/usage").body["sql"]
     assert (row["environment"], row["statements"], row["charged_ucr"]) == ("live", 4, 0)
@@ -151,7 +151,7 @@ def test_a_rate_that_is_set_charges_what_is_used_from_then_on(owner: User) -> No
         hour=now,
         statements=3,
     )
-    usage_import.import_other(now=now, is_complete=True)
+    usage_import.import_sql(now=now, is_complete=True)
     charges_and_shares.settle()
     body = cast.signed_in(owner).get("/v1/usage").body
     assert (body["charged_ucr"], body["sql"][0]["charged_ucr"]) == (21, 21)

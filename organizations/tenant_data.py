@@ -7,6 +7,7 @@ from accounts.models import ApiKey, User
 from audit import trail
 from common.archives import ZipWriter
 from environments.models import Environment, Organization
+from environments.tenant_data import TenantData
 from organizations.models import Invitation
 from outbox.models import WebhookEndpoint
 
@@ -54,13 +55,16 @@ TABLES: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
 }
 
 
-def write(organization_id: int, archive: ZipWriter) -> None:
-    """Add the organization, its policy, members, environments, webhooks and audit trail."""
-    row = Organization.objects.filter(pk=organization_id).values(*ORGANIZATION)
-    archive.records("organization.ndjson", row)
-    for name, (model, columns) in TABLES.items():
-        archive.records(f"{name}.ndjson", rows_of(organization_id, model, columns))
-    archive.records("audit.ndjson", trail.rows(trail.of_organization(organization_id)))
+class OrganizationData(TenantData):
+    """The organization, and the data of the apps below."""
+
+    def export(self, organization_id: int, archive: ZipWriter) -> None:
+        """Add the organization, its policy, members, environments, webhooks and audit trail."""
+        row = Organization.objects.filter(pk=organization_id).values(*ORGANIZATION)
+        archive.records("organization.ndjson", row)
+        for name, (model, columns) in TABLES.items():
+            archive.records(f"{name}.ndjson", rows_of(organization_id, model, columns))
+        archive.records("audit.ndjson", trail.rows(trail.of_organization(organization_id)))
 
 
 def rows_of(
