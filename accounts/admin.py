@@ -29,8 +29,8 @@ END_REASONS = (
 KEY_REVOKE_REASONS = (
     "revoked",
     "operator",
-    "maker_demoted",
-    "maker_disabled",
+    "creator_demoted",
+    "creator_disabled",
     "environment_deleted",
 )
 
@@ -98,7 +98,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         "name",
         "organization",
         "environment",
-        "maker",
+        "creator",
         "role",
         "hint",
         "created_at",
@@ -112,8 +112,8 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         by_values("revoke_reason", KEY_REVOKE_REASONS),
         BY_ORGANIZATION,
     )
-    list_select_related = ("organization", "environment", "maker")
-    search_fields = ("=id", "=hint", "maker__email", "name")
-    search_help_text = "Name, id, the four characters shown of it, or its maker's address"
+    list_select_related = ("organization", "environment", "creator")
+    search_fields = ("=id", "=hint", "creator__email", "name")
+    search_help_text = "Name, id, the four characters shown of it, or its creator's address"
     ordering = ("-id",)
     exclude = ("digest",)

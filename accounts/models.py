@@ -147,7 +147,7 @@ class Session(TenantModel):
 
 
 class ApiKey(TenantModel):
-    """A key for one environment; valid while its maker is an admin.
+    """A key for one environment; valid while its creator is an admin.
 
     digest: SHA-256 of the key, which is shown once and never stored; hint: its last characters.
     role, scopes: the key may do what both allow.
@@ -160,7 +160,7 @@ class ApiKey(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="+")
-    maker = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    creator = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     name = models.CharField(max_length=100)
     hint = models.CharField(max_length=8)
     digest = models.CharField(max_length=64, unique=True)

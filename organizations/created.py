@@ -100,7 +100,7 @@ def summary(created: Created) -> str:
 
 def _own(member: User, now: datetime) -> Created:
     keys = ApiKey.scoped.within_organization(member.organization_id).filter(
-        maker=member, revoked_at=None, expires_at__gt=now
+        creator=member, revoked_at=None, expires_at__gt=now
     )
     invited = Invitation.scoped.within_organization(member.organization_id).filter(
         invited_by=member, accepted_at=None, revoked_at=None, expires_at__gt=now

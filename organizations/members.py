@@ -75,7 +75,7 @@ def change(
     member.save(update_fields=["roles", "labels", "is_active"])
     has_ended = not created.is_admin(member)
     if has_ended:
-        reason = "maker_demoted" if member.is_active else "maker_disabled"
+        reason = "creator_demoted" if member.is_active else "creator_disabled"
         created.end_credentials(member, reason=reason, now=now)
     if changed.get("disabled"):
         sessions.end_all_of_user(member.pk, reason="disabled", now=now)

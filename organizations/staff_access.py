@@ -59,7 +59,7 @@ def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
     row.save(update_fields=["is_active"])
     if not is_active:
         sessions.end_all_of_user(row.pk, reason="disabled", now=now)
-        created.end_credentials(row, reason="maker_disabled", now=now)
+        created.end_credentials(row, reason="creator_disabled", now=now)
         account_lifecycle.run_hooks("trust_ended", row.pk)
     notices.notify(row, "account_enabled" if is_active else "account_disabled", by=by)
     events.emit(row.organization_id, "member.changed", event_data(row))

@@ -6,7 +6,7 @@ from audit.tags import AuditTag
 class SqlTag(AuditTag):
     """Each tag with what it records; docs/audit.md is made from it."""
 
-    ROLE_REPAIR = ("sql:role:heal", "A database role had been changed and was restored.")
+    ROLE_REPAIR = ("sql:role:repair", "A database role had been changed and was restored.")
     DATABASE_MOVE = ("sql:database:move", "A database was moved to another cluster.")
     ADMIN_DATABASE_MOVE = (
         "admin:database:move",

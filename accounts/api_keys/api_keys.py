@@ -65,7 +65,7 @@ def create(principal: Principal, wanted: NewApiKey, *, now: datetime) -> ApiKey:
     key: ApiKey = ApiKey.unscoped.create(  # unscoped: the caller's own scope
         organization_id=principal.organization_id,
         environment_id=principal.environment_pk,
-        maker=creator,
+        creator=creator,
         name=wanted.name,
         hint=secret.hint(text),
         digest=secret.digest(text),
@@ -107,7 +107,7 @@ def revoke_created_by(creator: User, *, reason: str, now: datetime) -> int:
 
     A creator who becomes an admin again has to create new keys.
     """
-    mine = ApiKey.scoped.within_organization(creator.organization_id).filter(maker=creator)
+    mine = ApiKey.scoped.within_organization(creator.organization_id).filter(creator=creator)
     return _end(mine, reason, now)
 
 

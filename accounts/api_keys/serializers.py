@@ -34,7 +34,7 @@ class ApiKeySerializer(serializers.Serializer[ApiKey]):
 
     def get_created_by(self, key: ApiKey) -> str:
         """Return the address of the admin who made it; the key ends with that account."""
-        return str(key.maker)
+        return str(key.creator)
 
 
 class NewApiKeySerializer(ApiKeySerializer):

@@ -71,7 +71,7 @@ def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: 
     user.derived_roles = derived
     user.save(update_fields=["derived_roles"])
     if "admin" in before and "admin" not in (*user.roles, *derived):
-        created.end_credentials(user, reason="maker_demoted", now=now)
+        created.end_credentials(user, reason="creator_demoted", now=now)
     events.emit(user.organization_id, "member.changed", event_data(user))
     trail.add(
         request,

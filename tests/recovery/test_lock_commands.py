@@ -84,7 +84,7 @@ def test_an_unlocked_user_signs_in_and_its_api_keys_stay_ended(alice: User) -> N
     assert (unlocked["changed"], unlocked["enabled"]) == (True, True)
     assert log_in().status == 200
     assert machine.get("/v1/environments").status == 401
-    assert ApiKey.unscoped.get(maker=alice).revoked_at is not None
+    assert ApiKey.unscoped.get(creator=alice).revoked_at is not None
     assert inbox.notices_to("alice@example.com").count("account_enabled") == 1
     [event] = events("cli:user:unlock")
     assert (event["enabled"], event["reason"]) == (True, "proven by phone")

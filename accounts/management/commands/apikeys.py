@@ -31,7 +31,7 @@ class Command(OpsCommand):
         """Add the filters and the options."""
         whose = parser.add_mutually_exclusive_group()
         whose.add_argument("--key", type=UUID, metavar="ID", help="One key, by its id.")
-        whose.add_argument("--maker", metavar="EMAIL", help="The keys that one admin created.")
+        whose.add_argument("--creator", metavar="EMAIL", help="The keys that one admin created.")
         whose.add_argument("--organization", type=int, metavar="ID", help="One organization's.")
         whose.add_argument("--everybody", action="store_true", help="All keys.")
         parser.add_argument("--revoke", action="store_true", help="Revoke these keys.")
@@ -50,12 +50,12 @@ def _meant(options: dict[str, Any]) -> QuerySet[ApiKey]:
             raise CommandRefused("api_key_not_found", f"There is no API key {options['key']}.")
         return rows
     # An empty address comes from a script's unset variable; it must not select everyone.
-    if options["maker"] is not None:
-        return rows.filter(maker=user_arguments.user(options["maker"]))
+    if options["creator"] is not None:
+        return rows.filter(creator=user_arguments.user(options["creator"]))
     if options["organization"] is not None:
         return rows.filter(organization=arguments.organization(options["organization"]))
     if options["revoke"] and not options["everybody"]:
-        message = "Name --key, --maker or --organization, or say --everybody."
+        message = "Name --key, --creator or --organization, or say --everybody."
         raise CommandRefused("nothing_named", message)
     return rows
 
@@ -80,7 +80,7 @@ def _revoked(rows: QuerySet[ApiKey], options: dict[str, Any]) -> CommandResult:
 
 def _shown(rows: QuerySet[ApiKey]) -> CommandResult:
     now = timezone.now()
-    keys = [_facts(key, now) for key in rows.select_related("environment", "maker")]
+    keys = [_facts(key, now) for key in rows.select_related("environment", "creator")]
     return CommandResult({"keys": keys}, "\n".join(map(_line, keys)) or "No API keys.")
 
 
@@ -94,7 +94,7 @@ def _facts(key: ApiKey, now: datetime) -> dict[str, Any]:
         "hint": key.hint,
         "role": key.role,
         "scopes": key.scopes,
-        "maker": str(key.maker),
+        "creator": str(key.creator),
         "expires_at": _time(key.expires_at),
         "last_used_at": _time(key.last_used_at),
     }
@@ -109,5 +109,5 @@ def _line(key: dict[str, Any]) -> str:
     where = f"{key['organization']}/{key['environment']}"
     return (
         f"{key['id']}  {key['state']:8} {where}  {key['role']:8} …{key['hint']}  "
-        f"until {key['expires_at']}  {used}  {key['maker']}  {key['name']!r}"
+        f"until {key['expires_at']}  {used}  {key['creator']}  {key['name']!r}"
     )

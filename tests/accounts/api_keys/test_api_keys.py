@@ -48,7 +48,7 @@ def test_every_key_is_another_and_its_checksum_is_that_of_the_docs() -> None:
     assert number == 0
 
 
-def test_the_maker_is_told_by_mail_and_the_audit_trail_knows(alice: User) -> None:
+def test_the_creator_gets_a_mail_and_the_audit_trail_has_the_key(alice: User) -> None:
     body = made(alice, scopes=["sql:write"])
     (mail,) = inbox.messages("mail")
     assert (mail["template"], mail["to"]) == ("api_key_created", "alice@example.com")

@@ -158,7 +158,9 @@ def test_a_key_dies_with_its_makers_demotion_and_stays_dead(alice: User, co_admi
     assert refused(key)
 
 
-def test_a_key_dies_when_its_maker_is_disabled_and_stays_dead(alice: User, co_admin: User) -> None:
+def test_a_key_dies_when_its_creator_is_disabled_and_stays_dead(
+    alice: User, co_admin: User
+) -> None:
     key, admin = holder(alice), signed_in(co_admin)
     admin.call("PATCH", f"/v1/members/{alice.pk}", {"disabled": True})
     assert refused(key)

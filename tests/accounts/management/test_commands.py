@@ -278,7 +278,7 @@ def test_api_keys_are_shown_without_their_text_and_revoked(alice: User, charlie:
     shown = run("apikeys") + str(facts("apikeys", "--organization", str(alice.organization_id)))
     assert mine["id"] in shown
     assert mine["key"][8:-6] not in shown
-    assert [row["id"] for row in facts("apikeys", "--maker", charlie.email)["keys"]] == [
+    assert [row["id"] for row in facts("apikeys", "--creator", charlie.email)["keys"]] == [
         theirs["id"]
     ]
     assert facts("apikeys", "--key", mine["id"], "--revoke") == {"revoked": 1}
@@ -294,7 +294,7 @@ def test_api_keys_are_shown_without_their_text_and_revoked(alice: User, charlie:
 def test_revoking_api_keys_without_a_filter_is_refused(alice: User) -> None:
     made(alice)
     assert refused("apikeys", "--revoke")[1]["code"] == "nothing_named"
-    assert refused("apikeys", "--maker", "", "--revoke")[1]["code"] == "user_not_found"
+    assert refused("apikeys", "--creator", "", "--revoke")[1]["code"] == "user_not_found"
     nobodys = "00000000-0000-7000-8000-000000000000"
     assert refused("apikeys", "--key", nobodys)[1]["code"] == "api_key_not_found"
     assert facts("apikeys")["keys"][0]["state"] == "active"

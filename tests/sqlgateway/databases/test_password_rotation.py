@@ -120,7 +120,7 @@ def test_a_process_with_the_old_passwords_answers_without_a_repair(
         assert someone.value("SELECT 1") == 1
 
     assert not [log for log in logs if "role" in log["event"]]
-    assert not AuditEvent.objects.filter(tag="sql:role:heal").exists()
+    assert not AuditEvent.objects.filter(tag="sql:role:repair").exists()
 
 
 def test_streams_and_imports_get_through_with_old_passwords(alice: Caller) -> None:
@@ -183,7 +183,7 @@ def test_a_request_between_the_server_and_the_row_waits_for_the_new_passwords(
         rotated.result(60)
 
         assert answered.result(60).rows == [{"one": 1}]
-    assert not AuditEvent.objects.filter(tag="sql:role:heal").exists()
+    assert not AuditEvent.objects.filter(tag="sql:role:repair").exists()
 
 
 def _somebody_waits() -> bool:
@@ -215,7 +215,7 @@ def test_no_request_fails_while_passwords_rotate_again_and_again(committed: Call
 
     assert len(answers) >= 15
     assert {(answer.status, answer.body.get("code")) for answer in answers} == {(200, None)}
-    assert not AuditEvent.objects.filter(tag="sql:role:heal").exists()
+    assert not AuditEvent.objects.filter(tag="sql:role:repair").exists()
 
 
 @pytest.mark.parametrize("is_checked", [False, True])
@@ -251,7 +251,7 @@ def test_a_password_that_a_tenant_changed_is_restored_after_a_rotation(alice: Ca
 
     assert alice.value("SELECT 1") == 1
 
-    assert AuditEvent.objects.get(tag="sql:role:heal").data == {"role": "admin"}
+    assert AuditEvent.objects.get(tag="sql:role:repair").data == {"role": "admin"}
     assert lets_in(alice.database)
 
 

@@ -46,7 +46,7 @@ def test_an_admin_that_locks_itself_out_is_let_in_again(
 
     assert world.value("SELECT count(*) FROM t") == 1
     ROLE_CHECK.run()
-    event = AuditEvent.objects.get(tag="sql:role:heal")
+    event = AuditEvent.objects.get(tag="sql:role:repair")
     assert (event.organization_id, event.environment_id) == (
         world.scope.organization_id,
         "live",

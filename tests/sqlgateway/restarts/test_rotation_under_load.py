@@ -49,4 +49,4 @@ def test_requests_in_other_processes_go_on_while_passwords_rotate(
     assert seen.failures == []
     assert Database.unscoped.get(organization=home).secrets != before
     assert AuditEvent.objects.filter(tag="sql:database:rotate").count() == TIMES
-    assert not AuditEvent.objects.filter(tag="sql:role:heal").exists()
+    assert not AuditEvent.objects.filter(tag="sql:role:repair").exists()
