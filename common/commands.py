@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import DatabaseError, InterfaceError, transaction
 from procrastinate.exceptions import ConnectorException
 
-from common.errors import ControlDatabaseUnavailable, PlatformError
-from common.problems import is_database_unreachable
+from common.errors import PlatformError
+from common.problems import is_database_unreachable, unavailable
 
 REFUSED: Final = 1
 DATABASE_UNREACHABLE: Final = 3
 UNFINISHED: Final = 4
 EXITS: Final = (
     "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly; 3 the database "
-    "does not answer, so try again; 4 begun and not complete, as the message says."
+    "does not answer or takes no writes, so try again; 4 begun and not complete, as the message "
+    "says."
 )
 
 
@@ -105,10 +106,10 @@ class OpsCommand(BaseCommand):
             raise self._refuse(refusal, options, status=exc.status) from exc
         except PlatformError as exc:
             raise self._refuse(_of_platform(exc), options) from exc
-        except (OperationalError, InterfaceError, ConnectorException) as exc:
+        except (DatabaseError, InterfaceError, ConnectorException) as exc:
             if not is_database_unreachable(exc):
                 raise
-            error = _of_platform(ControlDatabaseUnavailable())
+            error = _of_platform(unavailable(exc))
             raise self._refuse(error, options, status=DATABASE_UNREACHABLE) from exc
         said = json.dumps(outcome.facts) if options["json"] else outcome.text
         if said:

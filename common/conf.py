@@ -338,9 +338,13 @@ def control_database(url: str, connections: int) -> dict[str, Any]:
         "connect_timeout": 2,
         "application_name": "zonal",
         "options": session,
+        # An idle connection whose server vanished ends within seconds, before it is used.
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
     }
     entry: dict[str, Any] = {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "common.database.backend",
         "NAME": parts.pop("dbname", "") or "zonal",
         "USER": parts.pop("user", "") or "",
         "PASSWORD": parts.pop("password", "") or "",
@@ -351,6 +355,11 @@ def control_database(url: str, connections: int) -> dict[str, Any]:
     }
     if connections:
         # A short timeout: without a database requests must fail quickly with 503 and not queue.
-        options_pool = {"min_size": 1, "max_size": connections, "timeout": 2}
-        entry["OPTIONS"]["pool"] = options_pool
+        # The pauses between tries to connect double until the reconnect_timeout, then start again.
+        entry["OPTIONS"]["pool"] = {
+            "min_size": 1,
+            "max_size": connections,
+            "timeout": 2,
+            "reconnect_timeout": 2,
+        }
     return entry

@@ -274,7 +274,7 @@ class Contended(Unavailable):
 
 
 class ControlDatabaseUnavailable(Unavailable):
-    """The control database does not respond."""
+    """The control database does not respond, or takes no writes at the moment."""
 
     code = "database_unavailable"
     title = "The platform's database is unavailable for the moment."

@@ -10,7 +10,7 @@ import psycopg
 import psycopg_pool
 import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from procrastinate.exceptions import ConnectorException
 from rest_framework import exceptions as drf
@@ -18,11 +18,16 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from common import errors
+from common.server_states import CommitLost, is_of_server
 
 CONTENT_TYPE: Final = "application/problem+json"
 TYPE_BASE: Final = "urn:zonal:problem:"
 # PostgreSQL, appendix A: deadlock_detected, serialization_failure.
 DEADLOCKS: Final = frozenset({"40P01", "40001"})
+UNKNOWN: Final = (
+    "The connection was lost at the end of the change: whether the change was made is unknown. "
+    "Check before you send it again."
+)
 
 log = structlog.get_logger(__name__)
 
@@ -103,7 +108,7 @@ def translate(exc: BaseException) -> errors.PlatformError | None:
         return errors.Forbidden()
     if is_database_unreachable(exc):
         log.warning("control_database_unavailable", error=type(exc).__name__)
-        return errors.ControlDatabaseUnavailable()
+        return unavailable(exc)
     if isinstance(exc, OperationalError) and _sqlstate(exc) in DEADLOCKS:
         # The lock order should prevent deadlocks; if one happens, the caller can repeat the
         # request.
@@ -112,19 +117,27 @@ def translate(exc: BaseException) -> errors.PlatformError | None:
     return _translate_drf(exc) if isinstance(exc, drf.APIException) else None
 
 
+def unavailable(exc: BaseException) -> errors.ControlDatabaseUnavailable:
+    """Return the error for an exception that ``is_database_unreachable``."""
+    return errors.ControlDatabaseUnavailable(UNKNOWN if isinstance(exc, CommitLost) else "")
+
+
 def is_database_unreachable(exc: BaseException) -> bool:
-    """True if the control database is unreachable (not if it refused a statement)."""
+    """True if the control database is unreachable, or its server cannot do a statement now.
+
+    False if it refused this statement.
+    """
     if isinstance(exc, psycopg_pool.PoolTimeout | psycopg_pool.PoolClosed):
         return True
-    # The task queue wraps exceptions of the same connection.
-    is_queues = isinstance(exc, ConnectorException) and isinstance(
-        exc.__cause__, psycopg.OperationalError | psycopg.InterfaceError
-    )
-    if not (is_queues or isinstance(exc, OperationalError | InterfaceError)):
+    if not isinstance(exc, DatabaseError | InterfaceError | ConnectorException):
         return False
-    # A lost or refused connection has no SQLSTATE, or one of classes 08, 53 and 57P.
     state = _sqlstate(exc)
-    return state is None or state.startswith(("08", "53", "57P"))
+    if state is not None:
+        return is_of_server(state)
+    # A lost or refused connection has no SQLSTATE. The task queue wraps exceptions of its own.
+    if isinstance(exc, ConnectorException):
+        return isinstance(exc.__cause__, psycopg.OperationalError | psycopg.InterfaceError)
+    return isinstance(exc, OperationalError | InterfaceError)
 
 
 def _sqlstate(exc: BaseException) -> str | None:

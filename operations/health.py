@@ -6,7 +6,7 @@ import structlog
 from django.conf import settings
 from django.db import (
     DEFAULT_DB_ALIAS,
-    DatabaseError,
+    Error,
     InterfaceError,
     OperationalError,
     connections,
@@ -45,7 +45,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     checks = {"database": "ok", "migrations": "ok", "queue": "ok"}
     try:
         checks |= _ask_anew()
-    except DatabaseError as exc:
+    except Error as exc:
         log.warning("not_ready", error=type(exc).__name__)
         connections[DEFAULT_DB_ALIAS].close()
         checks = dict.fromkeys(checks, "unavailable")
@@ -61,14 +61,19 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def _ask_anew() -> dict[str, str]:
-    """Ask the database, on a new connection if this thread's one was lost meanwhile."""
+    """Ask the database, on a new connection if this thread's one is of no use.
+
+    It was lost, or it is to a server that is no longer the one that takes writes.
+    """
     is_old = connections[DEFAULT_DB_ALIAS].connection is not None
     try:
-        return _ask_database()
+        found = _ask_database()
+        if found["database"] == "ok" or not is_old:
+            return found
     except (OperationalError, InterfaceError):
-        connections[DEFAULT_DB_ALIAS].close()
         if not is_old:
             raise
+    connections[DEFAULT_DB_ALIAS].close()
     return _ask_database()
 
 
@@ -76,12 +81,18 @@ def _ask_database() -> dict[str, str]:
     global _migrated  # noqa: PLW0603 - one fact a process learns once
     connection = connections[DEFAULT_DB_ALIAS]
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('procrastinate_jobs') IS NOT NULL")
-        row = cursor.fetchone()
+        cursor.execute(
+            "SELECT to_regclass('procrastinate_jobs') IS NOT NULL,"
+            " current_setting('transaction_read_only')::bool"
+        )
+        has_queue, is_read_only = cursor.fetchone() or (False, False)
+    # Then no pool keeps it.
+    connection.has_refused = is_read_only  # type: ignore[attr-defined]  # the backend's
     if not _migrated:
         _migrated = not pending_migrations(DEFAULT_DB_ALIAS)
     return {
-        "queue": "ok" if row and row[0] else "missing",
+        "database": "read_only" if is_read_only else "ok",
+        "queue": "ok" if has_queue else "missing",
         "migrations": "ok" if _migrated else "pending",
     }
 

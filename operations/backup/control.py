@@ -143,11 +143,13 @@ def restore_control_database(alias: str, file: Path, *, major: int) -> None:
 
 
 def connect(alias: str) -> psycopg.Connection:
-    """Open a separate connection, in autocommit. Raises psycopg.OperationalError."""
+    """Open a separate connection, in autocommit. Raises Django's OperationalError."""
     parameters = connections[alias].get_connection_params()
     parameters.pop("cursor_factory", None)
     parameters.pop("context", None)
-    return psycopg.connect(**{**parameters, "application_name": APPLICATION_NAME}, autocommit=True)
+    parameters["application_name"] = APPLICATION_NAME
+    with connections[alias].wrap_database_errors:
+        return psycopg.connect(**parameters, autocommit=True)
 
 
 def major_of(connection: psycopg.Connection) -> int:

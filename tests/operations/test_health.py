@@ -1,14 +1,16 @@
 """Health: liveness, readiness, and metrics for permitted callers."""
 
+from contextlib import suppress
 from unittest import mock
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from pytest_django import Settings
 
 from accounts import middleware
 from operations import health
 from tests.cast import Caller
+from tests.common.database.read_only import read_only_database
 
 
 def test_healthz_does_not_use_the_database() -> None:
@@ -50,6 +52,25 @@ def test_readyz_is_503_without_a_database(monkeypatch: pytest.MonkeyPatch) -> No
     assert answer.status == 503
     assert answer.headers["Retry-After"] == "2"
     assert answer.body["checks"]["database"] == "unavailable"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_readyz_is_503_while_the_database_takes_no_writes() -> None:
+    with read_only_database():
+        answer = Caller().get("/readyz")
+    assert answer.status == 503
+    assert answer.body["checks"]["database"] == "read_only"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "statement",
+    ["SET default_transaction_read_only = on", "SELECT pg_terminate_backend(pg_backend_pid())"],
+)
+def test_readyz_asks_on_a_new_connection_if_an_old_one_is_of_no_use(statement: str) -> None:
+    with suppress(OperationalError), connection.cursor() as cursor:
+        cursor.execute(statement)
+    assert Caller().get("/readyz").status == 200
 
 
 @pytest.mark.django_db

@@ -45,7 +45,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 def test_the_help_describes_the_effects_and_exit_codes(name: str) -> None:
     text = help_of(name)
     assert "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly;" in text
-    assert "3 the database does not answer, so try again;" in text
+    assert "3 the database does not answer or takes no writes, so try again;" in text
     assert "--json" in text
     assert "None" not in text
 

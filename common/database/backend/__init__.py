@@ -1,0 +1,1 @@
+"""Django's PostgreSQL (``ENGINE``), without connections that ended or that refused a write."""
