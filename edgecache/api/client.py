@@ -5,6 +5,7 @@ CacheUnavailable (503) is raised immediately for a while, so that no other part 
 waits for it.
 """
 
+import math
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ import requests
 import structlog
 from django.conf import settings
 from requests.adapters import HTTPAdapter
+from urllib3.exceptions import MaxRetryError, ProtocolError
 from urllib3.util import Retry
 
 from common import tracing
@@ -28,12 +30,19 @@ log = structlog.get_logger(__name__)
 CONNECT_TIMEOUT_S: Final = 2
 POOL: Final = 16
 SUCCESS: Final = range(200, 300)
-# A connection that the brain closed while it was idle fails at its next use. What changes something
-# is sent once: the brain may have acted, and a second DELETE would be answered 404.
-RETRIES: Final = Retry(total=1, backoff_factor=0, allowed_methods=["GET"])
+# Of connecting alone, which sends nothing: several brains may be behind one name.
+RETRIES: Final = Retry(
+    total=1, connect=1, read=False, status=0, other=0, respect_retry_after_header=False
+)
+# What changes something is sent once: the brain may have acted, and a second DELETE would be
+# answered 404.
+SAFE: Final = frozenset({"GET"})
+UNKNOWN: Final = (
+    "The answer was lost: whether the change was made is unknown. Check before you send it again."
+)
 
 FIRST_PAUSE_S: Final = 1.0
-MAX_PAUSE_S: Final = 30.0
+MAX_PAUSE_S: Final = 4.0
 # The brain's refusals use the codes of ``errors``, but for those at the end.
 ERRORS: Final[Mapping[str, type[PlatformError]]] = {
     error.code: error
@@ -54,13 +63,14 @@ Row = dict[str, Any]
 class CircuitBreaker:
     """Opens at the first failure; while it is open, one caller may try after each pause.
 
-    The pause doubles from one to thirty seconds and starts again after a success.
+    The pause doubles from one to four seconds and starts again after a success.
     clock: seconds that never go back.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
+        self.clock = clock
         self._lock = threading.Lock()
+        self._failed_at = -math.inf
         self._pause_s = 0.0
         self._retry_at = 0.0
 
@@ -74,7 +84,7 @@ class CircuitBreaker:
         with self._lock:
             if not self._pause_s:
                 return True
-            now = self._clock()
+            now = self.clock()
             if now < self._retry_at:
                 return False
             self._retry_at = now + self._pause_s
@@ -85,15 +95,22 @@ class CircuitBreaker:
         with self._lock:
             self._pause_s = 0.0
 
-    def failed(self) -> None:
-        """Open the breaker, or double its pause."""
+    def failed(self, began: float = math.inf) -> None:
+        """Open the breaker, or double its pause.
+
+        began: the start of the call. Calls that were under way when another one failed are the same
+        failure: the brain hangs once, however many wait for it.
+        """
         with self._lock:
+            if began < self._failed_at:
+                return
+            self._failed_at = self.clock()
             self._pause_s = min(max(FIRST_PAUSE_S, 2 * self._pause_s), MAX_PAUSE_S)
-            self._retry_at = self._clock() + self._pause_s
+            self._retry_at = self._failed_at + self._pause_s
 
     def retry_after_s(self) -> int:
         """Return whole seconds until the next call is allowed, at least one."""
-        return max(1, round(self._retry_at - self._clock()))
+        return max(1, math.ceil(self._retry_at - self.clock()))
 
 
 breaker: Final = CircuitBreaker()
@@ -124,15 +141,41 @@ def call(
         return disabled
     if not breaker.allows_call():
         raise errors.CacheUnavailable(retry_after_s=breaker.retry_after_s())
+    began = breaker.clock()
     try:
-        response = _send(method, path, query, body)
+        response = _send_safely(method, path, query, body)
     except requests.RequestException as exc:
         if not breaker.is_open:
             log.warning("cache_brain_unreachable", error=type(exc).__name__)
-        breaker.failed()
-        raise errors.CacheUnavailable(retry_after_s=breaker.retry_after_s()) from exc
+        # A cut connection made nobody wait, and another brain may be well.
+        if not _is_cut(exc):
+            breaker.failed(began)
+        detail = "" if method in SAFE or _is_unsent(exc) else UNKNOWN
+        raise errors.CacheUnavailable(detail, retry_after_s=breaker.retry_after_s()) from exc
     breaker.succeeded()
     return _read(response)
+
+
+def _send_safely(
+    method: str, path: str, query: Mapping[str, Any] | None, body: Mapping[str, Any] | None
+) -> requests.Response:
+    """Send a call, a second time on a new connection if that is safe and the first one was cut."""
+    try:
+        return _send(method, path, query, body)
+    except requests.RequestException as exc:
+        if method not in SAFE or not _is_cut(exc):
+            raise
+    return _send(method, path, query, body)
+
+
+def _is_cut(exc: requests.RequestException) -> bool:
+    """True if the connection ended before the answer did."""
+    return any(isinstance(reason, ProtocolError) for reason in exc.args)
+
+
+def _is_unsent(exc: requests.RequestException) -> bool:
+    """True if no connection was made."""
+    return any(isinstance(reason, MaxRetryError) for reason in exc.args)
 
 
 def _send(

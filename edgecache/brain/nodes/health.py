@@ -117,7 +117,12 @@ class NodeStatistics:
         self.latency_s = old + LATENCY_WEIGHT * (seconds - old)
 
     def failed(self, *, now: float) -> None:
-        """Record a failed connection, timeout or broken response. now: monotonic seconds."""
+        """Record a failed connection, timeout or broken response. now: monotonic seconds.
+
+        Requests that were under way when the node came to be avoided are no further failures.
+        """
+        if now < self.backoff_until:
+            return
         self.failures += 1
         beyond = self.failures - FAILURES_TO_AVOID
         if beyond >= 0:

@@ -16,11 +16,12 @@ from edgecache.worker.node import CacheWorker, Status
 log = logging.getLogger(__name__)
 
 FIRST_WAIT_S: Final = 0.5
-MAX_WAIT_S: Final = 60.0
+# A node is back this long after the brain is.
+MAX_WAIT_S: Final = 5.0
 
 
 class Backoff:
-    """Waits that double up to a minute, each at random below its limit."""
+    """Waits that double up to five seconds, each at random below its limit."""
 
     def __init__(self) -> None:
         self._limit_s = FIRST_WAIT_S

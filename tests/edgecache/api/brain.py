@@ -50,11 +50,13 @@ class ScriptedBrain:
     """Responses by ``method path``; other calls get 404 without a code.
 
     gate: while it is closed, responses wait for it (a stalled brain).
+    cuts: the number of next calls whose connection is cut in the middle of the response.
     """
 
     answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
+    cuts: int = 0
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -107,7 +109,11 @@ def _handler(brain: ScriptedBrain) -> type[BaseHTTPRequestHandler]:
                 status, said = 401, {"code": "not_authenticated"}
             data = said if isinstance(said, bytes) else json.dumps(said).encode()
             self.send_response(status)
-            if status != 204:
+            if brain.cuts:
+                brain.cuts -= 1
+                self.send_header("Content-Length", str(len(data) + 1))
+                self.close_connection = True
+            elif status != 204:
                 self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             # A client that timed out has disconnected by now.

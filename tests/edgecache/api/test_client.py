@@ -1,14 +1,18 @@
 """The brain's client: slow, unavailable and malformed responses, and the circuit breaker."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
+from pytest_django import Settings
 
 from common.errors import InvalidRequest, NotFound
 from edgecache.api import client
 from edgecache.api.client import CircuitBreaker
 from edgecache.api.errors import BucketTaken, CacheUnavailable, NodeNotFound
 from tests.edgecache.api.brain import STATUS, ScriptedBrain
+from tests.ports import free_port
 
 
 def test_a_call_sends_the_secret_and_returns_the_response(brain: ScriptedBrain) -> None:
@@ -108,13 +112,59 @@ def test_one_of_many_threads_tries_again() -> None:
     assert admitted.count(True) == 1
 
 
-def test_the_pause_ends() -> None:
+def test_the_pause_ends_within_seconds_and_is_the_one_that_callers_are_told() -> None:
     now = [0.0]
     breaker = CircuitBreaker(lambda: now[0])
     for _ in range(20):
         breaker.failed()
-    now[0] = 30.0
+    now[0] = 0.4
+    wait_s = breaker.retry_after_s()
+    assert wait_s <= 5
+    now[0] += wait_s
     assert breaker.allows_call()
+
+
+def test_calls_that_wait_for_one_hung_brain_are_one_failure(brain: ScriptedBrain) -> None:
+    brain.gate.clear()
+    waits: list[int] = []
+
+    def ask() -> None:
+        with pytest.raises(CacheUnavailable) as caught:
+            client.call("GET", "/v1/status")
+        waits.append(caught.value.retry_after_s or 0)
+
+    with ThreadPoolExecutor(20) as pool:
+        for done in [pool.submit(ask) for _ in range(20)]:
+            done.result()
+    # The first pause, not one that doubled.
+    assert max(waits) == 1
+    # None was sent twice.
+    assert len(brain.calls) <= 20
+
+
+def test_a_cut_connection_does_not_open_the_breaker(brain: ScriptedBrain) -> None:
+    brain.cuts = 1
+    with pytest.raises(CacheUnavailable) as caught:
+        client.call("POST", "/v1/purge", body={})
+    assert "whether the change was made is unknown" in caught.value.detail
+    assert client.call("GET", "/v1/status") == STATUS
+
+
+def test_a_read_whose_connection_was_cut_is_sent_once_more(brain: ScriptedBrain) -> None:
+    brain.cuts = 1
+    assert client.call("GET", "/v1/status") == STATUS
+    assert len(brain.calls) == 2
+    brain.cuts = 2
+    with pytest.raises(CacheUnavailable) as caught:
+        client.call("GET", "/v1/status")
+    assert not caught.value.detail
+
+
+def test_a_write_that_was_not_sent_is_not_said_to_be_unknown(settings: Settings) -> None:
+    settings.CACHE = replace(settings.CACHE, brain_url=f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(CacheUnavailable) as caught:
+        client.call("POST", "/v1/purge", body={})
+    assert not caught.value.detail
 
 
 def test_the_probe_at_startup_never_raises(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from edgecache.protocol.credentials import authorization, proof, secret_hash
+from edgecache.worker.sync import heartbeat
 from tests.edgecache.worker.brain import NODE, SECRET, FakeBrain
 from tests.edgecache.worker.running import Answer, Worker, name
 
@@ -113,6 +114,11 @@ def test_retry_delays_grow_and_vary(brain: FakeBrain, worker: Worker) -> None:
     worker.wait_until(lambda: worker.metric("heartbeats_failed_total") >= 4)
     assert time.monotonic() - began > 0.25 + 0.5 + 1.0
     assert brain.requests - seen < 30
+
+
+def test_retry_delays_stay_below_what_a_brain_s_return_may_take() -> None:
+    backoff = heartbeat.Backoff()
+    assert max(backoff.next_s() for _ in range(50)) <= 5
 
 
 def test_a_removed_node_serves_nothing_and_logs_it(brain: FakeBrain, worker: Worker) -> None:

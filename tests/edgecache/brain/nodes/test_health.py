@@ -44,12 +44,21 @@ def test_a_node_is_paused_after_three_failures() -> None:
 
 def test_each_further_failure_doubles_the_pause_up_to_a_limit() -> None:
     statistics = NodeStatistics()
-    for _ in range(4):
+    for _ in range(3):
         statistics.failed(now=0.0)
-    assert statistics.backoff_until == 2.0
+    statistics.failed(now=1.0)
+    assert statistics.backoff_until == 1.0 + 2.0
     for _ in range(20):
+        now = statistics.backoff_until
+        statistics.failed(now=now)
+    assert statistics.backoff_until == now + MAX_BACKOFF_S
+
+
+def test_requests_that_waited_for_a_hung_node_together_do_not_double_its_pause() -> None:
+    statistics = NodeStatistics()
+    for _ in range(170):
         statistics.failed(now=0.0)
-    assert statistics.backoff_until == MAX_BACKOFF_S
+    assert statistics.may_be_asked(now=1.0)
 
 
 def test_a_success_resets_the_failures() -> None:
