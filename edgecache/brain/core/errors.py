@@ -77,7 +77,7 @@ class Unavailable(BrainError):
 
 
 class DatabaseUnavailable(Unavailable):
-    """PostgreSQL does not answer."""
+    """PostgreSQL does not answer, or takes no writes at the moment."""
 
     code = "database_away"
 

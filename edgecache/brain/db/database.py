@@ -4,7 +4,6 @@ Rows are named tuples: ``row.size`` or unpacked. ``bytea`` is bytes, ``jsonb`` i
 """
 
 import asyncio
-import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
@@ -17,6 +16,7 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.json import set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from common.server_states import READ_ONLY, is_ended, is_of_server
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import DatabaseBusy, DatabaseUnavailable
 from edgecache.brain.core.share_key import SHARE_KEY
@@ -215,15 +215,20 @@ class BrainDatabase:
     @asynccontextmanager
     async def _from_pool(self) -> AsyncIterator[RawConnection]:
         connection = await self._pool.getconn()
-        while _is_dead(connection):
+        while is_ended(connection):
             # The pool replaces it by a new one.
             await self._give_back(connection, is_dead=True)
             connection = await self._pool.getconn()
+        has_refused = False
         try:
             async with connection:
                 yield connection
+        except psycopg.Error as exc:
+            # It is to a former leader, or to a standby that may be promoted.
+            has_refused = exc.sqlstate == READ_ONLY
+            raise
         finally:
-            await self._give_back(connection)
+            await self._give_back(connection, is_dead=has_refused)
 
     async def _give_back(self, connection: RawConnection, *, is_dead: bool = False) -> None:
         """Return a connection; the pool loses none when the caller is cancelled."""
@@ -244,20 +249,12 @@ class BrainDatabase:
                 yield DatabaseTransaction(raw)
         except (*UNREACHABLE, TimeoutError) as exc:
             raise DatabaseUnavailable from exc
+        except psycopg.Error as exc:
+            if is_of_server(exc.sqlstate):
+                raise DatabaseUnavailable from exc
+            raise
 
 
 async def _configure(connection: RawConnection) -> None:
     set_json_loads(orjson.loads, connection)
     set_json_dumps(orjson.dumps, connection)
-
-
-def _is_dead(connection: RawConnection) -> bool:
-    """True if a kept connection was closed: only then is an idle one readable.
-
-    Does not ask the server, because every use would have to wait for the answer.
-    """
-    if connection.closed:
-        return True
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    return bool(poll.poll(0))
