@@ -13,6 +13,7 @@ from billing.payouts import requests
 from billing.payouts.providers import PayoutProviderUnavailable
 from billing.service import brain_notifications, states
 from billing.usage import charges_and_shares, usage_import
+from common.jobs import WEEK_ATTEMPTS, Retry
 from edgecache.api.errors import CacheUnavailable
 
 log = structlog.get_logger(__name__)
@@ -35,7 +36,7 @@ def settle(timestamp: int) -> None:
         brain_notifications.send_networks(now=timezone.now())
 
 
-@app.task(retry=RetryStrategy(max_attempts=12, exponential_wait=3))
+@app.task(retry=Retry(max_attempts=WEEK_ATTEMPTS, wait=3, linear_wait=10))
 def notify_brain(organization_id: int) -> None:
     """Notify the brain whether other operators' nodes serve an organization.
 

@@ -1,16 +1,20 @@
 """Queueing of jobs inside Django's transaction, in every process; jobs of killed workers."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
 from django.db import connection, transaction
+from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.django_connector import DjangoConnector
 from procrastinate.exceptions import AlreadyEnqueued
-from procrastinate.jobs import JobDeferrer
+from procrastinate.jobs import Job, JobDeferrer
 from procrastinate.manager import JobManager
+from procrastinate.retry import RetryDecision, RetryStrategy
 from procrastinate.tasks import configure_task
+
+from common.problems import is_database_unreachable
 
 # The worker replaces the app's connector with its own connection pool: a job deferred through the
 # app would be committed before the task's rows, or even if they are rolled back.
@@ -22,6 +26,12 @@ LONG_JOBS: Final = 2
 LOST_AFTER_S: Final = 300
 # A job that kills its worker must not do so forever.
 MAX_LOSSES: Final = 5
+# Longest pauses before a job is tried again: one that met a lost control database is fetched when
+# that is back, and another service may be away for hours.
+DATABASE_RETRY_S: Final = 1
+MAX_RETRY_S: Final = 300
+# A week of these pauses.
+WEEK_ATTEMPTS: Final = 2000
 
 _LOST: Final = """
 SELECT job.id, job.task_name, job.attempts, job.queueing_lock
@@ -35,6 +45,19 @@ _RETRY: Final = "SELECT procrastinate_retry_job_v2(%s, now(), NULL, NULL, NULL)"
 _FAIL: Final = "SELECT procrastinate_finish_job_v1(%s, 'failed', false)"
 
 log = structlog.get_logger(__name__)
+
+
+class Retry(RetryStrategy):
+    """Retries of a task that is safe to repeat, with pauses that are bounded."""
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        """Return when the job is tried again, None after ``max_attempts``."""
+        decision = super().get_retry_decision(exception=exception, job=job)
+        if decision is None or decision.retry_at is None:
+            return decision
+        longest_s = DATABASE_RETRY_S if is_database_unreachable(exception) else MAX_RETRY_S
+        limit = timezone.now() + timedelta(seconds=longest_s)
+        return RetryDecision(retry_at=min(decision.retry_at, limit))
 
 
 def job(

@@ -10,23 +10,25 @@ from functools import partial
 from typing import Any, Final
 
 import structlog
-from django.db import connections
 from procrastinate import App
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
-from procrastinate.job_context import JobContext
-from procrastinate.middleware import SyncCallNext
 from procrastinate.psycopg_connector import PsycopgConnector
 from procrastinate.worker import Worker
+from psycopg.errors import ForeignKeyViolation
 
 from common.problems import is_database_unreachable
+from common.server_states import READ_ONLY
 
 RETRY_S: Final = 1.0
 # A pool that failed for so long begins again with short pauses; a call waits for a connection.
 RECONNECT_S: Final = 5.0
 CONNECTION_S: Final = 5.0
-# A server that was a leader, or is not yet.
-READ_ONLY: Final = "25006"
+# A worker that begins removes those without a heartbeat, such as one whose database was away.
+REGISTER: Final = """
+INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (%(worker_id)s)
+ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()
+"""
 # A job that was fetched when the connection was lost before the answer: nobody runs it.
 UNKNOWN: Final = """
 SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) FROM procrastinate_jobs
@@ -38,28 +40,16 @@ log = structlog.get_logger(__name__)
 
 def prepare(app: App) -> None:
     """Give procrastinate's application this worker (PROCRASTINATE_ON_APP_READY)."""
-    before = app.worker_defaults.get("task_middleware") or []
-    app.worker_defaults["task_middleware"] = [*before, close_dead_connections]
     app.run_worker_async = partial(_run, app)  # type: ignore[method-assign]  # its one door
     app.connector.get_worker_connector = _connector  # type: ignore[attr-defined]  # DjangoConnector's
-
-
-def close_dead_connections(call_next: SyncCallNext, context: JobContext, worker: Worker) -> Any:
-    """Begin a job on connections that live; runs in the job's thread.
-
-    Django notices a lost connection only after an error on it, which would be this job's.
-    """
-    for connection in connections.all(initialized_only=True):
-        if connection.connection is not None and not connection.is_usable():
-            connection.close()
-    return call_next()
 
 
 class TaskWorker(Worker):
     """A worker that waits for its database, for as long as it takes."""
 
+    # True after a lost connection, until the database is back.
     _is_lost = False
-    # True after a lost connection, until jobs that were perhaps fetched are given back.
+    # True until jobs that were perhaps fetched are given back.
     _is_unsure = False
 
     async def _fetch_and_process_jobs(self) -> None:
@@ -69,17 +59,24 @@ class TaskWorker(Worker):
             self._new_job_event.set()
 
     async def _fetch(self) -> None:
-        if self._is_unsure:
+        if self._is_lost or self._is_unsure:
             running = [context.job.id for context in self._running_jobs.values()]
+            await self.app.connector.execute_query_async(REGISTER, worker_id=self.worker_id)
             await self.app.connector.execute_query_async(
                 UNKNOWN, worker_id=self.worker_id, running=running
             )
             self._is_unsure = False
+        if self._is_lost:
+            self._is_lost = False
+            log.info("task_worker_database_back")
         try:
             await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]  # untyped library
-        except ConnectorException:
+        except ConnectorException as exc:
             self._is_unsure = True
-            raise
+            if not isinstance(exc.__cause__, ForeignKeyViolation):
+                raise
+            # This worker's row was removed; the next fetch adds it.
+            self._new_job_event.set()
 
     def _start_side_tasks(self) -> list[asyncio.Task[Any]]:
         loops: dict[str, Callable[[], Awaitable[Any]]] = {
@@ -112,6 +109,13 @@ class TaskWorker(Worker):
                 # `jobs.release_lost` finds it.
                 return
             await asyncio.sleep(RETRY_S)
+            # It may be due again.
+            self._new_job_event.set()
+
+    async def run(self) -> None:
+        """Run until it is told to stop; begin as soon as the database takes writes."""
+        while not await self._outlast("begin", super().run):  # noqa: ASYNC110 - nothing says when
+            await asyncio.sleep(RETRY_S)
 
     async def _shutdown(self, side_tasks: list[asyncio.Task[Any]]) -> None:
         await self._outlast("shutdown", partial(super()._shutdown, side_tasks=side_tasks))
@@ -121,23 +125,23 @@ class TaskWorker(Worker):
         try:
             await call()
         except ConnectorException as exc:
-            cause = exc.__cause__
-            if not is_database_unreachable(exc) and getattr(cause, "sqlstate", "") != READ_ONLY:
+            if not is_database_unreachable(exc):
                 raise
             if not self._is_lost:
                 self._is_lost = True
-                log.warning("task_worker_database_lost", part=name, error=str(cause).strip())
+                error = str(exc.__cause__).strip()
+                log.warning("task_worker_database_lost", part=name, error=error)
+            if getattr(exc.__cause__, "sqlstate", "") == READ_ONLY:
+                # These are to a former leader, or to a standby.
+                await self.app.connector.pool.drain()  # type: ignore[attr-defined]  # _connector's
             return False
-        if self._is_lost and name == "fetch":
-            self._is_lost = False
-            log.info("task_worker_database_back")
         return True
 
 
 async def _run(app: App, **options: Any) -> None:
     app.perform_import_paths()  # type: ignore[no-untyped-call]  # untyped library
     worker = TaskWorker(app=app, **{**app.worker_defaults, **options})
-    await worker.run()  # type: ignore[no-untyped-call]  # as above
+    await worker.run()
 
 
 def _connector() -> PsycopgConnector:

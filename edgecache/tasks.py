@@ -7,9 +7,9 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.utils import timezone
-from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
+from common.jobs import WEEK_ATTEMPTS, Retry
 from common.principals import Scope
 from edgecache.api import access_keys, buckets, client, hosts, metrics_history, nodes
 from edgecache.api.errors import CacheUnavailable
@@ -70,7 +70,7 @@ def check_host_records(timestamp: int) -> None:
         log.info("cache_host_records_not_checked")
 
 
-@app.task(retry=RetryStrategy(max_attempts=12, exponential_wait=3))
+@app.task(retry=Retry(max_attempts=WEEK_ATTEMPTS, wait=3, linear_wait=10))
 def close_environment(environment_pk: int) -> None:
     """Revoke a deleted environment's keys and public access; its objects are deleted later.
 
@@ -83,7 +83,7 @@ def close_environment(environment_pk: int) -> None:
         buckets.make_all_private(scope)
 
 
-@app.task(retry=RetryStrategy(max_attempts=12, exponential_wait=3))
+@app.task(retry=Retry(max_attempts=WEEK_ATTEMPTS, wait=3, linear_wait=10))
 def revoke_keys_created_by(organization_id: int, user_id: str, until: str) -> None:
     """Revoke the access keys that a former admin created.
 

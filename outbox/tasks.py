@@ -3,9 +3,9 @@
 from uuid import UUID
 
 from django.utils import timezone
-from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
+from common.jobs import Retry
 from outbox.messages import maintenance, queue, sending
 from outbox.webhooks import delivery_queue
 from outbox.webhooks import dispatch as dispatcher
@@ -13,7 +13,7 @@ from outbox.webhooks.events import DISPATCH
 
 
 # A provider's failures are recorded in the row; procrastinate retries when the database is down.
-@app.task(name=queue.DELIVER, retry=RetryStrategy(max_attempts=5, exponential_wait=4))
+@app.task(name=queue.DELIVER, retry=Retry(max_attempts=5, exponential_wait=4))
 def deliver(delivery_id: str) -> None:
     """Attempt one delivery; safe to repeat."""
     sending.attempt(UUID(delivery_id))

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
-from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
+from common.jobs import Retry
 from outbox.messages.queue import URGENT_PRIORITY
 from recovery.models import Recovery, RecoveryChallenge
 from recovery.tokens import token_issuing
@@ -21,7 +21,7 @@ KEEP: Final = timedelta(days=7)
 @app.task(
     name="recovery.resolve",
     priority=URGENT_PRIORITY,
-    retry=RetryStrategy(max_attempts=5, exponential_wait=4),
+    retry=Retry(max_attempts=5, exponential_wait=4),
 )
 def resolve(recovery_id: str) -> None:
     """Look up the account of a recovery and send its token; safe to repeat."""

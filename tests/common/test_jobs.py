@@ -4,8 +4,11 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
+from django.utils import timezone
+from procrastinate.contrib.django import app
 
+from edgecache.api.errors import CacheUnavailable
 from operations.tasks import release_lost_jobs
 from organizations.tasks import write_export
 from recovery.tasks import resolve
@@ -22,6 +25,30 @@ def _no_worker(clean_queue: None) -> Iterator[None]:
     yield
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM procrastinate_workers")
+
+
+@pytest.mark.parametrize(
+    ("name", "exception", "longest_s"),
+    [
+        ("outbox.messages.deliver", OperationalError("the connection was lost"), 1),
+        ("recovery.resolve", OperationalError("the connection was lost"), 1),
+        ("edgecache.tasks.revoke_keys_created_by", CacheUnavailable(), 300),
+        ("billing.tasks.notify_brain", CacheUnavailable(), 300),
+    ],
+)
+def test_a_job_is_tried_again_soon_after_a_service_is_back(
+    name: str, exception: Exception, longest_s: int
+) -> None:
+    """However often it has failed before: none gives up within a day of the cache's absence."""
+    task = app.tasks[name]
+    last = 4 if longest_s == 1 else 24 * 3600 // longest_s
+    for attempts in range(last + 1):
+        job = task.configure().job.evolve(id=1, attempts=attempts)
+        assert task.retry_strategy is not None
+        decision = task.retry_strategy.get_retry_decision(exception=exception, job=job)
+        assert decision is not None
+        assert decision.retry_at is not None
+        assert (decision.retry_at - timezone.now()).total_seconds() <= longest_s
 
 
 def begin_and_die(*, heartbeat: str) -> None:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from psycopg import sql
 from accounts import notices
 from accounts.models import User
 from outbox.models import Delivery
+from tests.common.database.read_only import read_only_database
 from tests.outbox.messages.support import Mailbox, smtp_server
 from tests.waiting import wait_until
 
@@ -129,16 +130,62 @@ def test_a_task_worker_outlasts_its_database(alice: User, tmp_path: Path) -> Non
 @pytest.mark.usefixtures("clean_queue")
 def test_no_job_runs_on_a_connection_that_was_cut(alice: User) -> None:
     mailbox = Mailbox()
-    name = connection.settings_dict["NAME"]
     with smtp_server(mailbox) as port, worker(port):
         for _ in range(3):
             for _ in range(8):
                 notices.queue_notice(alice, "password_changed")
             # Each is done at its first try.
             wait_until(lambda: tries() == [("succeeded", 1)], timeout_s=START_S)
-            with connection.cursor() as cursor:
-                cursor.execute(f"{CUT} AND pid <> pg_backend_pid()", [name])
+            cut_others()
     assert len(mailbox.mails) == 24
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("clean_queue")
+def test_a_task_worker_outlasts_a_database_that_takes_no_writes(
+    alice: User, tmp_path: Path
+) -> None:
+    mailbox, log = Mailbox(), tmp_path / "log"
+    with smtp_server(mailbox) as port, ExitStack() as stack:
+        with read_only_database():
+            running = stack.enter_context(worker(port, log))
+            wait_until(lambda: "task_worker_database_lost" in log.read_text(), timeout_s=START_S)
+            # It waits, and does not end.
+            assert running.poll() is None
+        notices.queue_notice(alice, "password_changed")
+        wait_until(lambda: not unsent(), timeout_s=START_S)
+        with read_only_database():
+            before = log.read_text()
+            cut_others()
+            wait_until(
+                lambda: "task_worker_database_lost" in log.read_text().removeprefix(before),
+                timeout_s=60,
+            )
+        # The connections that were made meanwhile are replaced.
+        notices.queue_notice(alice, "password_changed")
+        wait_until(lambda: not unsent(), timeout_s=START_S)
+        assert running.poll() is None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("clean_queue")
+def test_a_task_worker_that_another_one_took_for_dead_goes_on(alice: User) -> None:
+    mailbox = Mailbox()
+    with smtp_server(mailbox) as port, worker(port) as running:
+        wait_until(workers, timeout_s=START_S)
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM procrastinate_workers")
+        notices.queue_notice(alice, "password_changed")
+        wait_until(lambda: not unsent(), timeout_s=START_S)
+        assert running.poll() is None
+        assert len(workers()) == 1
+
+
+def cut_others() -> None:
+    """End all connections to the test's database but this one."""
+    with connection.cursor() as cursor:
+        name = connection.settings_dict["NAME"]
+        cursor.execute(f"{CUT} AND pid <> pg_backend_pid()", [name])
 
 
 def workers() -> list[tuple[int]]:
