@@ -149,8 +149,9 @@ class TenantConnection(MessageStream):
         try:
             if self._is_resetting and not self._is_reset():
                 return False
-            # No answer is expected: readable data are the end of the connection, or its reason.
-            if not self._has_arrived and self._wire.has_more():
+            # No answer is expected: readable data are the end of the connection, or its reason,
+            # which may have arrived together with the answer to the reset.
+            if self._wire.has_more():
                 return False
         except (ConnectionLost, ResultOverflow, psycopg.Error):
             return False

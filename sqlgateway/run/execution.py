@@ -148,7 +148,7 @@ class Execution:
             outcome.error = outcomes.end_overflow(connection)
         except ConnectionLost:
             outcome.is_clean = False
-            outcome.error = outcomes.connection_lost(connection)
+            outcome.error = outcomes.connection_lost(connection, was_sent=outcome.was_sent)
             self._is_lost = True
 
     def _run_texts(self) -> Iterator[None]:
@@ -233,6 +233,7 @@ class TextRunner:
     def _send(self, sql_text: SqlText, number: int) -> None:
         connection = self._connection
         if sql_text.params is None:
+            self._outcome.was_sent = True
             connection.send_text(sql_text.sent)
             return
         try:
@@ -240,6 +241,7 @@ class TextRunner:
         except NotParsed as refused:
             statement = number or _statement_number(refused.result, 0)
             raise StatementFailed(refused.result, _position(sql_text, statement)) from None
+        self._outcome.was_sent = True
         connection.send_statement(sql_text.sent, params)
 
     def _next(self, failure: PGresult | None) -> PGresult | None:

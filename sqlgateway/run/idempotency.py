@@ -18,6 +18,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -35,6 +36,7 @@ from sqlgateway.clusters import servers
 from sqlgateway.clusters.placements import Login
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
+from sqlgateway.pg.message_stream import ConnectionLost
 from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.run import sqlstates
 from sqlgateway.run.outcomes import FAILURES, AlreadyAnswered, StatementFailed
@@ -228,7 +230,9 @@ class KeyedBoundary:
             raise self._failed(result)
         self.answer = answer
         if self._digest[0] < CLEANED_BELOW:
-            connection.run(_old_records_removal(settings.SQL.idempotency_hours))
+            # The request is committed, and its answer known, whatever becomes of the connection.
+            with suppress(ConnectionLost):
+                connection.run(_old_records_removal(settings.SQL.idempotency_hours))
 
     def _write(self, connection: TenantConnection, answer: bytes) -> None:
         record = self._key.seal(answer, now=time.time())

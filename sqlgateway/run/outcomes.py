@@ -29,12 +29,14 @@ class RequestOutcome:
     error: if set, the rows in the sink are not an answer.
     is_clean: the connection may be used again.
     has_committed: a COMMIT in the text has succeeded.
+    was_sent: a text of the request was sent to be run.
     """
 
     notices: list[dict[str, str]] = field(default_factory=list)
     error: PlatformError | None = None
     is_clean: bool = True
     has_committed: bool = False
+    was_sent: bool = False
 
 
 class AlreadyAnswered(Exception):
@@ -63,12 +65,14 @@ class StatementFailed(Exception):
 def refusal(connection: TenantConnection, failed: StatementFailed) -> PlatformError:
     """Return the error that answers a statement's failure."""
     if failed.is_fatal and failed.sqlstate == CRASH:
-        return connection_lost(connection)
+        return connection_lost(connection, was_sent=True)
     return sqlstates.refusal(failed.result, connection.login, failed.spot)
 
 
-def connection_lost(connection: TenantConnection) -> PlatformError:
-    """Return the error that answers a connection that broke while statements ran."""
+def connection_lost(connection: TenantConnection, *, was_sent: bool) -> PlatformError:
+    """Return the error that answers a broken connection. was_sent: texts of the request may run."""
+    if not was_sent:
+        return errors.EngineUnavailable("The connection was lost; nothing ran.")
     if connection.login.role == "reader":
         return errors.EngineUnavailable("The connection was lost; a reader changes nothing.")
     return errors.OutcomeUnknown(extra={"retryable": False})

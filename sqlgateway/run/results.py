@@ -15,6 +15,7 @@ Types and single statements are looked up in the tenant's database, as the tenan
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import orjson
@@ -171,7 +172,9 @@ class JsonSink:
             return
         unknown = set[int]().union(*(collector.unknown for collector, _ in self._finished))
         if unknown:
-            look_up_types(connection, unknown)
+            # Without their names, the results are complete.
+            with suppress(ConnectionLost):
+                look_up_types(connection, unknown)
         self.statements = [
             collector.finish(tag, connection.column_types) for collector, tag in self._finished
         ]
