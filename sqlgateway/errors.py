@@ -297,8 +297,10 @@ class EngineUnavailable(errors.Unavailable):
 
     code = "sql_unavailable"
     title = "The database is unavailable for the moment."
-    # A sentence for operators, which no answer of the API shows.
+    # For operators; no answer of the API shows them. reason: why a server that answers cannot be
+    # used. said: what libpq or the server said when it did not answer, or refused a statement.
     reason = ""
+    said = ""
 
 
 class RequestNotRunning(errors.NotFound):

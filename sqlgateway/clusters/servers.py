@@ -1,6 +1,7 @@
 """Clusters: connections as administrator, capabilities, and the choice for a new database."""
 
 import os
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +15,9 @@ from django.db.models import Count, F, FloatField, Q, QuerySet
 from django.db.models.functions import Cast
 from psycopg.conninfo import conninfo_to_dict
 
+from common.errors import PlatformError
 from sqlgateway import names
+from sqlgateway.clusters.silence import SILENT_CLUSTERS, BoundedConnection
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.models import Cluster, Database
@@ -28,12 +31,32 @@ ADMIN_SETTINGS: Final = {
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "60s",
     "TimeZone": "UTC",
-    "DateStyle": "ISO",
+    "DateStyle": "ISO,MDY",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
     "client_min_messages": "warning",
     "standard_conforming_strings": "on",
+    "quote_all_identifiers": "off",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_deferrable": "off",
 }
-# A silent host is given up after some seconds. By default TCP tries for a quarter of an hour, in
-# which the watchdog could cancel no requests on other clusters. The cluster's URL may differ.
+# What only a superuser may set. The verifiers of passwords in the administrator's statements must
+# appear neither in the server's log nor in its statistics, whatever its own settings are.
+SUPERUSER_SETTINGS: Final = {
+    "lc_messages": "C",
+    "log_statement": "none",
+    "log_min_error_statement": "panic",
+    "log_min_duration_statement": "-1",
+    "log_min_duration_sample": "-1",
+    "log_transaction_sample_rate": "0",
+    "debug_print_parse": "off",
+    "debug_print_rewritten": "off",
+    "debug_print_plan": "off",
+    "pg_stat_statements.track_utility": "off",
+}
+# A silent host is given up after some seconds. By default TCP tries for a quarter of an hour. The
+# cluster's URL may differ.
 NETWORK_LIMITS: Final = {
     "tcp_user_timeout": "10000",
     "keepalives_idle": "10",
@@ -52,6 +75,12 @@ NO_SUPERUSER: Final = (
     "The role of its URL is no superuser, and could not keep tenants from the catalog's functions "
     "(docs/production.md)."
 )
+# How long an administrator's statement may go beyond its statement_timeout until its server counts
+# as lost.
+ANSWER_MARGIN_S: Final = 5.0
+# SQLSTATEs, or their beginnings, of a server that cannot do its work now: the statement is right.
+OF_THE_SERVER: Final = ("08", "25006", "42501", "53", "55000", "57", "58", "XX")
+QUOTED: Final = re.compile(r'"([^"]*)"')
 # Connections that are compared. One may not be enough: the pooler has several server connections.
 COMPARISONS: Final = 3
 
@@ -102,7 +131,7 @@ def address_of(cluster: Cluster) -> ClusterAddress:
     parts = conninfo_to_dict(url)
     network = {
         key: str(value)
-        for key, value in parts.items()
+        for key, value in {**NETWORK_LIMITS, **parts}.items()
         if key not in {"user", "password", "dbname", "options", "application_name"}
     }
     return ClusterAddress(
@@ -149,54 +178,84 @@ def default() -> Cluster:
 def administer(address: ClusterAddress, dbname: str = MAINTENANCE) -> Iterator[psycopg.Connection]:
     """Yield an autocommit connection as the cluster's administrator, and close it afterwards.
 
-    Raises EngineUnavailable if the server refuses or loses it. The server's message is omitted,
-    because it names hosts and roles.
+    Raises EngineUnavailable if the server refuses or loses it, or is in a state in which it refuses
+    a statement. What the server said names hosts and roles: it is logged, and for operators.
     """
     try:
         connection = connect_as_administrator(address, dbname)
     except psycopg.Error as exc:
-        log.warning("sql_cluster_away", cluster=address.cluster_id, kind=type(exc).__name__)
-        raise EngineUnavailable from None
+        raise _unavailable("sql_cluster_away", address, exc) from None
     try:
         yield connection
-    except psycopg.OperationalError as exc:
-        if not connection.closed:
+    except psycopg.Error as exc:
+        if connection.closed:
+            raise _unavailable("sql_cluster_lost", address, exc) from None
+        if not (exc.sqlstate or "").startswith(OF_THE_SERVER):
             raise
-        log.warning("sql_cluster_lost", cluster=address.cluster_id, kind=type(exc).__name__)
-        raise EngineUnavailable from None
+        raise _unavailable("sql_cluster_refuses", address, exc) from None
     finally:
         connection.close()
 
 
+def _unavailable(event: str, address: ClusterAddress, exc: psycopg.Error) -> EngineUnavailable:
+    """Log why a cluster cannot be used now, and return the error for callers."""
+    error = EngineUnavailable()
+    error.said = said(exc)
+    log.warning(event, cluster=address.cluster_id, kind=type(exc).__name__, said=error.said)
+    return error
+
+
+def said(exc: Exception) -> str:
+    """Return the first line of what libpq or a server said, with the SQLSTATE, for operators."""
+    if isinstance(exc, EngineUnavailable) and (exc.reason or exc.said):
+        return exc.reason or exc.said
+    if not isinstance(exc, PlatformError | psycopg.Error):
+        return f"{type(exc).__name__}: {exc}"
+    line = str(exc).strip().partition("\n")[0] or type(exc).__name__
+    state = exc.sqlstate if isinstance(exc, psycopg.Error) else None
+    return f"{line} ({state})" if state else line
+
+
 def connect_as_administrator(
     address: ClusterAddress, dbname: str = MAINTENANCE
-) -> psycopg.Connection:
+) -> BoundedConnection:
     """Return an autocommit connection as the cluster's administrator, which the caller closes.
 
-    Raises psycopg.OperationalError.
+    Raises psycopg.Error.
     """
     # pg_stat_activity shows which process it serves.
     given = {"dbname": dbname, "application_name": f"zonal-admin-{os.getpid()}"}
-    return connect_with(address, address.url, ADMIN_SETTINGS, given)
+    # Whether it is a superuser's is asked for by the first connection, which sets no password.
+    own = SUPERUSER_SETTINGS if address.flags else {}
+    return connect_with(address, address.url, {**ADMIN_SETTINGS, **own}, given)
 
 
 def connect_with(
     address: ClusterAddress, conninfo: str, values: Mapping[str, str], given: Mapping[str, str]
-) -> psycopg.Connection:
-    """Open an autocommit connection with these settings.
+) -> BoundedConnection:
+    """Open an autocommit connection with these settings, one of which is statement_timeout.
 
-    given: more keywords of libpq. Raises psycopg.OperationalError.
+    given: more keywords of libpq. Raises psycopg.Error, whose text has no part of the password.
     """
-    options = " ".join(f"-c {name}={value}" for name, value in values.items())
-    words = {**NETWORK_LIMITS, **conninfo_to_dict(conninfo), **given}
+    try:
+        parts = conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        raise psycopg.ProgrammingError("its URL cannot be read") from None
+    words = {**NETWORK_LIMITS, **parts, **given}
     words["connect_timeout"] = str(settings.SQL.connect_timeout_s)
     if address.takes_options:
-        words["options"] = options
-    connection = psycopg.connect(
-        **words,  # type: ignore[arg-type]  # libpq's words, all text
-        autocommit=True,
-        prepare_threshold=None,
-    )
+        words["options"] = " ".join(f"-c {name}={_escaped(values[name])}" for name in values)
+    try:
+        with SILENT_CLUSTERS.attempt(address.cluster_id):
+            connection = BoundedConnection.connect(
+                **words,  # type: ignore[arg-type]  # libpq's words, all text
+                autocommit=True,
+                prepare_threshold=None,
+            )
+    except psycopg.Error as exc:
+        raise type(exc)(_without_secrets(str(exc), conninfo)) from None
+    limit_s = float(values["statement_timeout"].removesuffix("s"))
+    connection.answers_within_s = limit_s + ANSWER_MARGIN_S
     if address.takes_options:
         return connection
     try:
@@ -206,6 +265,25 @@ def connect_with(
         connection.close()
         raise
     return connection
+
+
+def _escaped(value: str) -> str:
+    """Return a value with a backslash before blanks, as the server reads its options."""
+    return value.replace(" ", "\\ ")
+
+
+def _without_secrets(text: str, conninfo: str) -> str:
+    """Return libpq's words without what stands where a URL has its password.
+
+    With a character that had to be escaped, libpq takes a part of the password for a host.
+    """
+    secret = conninfo.partition("://")[2].rpartition("@")[0].partition(":")[2]
+
+    def shown(found: re.Match[str]) -> str:
+        return '"…"' if found[1] and found[1] in secret else found[0]
+
+    text = QUOTED.sub(shown, text)
+    return text.replace(secret, "…") if secret else text
 
 
 def system_identifier(connection: psycopg.Connection) -> str:
@@ -223,8 +301,7 @@ def _probe(cluster: Cluster) -> None:
         except psycopg.Error as exc:
             if connection.closed:
                 raise
-            # The server's message names no password, and is for operators.
-            raise unusable(str(exc).strip().splitlines()[0], cluster) from None
+            raise unusable(said(exc), cluster) from None
     cluster.save(update_fields=["server_version", "system_identifier", "flags", "private_paths"])
     elapsed_ms = round((time.monotonic() - started) * 1000)
     log.info("sql_cluster_probed", cluster=cluster.pk, flags=cluster.flags, elapsed_ms=elapsed_ms)

@@ -9,7 +9,8 @@ from typing import Any, Final
 import psycopg
 import structlog
 
-from sqlgateway.clusters.servers import ClusterAddress, connect_as_administrator
+from sqlgateway.clusters.servers import ClusterAddress, connect_as_administrator, said
+from sqlgateway.clusters.silence import BoundedConnection
 from sqlgateway.pg.tenant_connection import TenantConnection
 
 # The user is compared because the process id may now belong to another tenant's backend. Behind a
@@ -27,48 +28,58 @@ IS_OPEN: Final = (
     f"{SAME}"
 )
 
+# The queries here take milliseconds.
+ANSWER_S: Final = 4.0
+
 log = structlog.get_logger(__name__)
 
 
 class Administrator:
     """One administrative connection for each cluster, reopened when it breaks.
 
-    The watchdog has an instance of its own, so that it never waits for another thread.
+    The watchdog has an instance of its own, so that it never waits for another thread. Nobody waits
+    for another cluster.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._connections: dict[int, psycopg.Connection] = {}
+        self._locks: dict[int, threading.Lock] = {}
+        self._connections: dict[int, BoundedConnection] = {}
 
     def ask(self, address: ClusterAddress, query: str, values: list[Any]) -> Any:
         """Return the first value of the first row, None if there is no row.
 
-        Raises psycopg.Error if the cluster does not answer.
+        Raises psycopg.Error if the cluster does not answer; ConnectionTimeout if a new connection
+        is not accepted, either.
         """
-        with self._lock:
+        with self._locks.setdefault(address.cluster_id, threading.Lock()):
             try:
                 return self._ask(address, query, values)
             except psycopg.OperationalError:
-                self._forget(address)
+                self.forget(address.cluster_id)
                 return self._ask(address, query, values)
 
     def close(self) -> None:
         """Close all connections."""
-        with self._lock:
-            for connection in self._connections.values():
-                connection.close()
-            self._connections.clear()
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            connection.close()
+
+    def is_connected(self, cluster_id: int) -> bool:
+        """True if there is a connection to a cluster, whether or not it works."""
+        return cluster_id in self._connections
 
     def _ask(self, address: ClusterAddress, query: str, values: list[Any]) -> Any:
         connection = self._connections.get(address.cluster_id)
         if connection is None:
             connection = connect_as_administrator(address)
+            connection.answers_within_s = ANSWER_S
             self._connections[address.cluster_id] = connection
         row = connection.execute(query.encode(), values).fetchone()
         return row[0] if row is not None else None
 
-    def _forget(self, address: ClusterAddress) -> None:
-        broken = self._connections.pop(address.cluster_id, None)
+    def forget(self, cluster_id: int) -> None:
+        """Close the connection to a cluster."""
+        broken = self._connections.pop(cluster_id, None)
         if broken is not None:
             broken.close()
 
@@ -77,7 +88,7 @@ class Administrator:
         try:
             return bool(self.ask(connection.login.address, TERMINATE, _identity(connection)))
         except psycopg.Error as exc:
-            log.warning("sql_terminate_failed", pid=connection.pid, kind=type(exc).__name__)
+            log.warning("sql_terminate_failed", pid=connection.pid, said=said(exc))
             return False
 
     def is_open(self, connection: TenantConnection) -> bool | None:

@@ -2,9 +2,13 @@
 
 A transaction holds a lock for each table that it created or changed. When the server's lock table
 is full, other tenants cannot create or change tables ("out of shared memory"), and PostgreSQL has
-no limit for each role or database. So a thread in each process checks the clusters in use: while
-tenants hold more than SHARE of the locks, it terminates a session of the database that holds the
-most locks, beginning with the session that holds the most.
+no limit for each role or database. So each process has a thread for each cluster, which checks it
+while it is in use: while tenants hold more than SHARE of the locks, it terminates a session of the
+database that holds the most locks, beginning with the session that holds the most.
+
+A server that answers neither this check nor a new connection is silent: its host or the network is
+gone, or something in between keeps what it gets. The requests that wait for it are ended then; TCP
+alone would notice some of these cases, and the deadlines of requests may be far.
 """
 
 import atexit
@@ -17,7 +21,8 @@ from typing import Final
 import psycopg
 import structlog
 
-from sqlgateway.clusters.servers import ClusterAddress
+from sqlgateway.clusters.servers import ClusterAddress, said
+from sqlgateway.clusters.silence import SILENT_CLUSTERS
 from sqlgateway.names import ROLE_PREFIX
 from sqlgateway.pg.administrator import Administrator
 
@@ -26,6 +31,8 @@ EVERY_S: Final = 0.5
 # The fraction of the server's lock table above which sessions are terminated. The rest remains for
 # other tenants until that has happened.
 SHARE: Final = 0.5
+# A cluster's thread ends when it was not in use at this many checks.
+MAX_IDLE_CHECKS: Final = 20
 # Maximum sessions that one check terminates: more than an organization can have.
 ROUNDS: Final = 20
 # A lock counts once, in any number of modes; fast-path and predicate locks are stored elsewhere.
@@ -53,30 +60,51 @@ log = structlog.get_logger(__name__)
 
 
 class LockGuard:
-    """The thread. addresses: a function that returns the clusters in use by this process."""
+    """The threads.
+
+    addresses: a function that returns the clusters in use by this process.
+    on_silence: called with the key of a cluster that is silent.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._threads: dict[int, threading.Thread] = {}
         self._administrator = Administrator()
         self.addresses: Callable[[], Iterable[ClusterAddress]] = tuple
+        self.on_silence: Callable[[int], None] | None = None
 
-    def start(self) -> None:
-        """Start the thread if it does not run yet; cheap enough to be called for each request."""
-        if self._thread is not None:
+    def start(self, cluster_id: int) -> None:
+        """Start a cluster's thread if there is none; cheap enough to be called for each request."""
+        if cluster_id in self._threads:
             return
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._loop, name="sql-locks", daemon=True)
-                self._thread.start()
+            if cluster_id not in self._threads:
+                thread = threading.Thread(
+                    target=self._loop, args=[cluster_id], name="sql-locks", daemon=True
+                )
+                self._threads[cluster_id] = thread
+                thread.start()
 
-    def check(self) -> None:
-        """Terminate sessions that hold too many locks on the clusters in use."""
-        for address in self.addresses():
-            try:
-                self._check(address)
-            except psycopg.Error as exc:
-                log.info("sql_locks_unknown", cluster=address.cluster_id, kind=type(exc).__name__)
+    def check(self, cluster_id: int) -> bool:
+        """Terminate sessions that hold too many locks on a cluster; False if it is not in use."""
+        address = self._address(cluster_id)
+        if address is None:
+            return False
+        if cluster_id in SILENT_CLUSTERS and not self._administrator.is_connected(cluster_id):
+            # Requests ask again. That another's connection timed out proves too little.
+            return True
+        try:
+            self._check(address)
+        except psycopg.Error as exc:
+            log.info("sql_locks_unknown", cluster=cluster_id, said=said(exc))
+            is_silent = isinstance(exc, psycopg.errors.ConnectionTimeout)
+            if is_silent and self.on_silence is not None:
+                self.on_silence(cluster_id)
+        return True
+
+    def _address(self, cluster_id: int) -> ClusterAddress | None:
+        """Return the address of a cluster that is in use."""
+        return next((each for each in self.addresses() if each.cluster_id == cluster_id), None)
 
     def close(self) -> None:
         """Close the administrative connections, at the end of the process."""
@@ -89,14 +117,21 @@ class LockGuard:
                 return
             log.warning("sql_too_many_locks", cluster=address.cluster_id, database=dbname)
 
-    def _loop(self) -> None:
-        while True:
+    def _loop(self, cluster_id: int) -> None:
+        idle_checks = 0
+        while idle_checks < MAX_IDLE_CHECKS:
             time.sleep(EVERY_S)
             try:
-                self.check()
+                idle_checks = 0 if self.check(cluster_id) else idle_checks + 1
             except Exception:
                 # An error must not end the thread.
                 log.exception("sql_lock_guard_failed")
+        with self._lock:
+            del self._threads[cluster_id]
+            self._administrator.forget(cluster_id)
+        if self._address(cluster_id) is not None:
+            # A request that began before that relies on the thread.
+            self.start(cluster_id)
 
 
 LOCK_GUARD: Final = LockGuard()
@@ -104,9 +139,9 @@ atexit.register(LOCK_GUARD.close)
 
 
 def _after_fork() -> None:
-    addresses = LOCK_GUARD.addresses
+    addresses, on_silence = LOCK_GUARD.addresses, LOCK_GUARD.on_silence
     LOCK_GUARD.__init__()  # type: ignore[misc]  # threads and connections stay with the parent
-    LOCK_GUARD.addresses = addresses
+    LOCK_GUARD.addresses, LOCK_GUARD.on_silence = addresses, on_silence
 
 
 os.register_at_fork(after_in_child=_after_fork)

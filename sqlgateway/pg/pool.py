@@ -12,7 +12,8 @@ import structlog
 from django.conf import settings
 
 from sqlgateway.clusters.placements import Login
-from sqlgateway.clusters.servers import ClusterAddress
+from sqlgateway.clusters.servers import ClusterAddress, said
+from sqlgateway.clusters.silence import SILENT_CLUSTERS
 from sqlgateway.errors import EngineUnavailable, SqlBusy
 from sqlgateway.pg.changed_roles import ROLE_CHECK, changed_logins
 from sqlgateway.pg.lock_guard import LOCK_GUARD
@@ -67,12 +68,18 @@ class ConnectionPool:
 
         Raises LoginRefused, EngineUnavailable (503), SqlBusy (503).
         """
-        LOCK_GUARD.start()
-        while (connection := self._take(login.key)) is not None:
+        cluster_id = login.address.cluster_id
+        while cluster_id not in SILENT_CLUSTERS and (connection := self._take(login.key)):
             # A connection that was opened with an old password is closed.
             if not connection.login.is_older_than(login) and connection.finish_reset():
+                LOCK_GUARD.start(cluster_id)
                 return connection
             self.discard(connection)
+            if time.monotonic() > connection.give_up_at:
+                # Other idle ones would take as long.
+                break
+        if SILENT_CLUSTERS.refuses(cluster_id):
+            raise EngineUnavailable
         self._make_room()
         try:
             connection = _connect(login)
@@ -82,6 +89,7 @@ class ConnectionPool:
             raise
         with self._lock:
             self._busy.add(connection)
+        LOCK_GUARD.start(cluster_id)
         return connection
 
     def release(self, connection: TenantConnection) -> None:
@@ -103,19 +111,37 @@ class ConnectionPool:
             self._open -= 1
         connection.close()
 
+    def abandon(self, cluster_id: int) -> None:
+        """End all connections to a cluster that is silent: their requests fail now."""
+        with self._lock:
+            busy = [each for each in self._busy if each.login.address.cluster_id == cluster_id]
+            idle = [
+                each for key, kept in self._idle.items() if key[0] == cluster_id for each in kept
+            ]
+            for connection in idle:
+                self._remove(connection)
+        for connection in busy:
+            connection.abandon()
+        self._close(idle)
+        log.warning("sql_cluster_silent", cluster=cluster_id, requests=len(busy))
+
     def addresses_in_use(self) -> set[ClusterAddress]:
         """Return the clusters of the connections that are checked out."""
         with self._lock:
             return {connection.login.address for connection in self._busy}
 
-    def sweep(self) -> None:
-        """Close connections that have been idle for longer than ZSQL_IDLE_S."""
+    def sweep(self) -> bool:
+        """Close connections that have been idle for longer than ZSQL_IDLE_S.
+
+        True if no connection is left.
+        """
         oldest = time.monotonic() - settings.SQL.idle_s
         with self._lock:
             expired = [s for kept in self._idle.values() for s in kept if s.used_at < oldest]
             for connection in expired:
                 self._remove(connection)
         self._close(expired)
+        return not self._open
 
     def forget(self, dbname: str) -> None:
         """Close the idle connections to a database."""
@@ -171,14 +197,15 @@ def _connect(login: Login) -> TenantConnection:
     try:
         return _open_soon(login)
     except NoServerConnection:
-        words, is_refused = "", False
-    except psycopg.OperationalError as exc:
-        words = str(exc)
+        words, is_refused = "The pooler has no connection to the server.", False
+    except psycopg.Error as exc:
+        words = said(exc)
         is_refused = isinstance(exc, SettingsRefused) or "FATAL" in words
     # Outside the handler, so that the exception, which names hosts and roles, is not the cause.
     if is_refused and not any(sign in words for sign in NOT_NOW):
         raise LoginRefused
-    log.warning("sql_connect_failed", cluster=login.address.cluster_id, full="too many" in words)
+    cluster = login.address.cluster_id
+    log.warning("sql_connect_failed", cluster=cluster, full="too many" in words, said=words)
     raise EngineUnavailable
 
 
@@ -205,6 +232,7 @@ def _open_soon(login: Login) -> TenantConnection:
 CONNECTION_POOL = ConnectionPool()
 WATCHDOG.on_tick = CONNECTION_POOL.sweep
 LOCK_GUARD.addresses = CONNECTION_POOL.addresses_in_use
+LOCK_GUARD.on_silence = CONNECTION_POOL.abandon
 # Close connections before the interpreter warns about open sockets.
 atexit.register(CONNECTION_POOL.clear)
 

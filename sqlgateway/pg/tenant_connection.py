@@ -9,6 +9,7 @@ from django.conf import settings
 from psycopg import pq
 
 from sqlgateway.clusters.placements import Login
+from sqlgateway.clusters.silence import SILENT_CLUSTERS
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.pg.message_stream import ConnectionLost, MessageStream, ResultOverflow
@@ -179,6 +180,10 @@ class TenantConnection(MessageStream):
         self._is_resetting = False
         return True
 
+    def abandon(self) -> None:
+        """End the connection under a request that waits for its server, from another thread."""
+        self._wire.end()
+
     def close(self) -> None:
         """Close the connection; safe to repeat."""
         self.psycopg_connection.close()
@@ -188,7 +193,7 @@ class TenantConnection(MessageStream):
 def open_connection(login: Login) -> TenantConnection:
     """Log in as a tenant's role.
 
-    Raises psycopg.OperationalError (behind a pooler SettingsRefused or NoServerConnection), and
+    Raises psycopg.Error (behind a pooler SettingsRefused or NoServerConnection), and
     EngineUnavailable.
     """
     try:
@@ -205,16 +210,17 @@ def _open(login: Login) -> TenantConnection:
     scram = scram_of(login.user, login.password)
     address = login.address
     options = {"options": startup_options(address, login.role)} if address.takes_options else {}
-    opened = psycopg.connect(
-        **{**dict(address.network), **LIBPQS_OWN, **options},  # type: ignore[arg-type]  # libpq's words, all text
-        user=login.user,
-        scram_client_key=scram.client_key,
-        scram_server_key=scram.server_key,
-        dbname=login.dbname,
-        autocommit=True,
-        prepare_threshold=None,
-        connect_timeout=settings.SQL.connect_timeout_s,
-    )
+    with SILENT_CLUSTERS.attempt(address.cluster_id):
+        opened = psycopg.connect(
+            **{**dict(address.network), **LIBPQS_OWN, **options},  # type: ignore[arg-type]  # libpq's words, all text
+            user=login.user,
+            scram_client_key=scram.client_key,
+            scram_server_key=scram.server_key,
+            dbname=login.dbname,
+            autocommit=True,
+            prepare_threshold=None,
+            connect_timeout=settings.SQL.connect_timeout_s,
+        )
     connection = TenantConnection(opened, login)
     if not address.takes_options:
         _begin_pooled(connection)

@@ -1,9 +1,9 @@
 """Cancel requests at their deadline, and when their client disconnects.
 
 Deadlines are enforced from outside the connection, so that a tenant cannot evade them by settings
-or by catching errors. One thread in each process sends a cancel on a separate connection. A backend
-that still runs after ZSQL_GRACE_MS is terminated by the administrator, which checks MAX_POLLS times
-whether it has ended.
+or by catching errors. A thread of the process for each cluster sends cancels, each on a separate
+connection: a cluster that is silent keeps its thread waiting. A backend that still runs after
+ZSQL_GRACE_MS is terminated by the administrator, which checks MAX_POLLS times whether it has ended.
 """
 
 import atexit
@@ -21,6 +21,7 @@ import structlog
 from django.conf import settings
 
 from common.web import client_presence
+from sqlgateway.clusters.servers import said
 from sqlgateway.pg.administrator import Administrator
 from sqlgateway.pg.tenant_connection import TenantConnection
 
@@ -54,9 +55,10 @@ class Watch:
     was_open: the backend was terminated inside a transaction, which was rolled back.
     """
 
-    __slots__ = ("connection", "has_fired", "is_abandoned", "polls", "was_open")
+    __slots__ = ("connection", "has_fired", "is_abandoned", "polls", "was_open", "watchdog")
 
-    def __init__(self, connection: TenantConnection) -> None:
+    def __init__(self, connection: TenantConnection, watchdog: "StatementWatchdog") -> None:
+        self.watchdog = watchdog
         self.connection: TenantConnection | None = connection
         self.has_fired = self.is_abandoned = False
         self.was_open = False
@@ -75,11 +77,11 @@ class StatementWatchdog:
         self._wakes_at = 0.0
         self._thread: threading.Thread | None = None
         self._administrator = Administrator()
-        self.on_tick: Callable[[], None] | None = None
+        self.on_tick: Callable[[], bool] | None = None
 
     def watch(self, connection: TenantConnection, deadline: float) -> Watch:
         """Cancel a request at its deadline (time.monotonic()), or when its client disconnects."""
-        watch = Watch(connection)
+        watch = Watch(connection, self)
         self._push(deadline, self._cancel, watch)
         client_fd = client_presence.client_fd()
         if client_fd is not None:
@@ -132,11 +134,20 @@ class StatementWatchdog:
                 if due is not None:
                     action, watch = due
                     action(watch)
-                elif self.on_tick is not None:
-                    self.on_tick()
+                elif self.on_tick is not None and self.on_tick() and self._ends():
+                    return
             except Exception:
                 # An error at one request must not stop the deadlines of the others.
                 log.exception("sql_watchdog_failed")
+
+    def _ends(self) -> bool:
+        """True if the thread may end: the next watch starts another."""
+        with self._condition:
+            if self._heap:
+                return False
+            self._thread = None
+        self._administrator.close()
+        return True
 
     def _wait(self) -> tuple[Callable[[Watch], None], Watch] | None:
         """Wait for at most TICK_S; return the next action that is due, or None."""
@@ -165,7 +176,7 @@ class StatementWatchdog:
         try:
             connection.psycopg_connection.cancel_safe(timeout=CANCEL_S)
         except psycopg.Error as exc:
-            log.info("sql_cancel_failed", pid=connection.pid, kind=type(exc).__name__)
+            log.info("sql_cancel_failed", pid=connection.pid, said=said(exc))
         self._push(time.monotonic() + settings.SQL.grace_ms / 1000, self._terminate, watch)
 
     def _terminate(self, watch: Watch) -> None:
@@ -193,7 +204,44 @@ class StatementWatchdog:
         self._administrator.close()
 
 
-WATCHDOG = StatementWatchdog()
+class Watchdogs:
+    """A watchdog for each cluster.
+
+    on_tick: called by each of them while it has nothing to do; True if its thread may end.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of: dict[int, StatementWatchdog] = {}
+        self.on_tick: Callable[[], bool] | None = None
+
+    def of(self, connection: TenantConnection) -> StatementWatchdog:
+        """Return the watchdog of a connection's cluster."""
+        cluster_id = connection.login.address.cluster_id
+        with self._lock:
+            watchdog = self._of.setdefault(cluster_id, StatementWatchdog())
+            watchdog.on_tick = self.on_tick
+        return watchdog
+
+    def watch(self, connection: TenantConnection, deadline: float) -> Watch:
+        """As ``StatementWatchdog.watch``."""
+        return self.of(connection).watch(connection, deadline)
+
+    def cancel(self, watch: Watch) -> None:
+        """As ``StatementWatchdog.cancel``."""
+        watch.watchdog.cancel(watch)
+
+    def finish(self, watch: Watch) -> bool:
+        """As ``StatementWatchdog.finish``."""
+        return watch.watchdog.finish(watch)
+
+    def close(self) -> None:
+        """Close the administrative connections, at the end of the process."""
+        for watchdog in self._of.values():
+            watchdog.close()
+
+
+WATCHDOG: Final = Watchdogs()
 atexit.register(WATCHDOG.close)
 
 

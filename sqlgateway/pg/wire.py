@@ -254,6 +254,11 @@ class Wire:
             self._last_piece = piece
             raise WireFull
 
+    def end(self) -> None:
+        """End the connection to the server; whoever waits for it gets its end."""
+        with suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Forward libpq's last message (terminate) and close."""
         with suppress(OSError):

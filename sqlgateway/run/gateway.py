@@ -182,6 +182,8 @@ def _checkout(scope: Scope, role: Role) -> TenantConnection:
     """
     placement = database_for(scope)
     refused = placement.login(role)
+    # Also while this waits for a cluster that does not answer.
+    _return_control_connection()
     try:
         return _with_own_limits(pool.CONNECTION_POOL.checkout(refused), placement)
     except LoginRefused:

@@ -12,12 +12,15 @@ from django.conf import settings
 from psycopg import pq
 
 from common.errors import PlatformError
+from common.principals import Scope
 from sqlgateway import errors
+from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from sqlgateway.pg import pool
 from sqlgateway.pg.message_stream import ConnectionLost
 from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.pg.watchdog import WATCHDOG, give_up_at
 from sqlgateway.run import boundaries
+from sqlgateway.run.admission.counts import is_fair_among_clusters
 from sqlgateway.run.execution import Execution
 from sqlgateway.run.history import recorded_request
 from sqlgateway.run.outcomes import FAILURES, StatementFailed, refusal
@@ -103,14 +106,19 @@ class OpenTransactions:
                 self._reaper = threading.Thread(target=self._reap, name="sql-reaper", daemon=True)
                 self._reaper.start()
 
-    def has_room_for(self, organization_id: int) -> bool:
-        """True if this process may own one more transaction of an organization.
+    def has_room_for(self, scope: Scope) -> bool:
+        """True if this process may own one more transaction of a scope.
 
         An organization must own fewer transactions than there are free slots, so that several large
-        ones always leave a slot for an organization that owns none.
+        ones always leave a slot for an organization that owns none. So must a cluster.
         """
-        holders = [entry.caller.scope.organization_id for entry in list(self._open.values())]
-        return holders.count(organization_id) < settings.SQL.transactions - len(holders)
+        entries = list(self._open.values())
+        holders = [entry.caller.scope.organization_id for entry in entries]
+        clusters = [entry.connection.login.address.cluster_id for entry in entries]
+        of, taken = settings.SQL.transactions, len(entries)
+        in_cluster = clusters.count(PLACEMENT_CACHE.cluster_of(scope.environment_pk))
+        is_fair = is_fair_among_clusters(in_cluster, taken=taken, of=of)
+        return is_fair and holders.count(scope.organization_id) < of - taken
 
     def run(
         self,

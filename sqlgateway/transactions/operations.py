@@ -220,7 +220,7 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
 
 def _connect(scope: Scope, role: Role, isolation: Isolation | None) -> TenantConnection:
     # After the organization's own limits, whose error tells the caller more.
-    if not OPEN_TRANSACTIONS.has_room_for(scope.organization_id):
+    if not OPEN_TRANSACTIONS.has_room_for(scope):
         raise errors.SqlBusy
     with ADMISSION.slot(scope):
         connection = gateway.connect(scope, role)

@@ -1,8 +1,9 @@
 """Counts of running SQL requests, their limits, and whether these leave a slot for one more.
 
-Three limits apply:
+Four limits apply:
 
 - ``is_fair``: no organization takes most of this process's slots.
+- ``leaves_others_slots``: no cluster does, so that one which is silent delays no other's requests.
 - ``is_within_limits``: an organization and an environment have their own limits in this process.
 - ``may_run`` adds a limit of an organization in all processes, while others are served.
   For this limit a request counts in all processes while its age is between SHORT_S and SLOW_S, and
@@ -53,11 +54,13 @@ class RunningSlot(NamedTuple):
     entry: its position in the shared counts.
     began_at: time.monotonic().
     counts_everywhere: True if it counts in every process from its beginning.
+    cluster_id: of its environment's database; 0 if that is not known yet.
     """
 
     entry: int | None
     began_at: float
     counts_everywhere: bool
+    cluster_id: int
 
 
 class RunningCounts:
@@ -71,6 +74,7 @@ class RunningCounts:
         self.total = 0
         self._of_environment: Counter[int] = Counter()
         self._of_organization: Counter[int] = Counter()
+        self._of_cluster: Counter[int] = Counter()
         # Organizations that have just run a request of more than SHORT_S.
         self._has_run_long = ExpiringSet(LONG_FOR_S)
         # Organizations whose next slot is reserved for another process.
@@ -85,14 +89,17 @@ class RunningCounts:
         self.total += 1
         self._of_environment[scope.environment_pk] += 1
         self._of_organization[scope.organization_id] += 1
+        cluster_id = PLACEMENT_CACHE.cluster_of(scope.environment_pk)
+        self._of_cluster[cluster_id] += 1
         self.counts.served.put_first(self.counts.row, scope.organization_id, now)
-        return RunningSlot(entry, now, counts_everywhere)
+        return RunningSlot(entry, now, counts_everywhere, cluster_id)
 
     def leave(self, scope: Scope, slot: RunningSlot) -> None:
         """Remove a request; reserve its slot for a process in which its organization waits."""
         self.total -= 1
         _decrement(self._of_environment, scope.environment_pk)
         _decrement(self._of_organization, scope.organization_id)
+        _decrement(self._of_cluster, slot.cluster_id)
         self.counts.running.remove(slot.entry)
         was_long = time.monotonic() - slot.began_at >= SHORT_S
         if was_long:
@@ -116,6 +123,11 @@ class RunningCounts:
         """
         own = self._of_organization.get(organization_id, 0)
         return is_fair(own, taken=self.total, of=settings.SQL.running)
+
+    def leaves_others_slots(self, scope: Scope) -> bool:
+        """True if the scope's cluster may take another of this process's free slots."""
+        own = self._of_cluster.get(PLACEMENT_CACHE.cluster_of(scope.environment_pk), 0)
+        return is_fair_among_clusters(own, taken=self.total, of=settings.SQL.running)
 
     def is_within_limits(self, scope: Scope) -> bool:
         """True if the organization and the environment are below their limits in this process."""
@@ -186,6 +198,14 @@ def is_fair(own: int, *, taken: int, of: int) -> bool:
     free; the third, more than half.
     """
     return own * max(of // 4, 1) < of - taken
+
+
+def is_fair_among_clusters(own: int, *, taken: int, of: int) -> bool:
+    """True if a cluster whose requests hold ``own`` slots may take another one.
+
+    Where there are several, its requests hold at most as many as are free.
+    """
+    return not PLACEMENT_CACHE.has_several_clusters or own < of - taken
 
 
 def limits_of(scope: Scope) -> AdmissionLimits:

@@ -26,9 +26,15 @@ from common.principals import Scope
 from common.web import client_presence
 from common.web.compute_slots import waiting
 from sqlgateway import metrics
+from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.run.admission import shared_counts
-from sqlgateway.run.admission.counts import RunningCounts, RunningSlot, is_fair
+from sqlgateway.run.admission.counts import (
+    RunningCounts,
+    RunningSlot,
+    is_fair,
+    is_fair_among_clusters,
+)
 from sqlgateway.run.admission.shared_counts import SharedCounts
 
 log = structlog.get_logger(__name__)
@@ -47,10 +53,12 @@ class _Turn(threading.Event):
     since: when it began to wait (time.monotonic()).
     entry: its position in the shared counts while it is within its limits, otherwise None.
     slot: the slot that it was given.
+    cluster_id: of its environment's database; 0 if that is not known yet.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cluster_id: int) -> None:
         super().__init__()
+        self.cluster_id = cluster_id
         self.since = time.monotonic()
         self.entry: int | None = None
         self.slot: RunningSlot | None = None
@@ -109,6 +117,7 @@ class Admission:
                 not self._is_free(scope)
                 and scope.organization_id not in self._ending
                 and self._running.total < settings.SQL.running
+                and self._running.leaves_others_slots(scope)
             )
             if is_extra:
                 self._ending.add(scope.organization_id)
@@ -207,9 +216,14 @@ class Admission:
         queues = self._queues(organization_id)
         if not queues or not self._running.is_fair(organization_id):
             return False
+        is_held_back = True
         for environment_pk, queue in queues.items():
             scope = Scope(organization_id, environment_pk)
             if not self._running.may_run(scope):
+                continue
+            if not self._running.leaves_others_slots(scope):
+                # A slot freed by another organization helps.
+                is_held_back = False
                 continue
             # The environment and the organization move to the ends of their queues.
             queues.move_to_end(environment_pk)
@@ -219,12 +233,15 @@ class Admission:
             self._remove(scope, turn)
             turn.set()
             return True
-        self._held_back.add(organization_id)
+        if is_held_back:
+            self._held_back.add(organization_id)
         return False
 
     def _is_free(self, scope: Scope) -> bool:
         """True if the scope's next request may run."""
-        return self._running.is_fair(scope.organization_id) and self._running.may_run(scope)
+        running = self._running
+        is_fair = running.is_fair(scope.organization_id) and running.leaves_others_slots(scope)
+        return is_fair and running.may_run(scope)
 
     def _take(self, scope: Scope) -> RunningSlot:
         slot = self._running.take(scope)
@@ -254,14 +271,23 @@ class Admission:
         own = sum(map(len, queues.values()))
         if len(queues.get(scope.environment_pk, ())) >= limits.queue_per_environment:
             return False
-        return is_fair(own, taken=self._waits, of=limits.queue)
+        cluster_id = PLACEMENT_CACHE.cluster_of(scope.environment_pk)
+        in_cluster = sum(turn.cluster_id == cluster_id for turn in self._turns())
+        return is_fair(own, taken=self._waits, of=limits.queue) and is_fair_among_clusters(
+            in_cluster, taken=self._waits, of=limits.queue
+        )
+
+    def _turns(self) -> Iterator[_Turn]:
+        for queues in self._waiting.values():
+            for queue in queues.values():
+                yield from queue
 
     def _enqueue(self, scope: Scope) -> _Turn:
         if self._listener is None:
             listener = threading.Thread(target=self._listen, name="sql-admission", daemon=True)
             listener.start()
             self._listener = listener
-        turn = _Turn()
+        turn = _Turn(PLACEMENT_CACHE.cluster_of(scope.environment_pk))
         queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
         queues.setdefault(scope.environment_pk, deque()).append(turn)
         self._announce(scope.organization_id)

@@ -36,7 +36,7 @@ def test_a_transaction_with_many_locks_goes_on_while_enough_are_left(alice: Call
         connection.give_up_at = time.monotonic() + 60
         connection.run(b"BEGIN")
         connection.run(MAKE.encode())
-        LOCK_GUARD.check()
+        LOCK_GUARD.check(connection.login.address.cluster_id)
         connection.run(b"COMMIT")
     finally:
         pool.CONNECTION_POOL.discard(connection)

@@ -150,7 +150,9 @@ def test_requests_that_have_ended_are_not_kept_under_watch(alice: Caller) -> Non
     for _ in range(50):
         alice.value("SELECT 1")
 
-    assert len(WATCHDOG._heap) <= 2
+    connection = pool.CONNECTION_POOL.checkout(database_for(alice.scope).login("admin"))
+    pool.CONNECTION_POOL.release(connection)
+    assert len(WATCHDOG.of(connection)._heap) <= 2
 
 
 def test_those_that_have_ended_are_not_kept_behind_one_that_runs(alice: Caller) -> None:
