@@ -117,9 +117,12 @@ def check_clusters() -> Iterator[Finding]:
 def _check_cluster(cluster: Any) -> Iterator[Finding]:
     try:
         with servers.administer(servers.address_of(cluster)) as server:
+            if sentence := servers.unfit(servers.address_of(cluster), server):
+                raise servers.unusable(sentence, cluster)
             found = list(complaints(server))
     except EngineUnavailable as exc:
-        message = f"{cluster.name} does not answer: the requests of its tenants get 503."
+        said = f" ({exc.said})" if exc.said else ""
+        message = f"{cluster.name} does not answer{said}: the requests of its tenants get 503."
         if exc.reason:
             message = f"{cluster.name}: {exc.reason} The requests of its tenants get 503."
         advice = "Start it, or check its address, role and password (ZSQL_CLUSTER_URL)."

@@ -79,6 +79,12 @@ NO_SUPERUSER: Final = (
 # as lost.
 ANSWER_MARGIN_S: Final = 5.0
 # SQLSTATEs, or their beginnings, of a server that cannot do its work now: the statement is right.
+TAKES_NO_WRITES: Final = (
+    "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
+)
+READ_ONLY: Final = (
+    "The server takes no writes: it is a standby, or its default_transaction_read_only is on."
+)
 OF_THE_SERVER: Final = ("08", "25006", "42501", "53", "55000", "57", "58", "XX")
 QUOTED: Final = re.compile(r'"([^"]*)"')
 # Connections that are compared. One may not be enough: the pooler has several server connections.
@@ -144,12 +150,18 @@ def address_of(cluster: Cluster) -> ClusterAddress:
 
 
 def answers(cluster: Cluster) -> bool:
-    """True if a cluster accepts connections now."""
+    """True if a cluster accepts connections and writes now."""
     try:
-        with administer(address_of(cluster)):
-            return True
+        with administer(address_of(cluster)) as connection:
+            return not takes_no_writes(connection)
     except EngineUnavailable:
         return False
+
+
+def takes_no_writes(connection: psycopg.Connection) -> bool:
+    """True if the server refuses writes: it is a standby, or is read only by its settings."""
+    row = connection.execute(TAKES_NO_WRITES).fetchone()
+    return row is not None and bool(row[0])
 
 
 def default() -> Cluster:
@@ -326,6 +338,8 @@ def unfit(bare: ClusterAddress, connection: psycopg.Connection) -> str:
     ).fetchone()
     if row is None or not row[0]:
         return NO_SUPERUSER
+    if takes_no_writes(connection):
+        return READ_ONLY
     return UNPOOLABLE if shares_servers(bare, connection) else ""
 
 

@@ -6,7 +6,7 @@ hardening. Databases of real tenants are neither read nor changed.
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -210,16 +210,12 @@ def _send(placement: Placement, step: AttackStep, text: str) -> Result:
 
 
 def _checkout(login: Login) -> TenantConnection:
-    """Return a connection; behind a pooler restore a role that has locked itself out.
+    """Return a connection; restore a role that has locked itself out, as the gateway does.
 
-    The gateway does the same. Without a pooler, a role's settings cannot prevent its logins.
     Raises LoginRefused, EngineUnavailable.
     """
-    try:
+    with suppress(LoginRefused):
         return pool.CONNECTION_POOL.checkout(login)
-    except LoginRefused:
-        if login.address.takes_options:
-            raise
     with administer(login.address) as connection:
         restore_role(connection, login.expected)
         end_idle_sessions(connection, login.user)

@@ -9,7 +9,12 @@ from typing import Any, Final
 import psycopg
 import structlog
 
-from sqlgateway.clusters.servers import ClusterAddress, connect_as_administrator, said
+from sqlgateway.clusters.servers import (
+    TAKES_NO_WRITES,
+    ClusterAddress,
+    connect_as_administrator,
+    said,
+)
 from sqlgateway.clusters.silence import BoundedConnection
 from sqlgateway.pg.tenant_connection import TenantConnection
 
@@ -90,6 +95,13 @@ class Administrator:
         except psycopg.Error as exc:
             log.warning("sql_terminate_failed", pid=connection.pid, said=said(exc))
             return False
+
+    def takes_no_writes(self, connection: TenantConnection) -> bool:
+        """True if the connection's server refuses writes, or no longer answers."""
+        try:
+            return bool(self.ask(connection.login.address, TAKES_NO_WRITES, []))
+        except psycopg.Error:
+            return True
 
     def is_open(self, connection: TenantConnection) -> bool | None:
         """True if the backend is inside a transaction that it has not committed.

@@ -195,12 +195,20 @@ class ConnectionPool:
 
 def _connect(login: Login) -> TenantConnection:
     try:
-        return _open_soon(login)
+        connection = _open_soon(login)
     except NoServerConnection:
         words, is_refused = "The pooler has no connection to the server.", False
     except psycopg.Error as exc:
         words = said(exc)
         is_refused = isinstance(exc, SettingsRefused) or "FATAL" in words
+    else:
+        if login.role != "reader" and connection.starts_read_only:
+            # Either the server takes no writes, or the tenant has changed its role.
+            if not changed_logins(login.address, [login]):
+                return connection
+            connection.close()
+            raise LoginRefused
+        return connection
     # Outside the handler, so that the exception, which names hosts and roles, is not the cause.
     if is_refused and not any(sign in words for sign in NOT_NOW):
         raise LoginRefused

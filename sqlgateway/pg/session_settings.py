@@ -38,6 +38,7 @@ ORDER BY name
 APPLICATION_NAME: Final = "zonal"
 # Schemas of the tenant only. PostgreSQL searches pg_catalog before them.
 SEARCH_PATH: Final = '"$user",public'
+READ_ONLY_DEFAULT: Final = "default_transaction_read_only"
 LIBPQS_OWN: Final = {"application_name": APPLICATION_NAME, "client_encoding": "UTF8"}
 
 log = structlog.get_logger(__name__)
@@ -99,6 +100,10 @@ def startup_options(address: ClusterAddress, role: Role) -> str:
     Raises EngineUnavailable.
     """
     values = _values(address, role)
+    if role != "reader":
+        # The server's own value applies: an operator, or a failover, may have made it read only. If
+        # it is the role's, the login is refused, and the role repaired (pool.py).
+        values.pop(READ_ONLY_DEFAULT, None)
     options = ""
     for name in sorted(values, key=lambda name: "." in name):
         option = f"-c{name}={_escaped(values[name])} "
@@ -160,7 +165,7 @@ def _platforms_own(role: Role) -> dict[str, str]:
         "xmloption": "content",
         "work_mem": f"{settings.SQL.work_mem_kib}kB",
         "max_parallel_workers_per_gather": "1",
-        "default_transaction_read_only": "on" if role == "reader" else "off",
+        READ_ONLY_DEFAULT: "on" if role == "reader" else "off",
         "default_transaction_isolation": "read committed",
         "default_transaction_deferrable": "off",
         "row_security": "on",

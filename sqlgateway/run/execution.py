@@ -39,6 +39,7 @@ class Execution:
 
     boundary: the transaction around the texts; by default one that ends with the request.
     cancellation: cancels the request from another thread.
+    is_lost: the connection broke.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Execution:
         self._boundary = boundary or RequestBoundary(request)
         self._cancellation = cancellation or Cancellation()
         self._canceller = SurplusRowsCanceller(connection)
-        self._looks_late = self._is_lost = self._is_over = self._is_inside = False
+        self._looks_late = self.is_lost = self._is_over = self._is_inside = False
         self.outcome = RequestOutcome()
 
     def run(self) -> RequestOutcome:
@@ -100,7 +101,7 @@ class Execution:
         if was_late or self._canceller.has_cancelled:
             self.outcome.is_clean = False
         # A backend that is terminated while it writes to the gateway does not send an error.
-        is_open = self._looks_late or (watch.was_open and self._is_lost)
+        is_open = self._looks_late or (watch.was_open and self.is_lost)
         if was_late and is_open and not watch.is_abandoned:
             self.outcome.error = self._ended_late(timeout_s)
         if self.outcome.error is not None and self._may_have_committed(self.outcome.error):
@@ -134,7 +135,9 @@ class Execution:
             return
         except StatementFailed as failed:
             outcome.error = outcomes.refusal(connection, failed)
-            outcome.is_clean = outcome.is_clean and not failed.is_fatal
+            # The server may have become another one's standby.
+            is_refusing = isinstance(outcome.error, errors.EngineUnavailable)
+            outcome.is_clean = outcome.is_clean and not failed.is_fatal and not is_refusing
             self._looks_late = failed.sqlstate in ENDED_SQLSTATES
         except PlatformError as error:
             outcome.error = error
@@ -149,7 +152,7 @@ class Execution:
         except ConnectionLost:
             outcome.is_clean = False
             outcome.error = outcomes.connection_lost(connection, was_sent=outcome.was_sent)
-            self._is_lost = True
+            self.is_lost = True
 
     def _run_texts(self) -> Iterator[None]:
         connection, request = self._connection, self._request

@@ -18,6 +18,9 @@ from sqlgateway.run.sqlstates import ErrorPosition
 
 # A process of the server crashed, and the server ends all others: a commit may have been running.
 CRASH: Final = "57P02"
+# A write in a READ ONLY transaction, and an object in another state than a statement needs: the
+# tenant's fault, unless its server is a standby or read only.
+READ_ONLY_STATES: Final = frozenset({"25006", "55000"})
 FAILURES: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE})
 CANCEL_S: Final = 3.0
 
@@ -62,11 +65,20 @@ class StatementFailed(Exception):
         return sqlstates.is_fatal(self.result)
 
 
-def refusal(connection: TenantConnection, failed: StatementFailed) -> PlatformError:
-    """Return the error that answers a statement's failure."""
+def refusal(
+    connection: TenantConnection, failed: StatementFailed, *, was_sent: bool = True
+) -> PlatformError:
+    """Return the error that answers a statement's failure. was_sent: it may have been committed."""
     if failed.is_fatal and failed.sqlstate == CRASH:
-        return connection_lost(connection, was_sent=True)
+        return connection_lost(connection, was_sent=was_sent)
+    if failed.sqlstate in READ_ONLY_STATES and _refuses_writes(connection):
+        return errors.EngineUnavailable("The server takes no writes at the moment.")
     return sqlstates.refusal(failed.result, connection.login, failed.spot)
+
+
+def _refuses_writes(connection: TenantConnection) -> bool:
+    # Readers may not write anywhere.
+    return connection.login.role != "reader" and ADMINISTRATOR.takes_no_writes(connection)
 
 
 def connection_lost(connection: TenantConnection, *, was_sent: bool) -> PlatformError:

@@ -45,6 +45,9 @@ RETRYABLE: Final = frozenset({"40001", "40P01", "55P03"})
 # The routines that raise PostgreSQL's internal error (XX000) "tuple concurrently updated", when two
 # sessions change one object of the catalogue, as by ALTER ROLE. The message may be translated.
 CONTENDED: Final = frozenset({b"simple_heap_update", b"simple_heap_delete"})
+# The routines that refuse every write, with the SQLSTATE of a statement's limit (54000), until an
+# operator has vacuumed: the server's transaction ids are used up.
+USED_UP: Final = frozenset({b"GetNewTransactionId", b"GetNewMultiXactId"})
 # The administrator ended the session.
 ENDED: Final = "57P01"
 ENDED_HINT: Final = (
@@ -103,6 +106,8 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
     source = result.error_field(Field.SOURCE_FUNCTION)
     is_contended = source in CONTENDED
     kind = errors.SqlConflict if is_contended else kind_of(state)
+    if source in USED_UP:
+        kind = errors.SqlUnavailable
     if kind in OF_THE_SERVER and source == RAISE and not is_fatal(result):
         # Raised by the tenant's PL/pgSQL with an SQLSTATE of the server.
         kind = errors.SqlRefused

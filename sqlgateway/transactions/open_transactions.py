@@ -290,7 +290,7 @@ class OpenTransactions:
             self._drop(transaction_id, entry)
         if outcome.error is not None:
             # Before a commit, the loss of the connection rolls the transaction back.
-            if isinstance(outcome.error, errors.OutcomeUnknown | errors.EngineUnavailable):
+            if execution.is_lost or isinstance(outcome.error, errors.OutcomeUnknown):
                 raise errors.TransactionOver(extra={"outcome": "rolled_back"})
             raise outcome.error
         elapsed_ms = round((time.perf_counter() - started) * 1000, 1)

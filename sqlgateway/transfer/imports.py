@@ -26,6 +26,7 @@ from sqlgateway.pg.wire import CopyBroken, CopyIn
 from sqlgateway.run import gateway, sqlstates
 from sqlgateway.run.admission.slots import ADMISSION
 from sqlgateway.run.history import recorded_request
+from sqlgateway.run.outcomes import StatementFailed, refusal
 from sqlgateway.run.requests import Caller, SqlRequest, SqlText
 from sqlgateway.run.running_requests import REGISTRY, Cancellation, RunningRequest
 from sqlgateway.run.sqlstates import ErrorPosition
@@ -211,7 +212,8 @@ class Import:
     def _refusal(self, result: PGresult) -> PlatformError | None:
         if result.status == pq.ExecStatus.COMMAND_OK:
             return None
-        error = sqlstates.refusal(result, self._connection.login, ErrorPosition("", 0))
+        failed = StatementFailed(result, ErrorPosition("", 0))
+        error = refusal(self._connection, failed, was_sent=self._may_be_committed)
         error.extra.update(_error_position(result))
         is_header = error.extra.get("line") == 1 and self._request.header == "match"
         if is_header and error.extra.get("sqlstate") == BAD_COPY_FILE:

@@ -13,8 +13,7 @@ class Command(OpsCommand):
 
     help = (
         "List the servers of tenants' databases: state, databases, capacity, version, and whether "
-        "each can be used now (answers: false is not an error of this command; reason says why, "
-        "where the server answered)."
+        "each can be used now (answers: false is not an error of this command; reason says why)."
     )
 
     def run(self, options: dict[str, Any]) -> CommandResult:
@@ -33,24 +32,24 @@ def _facts(cluster: Any) -> dict[str, Any]:
         "capacity": cluster.capacity,
         "server_version": cluster.server_version,
         "flags": cluster.flags,
-        "answers": reason is None,
-        "reason": reason or "",
+        "answers": not reason,
+        "reason": reason,
     }
 
 
-def _refusal(cluster: Cluster) -> str | None:
-    """Return why a server cannot be used, "" if it does not answer, None if it does."""
+def _refusal(cluster: Cluster) -> str:
+    """Return why a server cannot be used, "" if it can."""
     try:
-        with servers.administer(servers.address_of(cluster)) as connection:
-            connection.execute("SELECT 1")
+        address = servers.address_of(cluster)
+        with servers.administer(address) as connection:
+            return servers.unfit(address, connection)
     except EngineUnavailable as exc:
-        return exc.reason
-    return None
+        return exc.reason or f"DOES NOT ANSWER: {exc.said}"
 
 
 def _line(row: dict[str, Any]) -> str:
     version = "{}.{}".format(*divmod(row["server_version"], 10_000))
-    answer = "" if row["answers"] else f"  {row['reason'] or 'DOES NOT ANSWER'}"
+    answer = "" if row["answers"] else f"  {row['reason']}"
     return (
         f"{row['name']}: {row['state']}, {row['databases']} of {row['capacity']} databases, "
         f"{row['in_stock']} of them in stock, PostgreSQL {version}{answer}"
