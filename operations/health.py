@@ -22,6 +22,7 @@ from common.metrics.connections import DATABASE
 from common.metrics.exposition import exposition as all_metrics
 from common.metrics.figures import Figures, GaugeGroup
 from common.metrics.tasks import TASKS
+from common.web import server_end
 from common.web.addresses import is_from_this_machine
 from operations.backup.manifest import pending_migrations
 from operations.backup.records import BACKUPS
@@ -42,6 +43,9 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """Return 200 if requests can be served, else 503 naming what is missing."""
+    if server_end.has_begun():
+        # On a connection that is kept alive; new ones are refused.
+        return _unready({"server": "ending"})
     checks = {"database": "ok", "migrations": "ok", "queue": "ok"}
     try:
         checks |= _ask_anew()
@@ -53,11 +57,14 @@ def readyz(request: HttpRequest) -> HttpResponse:
     if settings.HAS_CACHE:
         # The platform serves requests without the cache too, so it stays ready.
         checks["cache"] = _ask_cache()
-    body = {"status": "ok" if is_ready else "unavailable", "checks": checks}
-    response = JsonResponse(body, status=200 if is_ready else 503)
     if not is_ready:
-        response["Retry-After"] = "2"
-    return response
+        return _unready(checks)
+    return JsonResponse({"status": "ok", "checks": checks})
+
+
+def _unready(checks: dict[str, str]) -> HttpResponse:
+    body = {"status": "unavailable", "checks": checks}
+    return JsonResponse(body, status=503, headers={"Retry-After": "2"})
 
 
 def _ask_anew() -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 from common.web.connection_counts import CLOSED, ConnectionCounts
 from edgecache.runtime.resource_limits import files_allowed
 from platform_site import settings
-from platform_site.web_server.takeover import take_over
+from platform_site.web_server.takeover import refuse_before_stop, take_over
 from sqlgateway.run.admission import shared_counts
 
 bind = settings.BIND
@@ -62,6 +62,7 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
 
 def when_ready(server: Any) -> None:
     """Prepare the API's page, which workers share; print the development token unless `up` does."""
+    refuse_before_stop(server)
     from console.api_reference.views import prepare  # noqa: PLC0415 - Django is loaded by now
 
     prepare()

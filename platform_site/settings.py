@@ -113,9 +113,10 @@ INSTALLED_APPS: Final = [
     "django.contrib.staticfiles",
     "rest_framework",
     "drf_spectacular",
+    # Before the queue, whose command it extends.
+    "operations.apps.OperationsConfig",
     "procrastinate.contrib.django",
     "platform_site.apps.PlatformConfig",
-    "operations.apps.OperationsConfig",
     "console.apps.ConsoleConfig",
     "common.apps.CommonConfig",
     "audit.apps.AuditConfig",

@@ -1,4 +1,5 @@
 """Shares of organizations, threads, caches, limits.
 
-Door: fair_cache, fair_shares, futures, hot_cache, resource_limits, threads, turns, verified_files.
+Door: fair_cache, fair_shares, futures, hot_cache, listening, resource_limits, threads, turns,
+verified_files.
 """

@@ -16,6 +16,7 @@ from edgecache.http.client import HttpClient
 from edgecache.http.server.http_server import HttpServer, tls_context
 from edgecache.http.server.limits import ServerLimits
 from edgecache.protocol.fields import MalformedMessage
+from edgecache.runtime.listening import refuse_connections
 from edgecache.worker.brain_calls import BrainApi, BrainCallError
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.node import CacheWorker, Status
@@ -182,6 +183,8 @@ async def _drain(node: CacheWorker, server: HttpServer, served: asyncio.Task[Non
         log.info("draining", extra={"timeout_s": options.drain_s})
         was_reported = await _report_before_stop(node)
         await asyncio.sleep(options.linger_s if was_reported else 0)
+    for listening in server.sockets:
+        refuse_connections(listening)
     server.stop()
     await asyncio.wait([served])
     node.acknowledged.finish_all()
@@ -205,7 +208,7 @@ async def _report_before_stop(node: CacheWorker) -> bool:
 
 
 def _stop_signal() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set; a second Ctrl-C ends the process immediately.
+    """Return an event that SIGTERM, SIGHUP and SIGINT set; a second Ctrl-C ends immediately.
 
     A SIGTERM after a Ctrl-C does not: it comes from a supervisor that got the same Ctrl-C.
     """
@@ -221,6 +224,9 @@ def _stop_signal() -> asyncio.Event:
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
+    # nohup(1) ignores it.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, stop.set)
     loop.add_signal_handler(signal.SIGINT, on_interrupt)
     return stop
 

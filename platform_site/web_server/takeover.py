@@ -8,9 +8,11 @@ ready. If it does not start, the first one continues.
 import os
 import signal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from common.machine import systemd
+from common.web import server_end
+from edgecache.runtime.listening import refuse_connections
 
 # Set by gunicorn for a server that was started by another one, until that one has ended.
 FORMER: Final = "GUNICORN_PID"
@@ -23,6 +25,23 @@ def take_over(server_pid: int) -> None:
     if former and former == _parent_of(server_pid):
         systemd.notify(f"MAINPID={server_pid}")
         os.kill(former, signal.SIGTERM)
+
+
+def refuse_before_stop(server: Any) -> None:
+    """Have gunicorn's server refuse new connections before it stops its workers.
+
+    Not while another server has its sockets: one that takes over, one before it, or systemd.
+    """
+    stop = server.stop
+
+    def refuse_and_stop(*args: Any, **options: Any) -> None:
+        if server.reexec_pid == server.master_pid == 0 and not server.systemd:
+            server_end.begin()
+            for listener in server.LISTENERS:
+                refuse_connections(listener.sock)
+        stop(*args, **options)
+
+    server.stop = refuse_and_stop
 
 
 def _parent_of(pid: int) -> int:

@@ -91,7 +91,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
     def init_process(self) -> None:
         """Publish that this process accepts connections, then serve."""
         self._accepts_after = self._left_at = 0.0
-        self._was_asked = False
+        self._was_asked = self._has_stopped_listening = False
         self._receiving: set[Connection] = set()
         self._lingering: set[Connection] = set()
         self._shares = ClientShares(
@@ -164,16 +164,27 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         return False
 
     def set_accept_enabled(self, enabled: bool) -> None:
-        """Start or stop listening; a process that ends first accepts pending connections."""
+        """Start or stop accepting; a process that ends stops listening."""
         if not self.alive:
-            self.counts.set(self.slot, CLOSED)
-            for listener in self.sockets:
-                listener.setblocking(False)
-                while self._accept(listener):
-                    pass
-        if enabled and time.monotonic() < self._accepts_after:
+            self._stop_listening()
+        elif not enabled or time.monotonic() >= self._accepts_after:
+            super().set_accept_enabled(enabled)
+
+    def _stop_listening(self) -> None:
+        """Accept what the kernel has queued, and close the sockets before the requests end.
+
+        The kernel would queue further connections, and reset them when the last process closes.
+        """
+        if self._has_stopped_listening:
             return
-        super().set_accept_enabled(enabled)
+        self._has_stopped_listening = True
+        super().set_accept_enabled(False)
+        self.counts.set(self.slot, CLOSED)
+        for listener in self.sockets:
+            listener.setblocking(False)
+            while self._accept(listener):
+                pass
+            listener.close()
 
     # --- receiving ------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from django.db import OperationalError, connection
 from pytest_django import Settings
 
 from accounts import middleware
+from common.web import server_end
 from operations import health
 from tests.cast import Caller
 from tests.common.database.read_only import read_only_database
@@ -71,6 +72,15 @@ def test_readyz_asks_on_a_new_connection_if_an_old_one_is_of_no_use(statement: s
     with suppress(OperationalError), connection.cursor() as cursor:
         cursor.execute(statement)
     assert Caller().get("/readyz").status == 200
+
+
+def test_readyz_is_503_as_soon_as_the_server_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On connections that are kept alive; the database is not asked."""
+    monkeypatch.setattr(server_end, "_flag", bytearray(1))
+    server_end.begin()
+    answer = Caller().get("/readyz")
+    assert (answer.status, answer.body["checks"]) == (503, {"server": "ending"})
+    assert answer.headers["Retry-After"] == "2"
 
 
 @pytest.mark.django_db

@@ -15,7 +15,7 @@ from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
 from edgecache.http.scope import HttpScope
 from edgecache.http.server.acceptor import Balance
-from edgecache.http.server.http_server import HttpServer, by_network, tls_context
+from edgecache.http.server.http_server import IDLE_S, HttpServer, by_network, tls_context
 from edgecache.http.server.limits import ServerLimits
 from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.resource_limits import connections_allowed
@@ -49,16 +49,13 @@ class Listeners:
         """Return when a server ended without ``stop``."""
         await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
-    async def stop(self, *, timeout_s: float, idle_s: float = 0.0) -> None:
-        """Accept nothing more and let running requests finish, for this long at most.
-
-        idle_s: how long idle connections stay open before that.
-        """
+    async def stop(self, *, timeout_s: float) -> None:
+        """Accept nothing more and let running requests finish, for this long at most."""
         if not self._tasks:
             return
         for server in self._servers.values():
-            server.stop(idle_s=idle_s, timeout_s=timeout_s - CUT_S)
-        _, late = await asyncio.wait(self._tasks, timeout=timeout_s + idle_s)
+            server.stop(timeout_s=timeout_s - IDLE_S - CUT_S)
+        _, late = await asyncio.wait(self._tasks, timeout=timeout_s)
         if late:
             log.warning("brain_requests_cut", ports=len(late))
         for task in late:

@@ -14,9 +14,8 @@ from edgecache.brain.process.listeners import Listeners
 log = structlog.get_logger(__name__)
 
 STOP_TIMEOUT_S: Final = 12.0
-# After a takeover: for long bodies, and for requests that clients are sending.
+# After a takeover: for long bodies.
 HANDED_OVER_S: Final = 300.0
-IDLE_S: Final = 2.0
 STOP: Final = signal.SIGTERM
 STOP_HANDED_OVER: Final = signal.SIGUSR1
 
@@ -102,9 +101,7 @@ class BrainProcess:
     async def _stop(self) -> None:
         """Close the ports, let requests finish, then stop the parts in reverse order."""
         if self._is_handed_over:
-            draining = asyncio.create_task(
-                self._listeners.stop(timeout_s=HANDED_OVER_S, idle_s=IDLE_S)
-            )
+            draining = asyncio.create_task(self._listeners.stop(timeout_s=HANDED_OVER_S))
             ending = asyncio.create_task(self._ended.wait())
             await asyncio.wait({draining, ending}, return_when=asyncio.FIRST_COMPLETED)
             draining.cancel()

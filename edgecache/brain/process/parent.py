@@ -1,7 +1,7 @@
 """The parent of a brain's processes: it binds the ports, starts them, and replaces one that ends.
 
 It serves nothing itself and has no event loop, so that it can fork at any time. SIGTERM and SIGINT
-end all processes; SIGUSR2 starts a brain that takes over (``takeover``).
+end all processes; SIGUSR2 and SIGHUP start a brain that takes over (``takeover``).
 """
 
 import gc
@@ -26,11 +26,12 @@ from edgecache.brain.process.one_process import (
     STOP_TIMEOUT_S,
 )
 from edgecache.brain.process.sockets import Sockets, open_sockets
-from edgecache.brain.process.takeover import Successor, inherited, report_ready
+from edgecache.brain.process.takeover import Successor, has_former, inherited, report_ready
 from edgecache.brain.siblings.mailboxes import Mailboxes
 from edgecache.brain.siblings.process_context import ProcessContext
 from edgecache.brain.siblings.shared_memory import SharedMemory
 from edgecache.http.server.http_server import tls_context
+from edgecache.runtime.listening import refuse_connections
 from edgecache.runtime.resource_limits import share_memory
 
 log = structlog.get_logger(__name__)
@@ -38,8 +39,10 @@ log = structlog.get_logger(__name__)
 # What a process sends when it serves.
 SERVES: Final = signal.SIGUSR1
 # Blocked in the parent, which takes them one by one. It has no other thread that could get them.
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGCHLD, SERVES)
 ENDS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
+# SIGHUP as well: by default it would end all processes in the middle of their requests.
+RELOADS: Final = frozenset({signal.SIGUSR2, signal.SIGHUP})
+SIGNALS: Final = (*ENDS, *RELOADS, signal.SIGCHLD, SERVES)
 # Delay before a process is replaced, so that one that cannot start does not use the whole machine.
 RESTART_S: Final = 1.0
 # A process whose event loop has not run for this long is replaced; how often the parent checks.
@@ -101,7 +104,7 @@ class Parent:
             return 0
         # A process that ends as well (see the next signal) or is itself taking over needs no
         # successor.
-        if came == signal.SIGUSR2 and self._has_started and not ENDS & signal.sigpending():
+        if came in RELOADS and self._has_started and not ENDS & signal.sigpending():
             self._successor.start(self._sockets)
         self._successor.note_end()
         self._kill_hanging()
@@ -174,7 +177,7 @@ class Parent:
         """Run a process, forked a moment ago, to its end."""
         status = 1
         # What a terminal and `reload` send is for the parent alone.
-        for each in (signal.SIGINT, signal.SIGUSR2):
+        for each in (signal.SIGINT, *RELOADS):
             signal.signal(each, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         try:
@@ -193,8 +196,7 @@ class Parent:
 
     def _stop(self) -> int:
         """End all processes; return 1 if one did not end well."""
-        for sock in self._sockets.values():
-            sock.close()
+        self._close_sockets()
         if not self._is_handed_over:
             self._successor.end()
         until = self._tell_to_stop(STOP_HANDED_OVER if self._is_handed_over else STOP)
@@ -220,6 +222,12 @@ class Parent:
             self._successor.wait_for_end(until)
         log.info("brain_stopped")
         return status or int(bool(self._running))
+
+    def _close_sockets(self) -> None:
+        for sock in self._sockets.values():
+            if not (self._is_handed_over or has_former()):
+                refuse_connections(sock)
+            sock.close()
 
     def _tell_to_stop(self, how: signal.Signals) -> float:
         """Send the processes STOP or STOP_HANDED_OVER; return until when (time.monotonic())."""

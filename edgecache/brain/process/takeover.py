@@ -35,6 +35,11 @@ def inherited() -> dict[str, socket.socket]:
     return found
 
 
+def has_former() -> bool:
+    """True until this brain has ended the one that has started it; both have the same sockets."""
+    return FORMER in os.environ
+
+
 def report_ready() -> None:
     """Report that this brain serves, and end the one that has started it."""
     systemd.notify("READY=1", f"MAINPID={os.getpid()}")

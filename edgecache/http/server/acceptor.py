@@ -89,11 +89,13 @@ class Acceptor:
         self._resume()
 
     def close(self) -> None:
-        """Accept nothing more; the socket stays open."""
+        """Accept what the kernel has queued, and then nothing more; the socket stays open."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
         self._loop.remove_reader(self._listening)
+        while self._accept():
+            pass
 
     def _resume(self) -> None:
         self._timer = None
@@ -134,7 +136,8 @@ class Acceptor:
             if exc.errno in GONE:
                 return True
             log.warning("accept_failed", extra={"error": exc.strerror})
-            self._pause(EXHAUSTED_S)
+            if not self._is_closed:
+                self._pause(EXHAUSTED_S)
             return False
         accepted.setblocking(False)
         self._connect(accepted, address)

@@ -34,6 +34,8 @@ FILES_RESERVED: Final = 256
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
 STOP_TIMEOUT_S: Final = 10.0
+# How long idle connections stay open at a stop: for requests that clients are sending.
+IDLE_S: Final = 2.0
 LOCAL_CLIENT: Final = ("127.0.0.1", 0)
 
 
@@ -77,7 +79,6 @@ class HttpServer:
         self._clients = Clients(min(self.limits.connections, allowed), self._balance)
         # The port's, and the Unix socket's beside it.
         self.sockets: list[socket.socket] = []
-        self._idle_s = 0.0
         self._closes_idle = False
         self._acceptors: list[Acceptor] = []
         # A task that nothing refers to may be collected before it has ended.
@@ -125,13 +126,11 @@ class HttpServer:
             listening.close()
         self._clients.stop_accepting()
 
-    def stop(self, *, idle_s: float = 0.0, timeout_s: float | None = None) -> None:
+    def stop(self, *, timeout_s: float | None = None) -> None:
         """Accept nothing more and end ``serve``.
 
-        idle_s: how long idle connections stay open, for requests that clients are sending.
         timeout_s: for running requests, instead of the server's own timeout.
         """
-        self._idle_s = idle_s
         if timeout_s is not None:
             self._stop_timeout_s = timeout_s
         self._stopping.set()
@@ -213,7 +212,7 @@ class HttpServer:
                 client.expire()
 
     async def _finish(self) -> None:
-        await self._clients.wait_until_none(self._idle_s)
+        await self._clients.wait_until_none(IDLE_S)
         self._closes_idle = True
         for client in self._clients:
             client.close()

@@ -1,6 +1,7 @@
 """A task worker is replaced while it sends mail: each mail is sent, and none twice."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,14 +67,17 @@ def unsent() -> int:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("clean_queue")
-def test_a_task_worker_is_replaced_and_each_mail_is_sent_once(alice: User) -> None:
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_a_task_worker_is_replaced_and_each_mail_is_sent_once(
+    alice: User, how: signal.Signals
+) -> None:
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
         for _ in range(MAILS):
             notices.queue_notice(alice, "password_changed")
         with worker(port) as first:
             wait_until(lambda: unsent() <= MAILS - 5, timeout_s=START_S)
-            first.terminate()
+            first.send_signal(how)
             # Jobs that arrive in the meantime are left for the next worker.
             for _ in range(MAILS):
                 notices.queue_notice(alice, "password_changed")

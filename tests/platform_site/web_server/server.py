@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.ports import free_port
+from tests.processes import children_of
 from tests.waiting import wait_until
 
 APPLICATION = "tests.platform_site.web_server.small_app"
@@ -42,6 +44,18 @@ class Server:
                 client.request("GET", "/")
                 found[client.getresponse().read().decode()] += 1
         return found
+
+    def successor(self) -> int:
+        """Wait for the server that this one has started; return its process id."""
+        variable = f"GUNICORN_PID={self.process.pid}".encode()
+
+        def found() -> list[int]:
+            children = children_of(self.process.pid)
+            files = {pid: Path(f"/proc/{pid}/environ").read_bytes() for pid in children}
+            return [pid for pid, variables in files.items() if variable in variables.split(b"\0")]
+
+        wait_until(found)
+        return found()[0]
 
     def is_up(self) -> bool:
         """True if all processes answer."""

@@ -8,12 +8,14 @@ from typing import Any
 
 from common.web import pace
 from platform_site import gunicorn
-from platform_site.web_server import client_shares
+from platform_site.web_server import client_shares, takeover
 
 worker_class = gunicorn.worker_class
 pre_fork = gunicorn.pre_fork
 child_exit = gunicorn.child_exit
 on_exit = gunicorn.on_exit
+when_ready = takeover.refuse_before_stop
+pre_exec = gunicorn.pre_exec
 workers = int(os.environ.get("WORKERS", "2"))
 threads = int(os.environ.get("THREADS", "8"))
 worker_connections = int(os.environ.get("CONNECTIONS", "1000"))
@@ -26,6 +28,12 @@ graceful_timeout = 10
 loglevel = "warning"
 # More than the system keeps for a client that takes nothing.
 LARGE_BYTES = 20_000_000
+
+
+def post_worker_init(worker: Any) -> None:
+    """Let the last process end the server before."""
+    if worker.age == workers:
+        takeover.take_over(worker.ppid)
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -1,5 +1,6 @@
 """gunicorn's worker, seen by its clients."""
 
+import os
 import select
 import signal
 import socket
@@ -9,7 +10,9 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 
+from tests.new_connections import CLIENTS, new_connections
 from tests.platform_site.web_server.server import Server, running
+from tests.processes import has_ended
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -156,6 +159,36 @@ def test_a_server_that_ends_answers_what_has_connected() -> None:
         assert all(client.getresponse().read() for client in clients)
         _, complaints = server.process.communicate(timeout=15)
     assert (server.process.returncode, complaints) == (0, b"")
+
+
+@pytest.mark.parametrize("path", ["/", "/slow"])
+def test_a_server_that_ends_resets_no_new_connection(path: str) -> None:
+    """/slow: a request is running at the end, so the process lives on for a while."""
+    with running() as server, closing(server.connect()) as client:
+        client.request("GET", path)
+        with new_connections("/", [server.port]) as clients:
+            clients.go_on()
+            server.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: clients.seen["refused"] == CLIENTS)
+        assert clients.lost == {}
+        assert client.getresponse().read()
+        assert server.process.wait(15) == 0
+
+
+def test_a_reload_and_the_end_of_one_of_two_servers_lose_no_connection() -> None:
+    with running() as server, running() as other:
+        with new_connections("/", [server.port, other.port]) as clients:
+            clients.go_on()
+            server.process.send_signal(signal.SIGUSR2)
+            successor = server.successor()
+            server.process.wait(15)
+            clients.go_on()
+            assert clients.seen["refused"] == 0
+            os.kill(successor, signal.SIGTERM)
+            wait_until(lambda: clients.seen["refused"] == CLIENTS)
+            clients.go_on()
+        assert clients.lost == {}
+        wait_until(lambda: has_ended(successor))
 
 
 def test_a_body_that_is_cut_has_no_last_chunk(server: Server) -> None:
