@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from common.machine.folders import SYSTEM_ROOT
 from common.settings.env import Env
 from organizations import conf as organizations
 from tests.deploy.tools import DEPLOY, program, run
@@ -70,6 +71,14 @@ def test_a_unit_may_write_the_exports_of_organizations(process: str) -> None:
     given = Env({})
     folder = organizations.read(given, data_dir=Path(data)).export_dir
     assert Path(folder).is_relative_to(data)
+
+
+@pytest.mark.parametrize("name", services())
+def test_make_run_by_root_keeps_nothing_in_a_folder_of_the_units(name: str) -> None:
+    """systemd gives all of a StateDirectory to the user of the unit."""
+    state = Path("/var/lib") / unit(name)["StateDirectory"].split("/")[0]
+    assert not state.is_relative_to(SYSTEM_ROOT)
+    assert not SYSTEM_ROOT.is_relative_to(state)
 
 
 @pytest.mark.parametrize("process", ["web", "brain"])
