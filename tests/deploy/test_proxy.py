@@ -26,7 +26,3 @@ def test_it_forwards_to_services_of_the_compose_file() -> None:
     forwards = re.findall(r"reverse_proxy \{\$\w+:(\w+):(\d+)\}", FILE.read_text())
     assert forwards == [("web", "8000"), ("brain", "9000")]
     assert all(name in services for name, _ in forwards)
-
-
-def test_metrics_stay_inside() -> None:
-    assert "respond @metrics 404" in FILE.read_text()

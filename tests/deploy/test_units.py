@@ -75,7 +75,7 @@ def test_a_unit_may_write_the_exports_of_organizations(process: str) -> None:
 
 @pytest.mark.parametrize("name", services())
 def test_make_run_by_root_keeps_nothing_in_a_folder_of_the_units(name: str) -> None:
-    """systemd gives all of a StateDirectory to the user of the unit."""
+    """A StateDirectory: systemd gives all of it to the user of the unit."""
     state = Path("/var/lib") / unit(name)["StateDirectory"].split("/")[0]
     assert not state.is_relative_to(SYSTEM_ROOT)
     assert not SYSTEM_ROOT.is_relative_to(state)

@@ -30,7 +30,9 @@ server {{
     client_body_timeout 30s;
     send_timeout 60s;
     keepalive_timeout 75s;
-    large_client_header_buffers 8 16k;
+    large_client_header_buffers 8 32k;
+    underscores_in_headers on;
+    ignore_invalid_headers off;
     merge_slashes off;
     server_tokens off;
     proxy_http_version 1.1;

@@ -184,6 +184,12 @@ def test_a_location_is_handed_on_as_the_brain_sends_it(nginx: Nginx) -> None:
     assert answer.headers["location"] == location
 
 
+def test_a_signed_header_with_an_underscore_arrives(through: Any) -> None:
+    """nginx would drop it, and the signature would be wrong."""
+    through.put_object(Bucket="docs", Key="noted", Body=SMALL, Metadata={"my_note": "yes"})
+    assert through.head_object(Bucket="docs", Key="noted")["Metadata"] == {"my_note": "yes"}
+
+
 def test_objects_and_ranges_arrive_whole(through: Any, nginx: Nginx) -> None:
     for _ in range(3):
         got = through.get_object(Bucket="docs", Key="small", ChecksumMode="ENABLED")
