@@ -1,5 +1,6 @@
 #!/bin/sh
-# Make the secrets that deploy/compose.yaml reads and that are random; what exists is kept.
+# Make the secrets that deploy/compose.yaml and docs/running.md name and that are random; what exists is kept.
+# CONTROL and TENANTS: addresses of the two PostgreSQL servers, where they are not compose's.
 # Containers read the files as another user: the folder keeps others out, the files do not.
 set -eu
 folder="${1:-$(dirname "$0")/secrets}"
@@ -20,9 +21,14 @@ done
 for name in control tenants; do
   make "${name}_password" "$(password)"
 done
-make database_url "postgres://zonal:$(cat control_password)@control:5432/zonal"
-make sql_cluster_url "postgres://zonal:$(cat tenants_password)@tenants:5432/zonal"
+make database_url "postgres://zonal:$(cat control_password)@${CONTROL:-control:5432}/zonal"
+make sql_cluster_url "postgres://zonal:$(cat tenants_password)@${TENANTS:-tenants:5432}/zonal"
+
+# compose's settings, of which an operator may have none.
+test "$#" -gt 0 || for name in platform brain; do
+  test -e "../$name.env" || (umask 077 && : >"../$name.env")
+done
 
 for name in mail_url brain_cert brain_key; do
-  test -e "$name" || echo "$folder/$name is yours to write: see docs/deploy.md."
+  test -e "$name" || echo "$folder/$name is yours to write: see docs/running.md, for compose docs/deploy.md."
 done

@@ -1,6 +1,7 @@
 """The compose file, by its own check, and the secrets that it reads."""
 
 import re
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,10 +42,25 @@ def ours() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from ((name, row) for name, row in compose()["services"].items() if "build" in row)
 
 
-def test_compose_accepts_the_file() -> None:
+def test_compose_accepts_the_file_and_passes_any_setting_on(tmp_path: Path) -> None:
+    """From the two files that the script makes: no line of compose.yaml is to be added."""
     tool = program("docker-compose", package="docker-compose")
-    seen = run(tool, "-f", FILE, "--profile", "*", "config", "-q", environ=NAMES)
+    for name in ("compose.yaml", "make-secrets.sh"):
+        shutil.copy(DEPLOY / name, tmp_path / name)
+    assert run("sh", tmp_path / "make-secrets.sh").returncode == 0
+    assert {each.name for each in tmp_path.glob("*.env")} == {"platform.env", "brain.env"}
+    (tmp_path / "platform.env").write_text("GOOGLE_CLIENT_ID=ours\nZBACKUP_URL=s3://b\n")
+    (tmp_path / "brain.env").write_text("ZCACHE_REPLICAS=3\n")
+    asked = (tool, "-f", tmp_path / "compose.yaml", "--profile", "*", "config")
+    seen = run(*asked, environ=NAMES)
     assert (seen.returncode, seen.stderr) == (0, "")
+    services = yaml.safe_load(seen.stdout)["services"]
+    for name in ("web", "worker", "migrate", "backup"):
+        given = services[name]["environment"]
+        assert (given["GOOGLE_CLIENT_ID"], given["ZBACKUP_URL"]) == ("ours", "s3://b"), name
+    assert str(services["brain"]["environment"]["ZCACHE_REPLICAS"]) == "3"
+    # Of providers' secrets a brain needs none.
+    assert "GOOGLE_CLIENT_ID" not in services["brain"]["environment"]
 
 
 def test_compose_names_what_an_operator_has_left_out() -> None:
@@ -147,10 +163,11 @@ def test_no_secret_is_in_the_environment_of_a_process() -> None:
             assert is_file or not is_secret, (name, variable)
 
 
-def test_the_folder_of_secrets_is_ignored_by_git() -> None:
+def test_secrets_and_settings_are_ignored_by_git() -> None:
     files = [row["file"] for row in compose()["secrets"].values()]
     assert all(path.startswith("./secrets/") for path in files)
-    assert "/deploy/secrets/" in (DEPLOY.parent / ".gitignore").read_text().splitlines()
+    ignored = (DEPLOY.parent / ".gitignore").read_text().splitlines()
+    assert {"/deploy/secrets/", "/deploy/*.env"} <= {*ignored}
 
 
 def test_the_script_makes_every_secret_that_is_random_and_keeps_it(tmp_path: Path) -> None:
