@@ -7,13 +7,15 @@ PROJECT: Final = "It runs, builds or installs the project itself, as CI does."
 TESTED: Final = (
     "It acts on what its own tests prepare; test_command_lines.py parses it as it is printed."
 )
+INSTALLED: Final = "test_client_installation.py runs its first two lines."
 TERMINAL: Final = "It asks at a terminal or in a browser; test_command_lines.py parses it."
 SETTING: Final = "A setting's value, not a command."
 
 # What a block begins with.
 PROGRAMS: Final[dict[str, str]] = {
     **dict.fromkeys(("systemctl ", "docker ", "useradd ", "pgbackrest "), MACHINE),
-    **dict.fromkeys(("make ", "pip "), PROJECT),
+    "make ": PROJECT,
+    "python3 -m venv venv && . venv/bin/activate\npip install ": INSTALLED,
     **dict.fromkeys(("manage.py ", ".venv/bin/python manage.py "), TESTED),
     "zonal login ": TERMINAL,
 }
