@@ -1,6 +1,7 @@
 """Settings of the platform itself: server, addresses, keys, control database, logs."""
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
@@ -9,7 +10,6 @@ from urllib.parse import urlsplit
 from psycopg import Error as PsycopgError
 from psycopg.conninfo import conninfo_to_dict
 
-from common.settings.env import SettingError
 from common.settings.table import (
     POSTGRESQL_SCHEMES,
     Choice,
@@ -23,13 +23,17 @@ from common.settings.table import (
 )
 
 FEATURES: Final = ("cache",)
+BIND: Final = re.compile(
+    r"(?:[A-Za-z0-9._-]*|\[[0-9a-fA-F:.%]+\])(?::[0-9]{1,5})?|unix:/\S+|fd://[0-9]+", re.ASCII
+)
+ENCODED: Final = "Write / and @ of a password as %2F and %40."
 
 
 def _features(words: tuple[str, ...]) -> tuple[str, ...]:
     chosen = tuple(word for word in words if word != "none")
     for word in chosen:
         if word not in FEATURES:
-            raise ValueError(f"may hold {', '.join(FEATURES)}, not {word!r}.")
+            raise ValueError(f"may hold {', '.join(FEATURES)}.")
     return chosen
 
 
@@ -46,6 +50,30 @@ def _origin(url: str) -> str:
     if not (host and is_bare and url.isascii() and url.isprintable() and " " not in url):
         raise ValueError("must be an origin like https://app.example.com, without a path.")
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def postgresql_url(url: str) -> str:
+    """Return a URL of PostgreSQL that libpq can read.
+
+    Raises ValueError also for what is left of a password whose / or @ is not encoded: libpq would
+    take it for a host or a port, and name it in its errors.
+    """
+    if not url:
+        return ""
+    try:
+        parts = conninfo_to_dict(url)
+    except PsycopgError:
+        raise ValueError("is not a URL that libpq can read.") from None
+    ports = str(parts.get("port") or "").replace(",", "")
+    if "@" in str(parts.get("host") or "") or (ports and not ports.isdecimal()):
+        raise ValueError(f"has a wrong host or port. {ENCODED}")
+    return url
+
+
+def _bind(text: str) -> str:
+    if text and not BIND.fullmatch(text):
+        raise ValueError("must be like 127.0.0.1:8000, [::1]:8000 or unix:/run/zonal.sock.")
+    return text
 
 
 def _share(text: str) -> float:
@@ -66,7 +94,7 @@ def _resolvers(words: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
             address = str(ipaddress.ip_address(parts.hostname or ""))
             found.append((address, parts.port or 53))
         except ValueError as exc:
-            raise ValueError(f"must list addresses, not {word!r}.") from exc
+            raise ValueError("must list addresses, with a port at most.") from exc
     return tuple(found)
 
 
@@ -109,7 +137,10 @@ class ServerSettings:
     port: Annotated[
         int, Integer("PORT", "Port of the web server.", default=8000, minimum=1, maximum=65535)
     ]
-    bind: Annotated[str, Text("ZBIND", "Address and port to listen on.", shown="127.0.0.1:PORT")]
+    bind: Annotated[
+        str,
+        Text("ZBIND", "Address and port to listen on.", shown="127.0.0.1:PORT", parse=_bind),
+    ]
     web_workers: Annotated[
         int, Integer("ZWEB_WORKERS", "Web server processes.", default=2, minimum=1, maximum=256)
     ]
@@ -267,6 +298,7 @@ class DatabaseSettings:
             "DATABASE_URL",
             "The control database; unset, `up` runs its own.",
             schemes=POSTGRESQL_SCHEMES,
+            parse=postgresql_url,
         ),
     ] = field(repr=False)
     pool_size: Annotated[
@@ -326,12 +358,8 @@ def control_database(url: str, connections: int) -> dict[str, Any]:
     """Return Django's DATABASES entry for a libpq URL.
 
     connections: the size of the process's pool; 0 means one connection per thread.
-    Raises SettingError when libpq cannot read the URL.
     """
-    try:
-        parts = dict(conninfo_to_dict(url))
-    except PsycopgError as exc:
-        raise SettingError("DATABASE_URL", "is not a URL libpq can read.") from exc
+    parts = dict(conninfo_to_dict(url))
     # What the code takes for granted, whatever the server's defaults; the URL's own come last.
     session = f"{SESSION} {parts.pop('options', '')}".strip()
     options: dict[str, Any] = {

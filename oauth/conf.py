@@ -26,13 +26,16 @@ def _redirects(words: tuple[str, ...]) -> tuple[str, ...]:
         if not _is_redirect(word):
             raise ValueError(
                 "must list https URLs (http only for this machine) or an app's scheme with a dot, "
-                f"without a fragment, not {word!r}."
+                "without a fragment."
             )
     return words
 
 
 def _is_redirect(url: str) -> bool:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
     if parts.fragment or not url.isascii() or not url.isprintable():
         return False
     if parts.scheme in {"http", "https"}:

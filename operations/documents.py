@@ -59,7 +59,8 @@ SETTINGS_HEAD: Final = """# Settings
 
 Every setting is an environment variable. A secret may also come from a file: `NAME_FILE` names it.
 What is unset falls back to `$ZDATA_DIR/runtime.env`, which `make run` writes (mode 0600), then to
-the default. A wrong value ends the process at start with a sentence that names the variable.
+the default. A wrong value ends the process at start with a sentence that names the variable, and does
+not show the value, which may be a secret in the wrong place.
 Written by `manage.py writedocs`; a test compares.
 
 | variable | kind | default | unit | meaning |

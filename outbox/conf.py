@@ -56,8 +56,12 @@ def _smtp(url: SplitResult) -> Backend:
         port = url.port
     except ValueError as exc:
         raise ValueError("has a port that is not a number from 1 to 65535.") from exc
-    if not url.hostname:
-        raise ValueError("must name a host: smtp://host:587.")
+    if not url.hostname or url.path.strip("/") or url.fragment:
+        # Else a part of a password would be taken for the host, which errors name.
+        raise ValueError(
+            "must be like smtp://user:password@host:587; write /, ?, # and @ of a password as %2F, "
+            "%3F, %23 and %40."
+        )
     is_tls = url.scheme == "smtps"
     query = dict(parse_qsl(url.query, keep_blank_values=True))
     tls = query.pop("tls", "starttls")

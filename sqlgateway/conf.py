@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
+from common.conf import postgresql_url
 from common.settings.table import POSTGRESQL_SCHEMES, Integer, Text, Url
 
 MIB: Final = 2**20
@@ -137,6 +138,7 @@ class SqlSettings(PlacementSettings, TransactionSettings):
             "ZSQL_CLUSTER_URL",
             "The tenants' cluster, as a superuser; unset, `up` runs its own.",
             schemes=POSTGRESQL_SCHEMES,
+            parse=postgresql_url,
         ),
     ] = field(repr=False)
     timeout_ms: Annotated[

@@ -62,7 +62,7 @@ def port_from(environ: Mapping[str, str], setting: str, *, default: int) -> int:
     """Read a port from the environment. Raises StartError for anything but 1 to 65535."""
     text = environ.get(setting, "").strip() or str(default)
     if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= HIGHEST_PORT:
-        sentence = f"{setting} must be from 1 to {HIGHEST_PORT}, not {text!r}."
+        sentence = f"{setting} must be from 1 to {HIGHEST_PORT}."
         raise StartError(sentence)
     return int(text)
 

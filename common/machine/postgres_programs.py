@@ -245,7 +245,7 @@ def _locate(environ: Mapping[str, str], runtime_dir: Path) -> tuple[Source, Path
     chosen = environ.get("ZPG_BINDIR")
     if chosen:
         if not _is_server(Path(chosen)):
-            sentence = f"ZPG_BINDIR is {chosen}, but initdb and postgres are not there."
+            sentence = "ZPG_BINDIR names a folder without initdb and postgres."
             raise BinariesError(sentence)
         return "ZPG_BINDIR", Path(chosen).resolve()
     copy = private_copy(runtime_dir)

@@ -30,7 +30,8 @@ class SettingRow(ABC):
     """One setting: its variable, a sentence, its default, its unit and how its value is read.
 
     shown: replaces the default in the documentation. parse: converts the value or the default;
-    raises ValueError with a sentence about what is wrong.
+    raises ValueError with a sentence about what is wrong, without the value: any of them may be a
+    secret that was put into the wrong setting.
     """
 
     variable: str
@@ -103,11 +104,9 @@ class Integer(SettingRow):
         if not raw:
             return self.default * self.scale
         if not re.fullmatch(r"-?[0-9]{1,18}", raw):
-            raise SettingError(self.variable, f"must be a whole number, not {raw!r}.")
+            raise SettingError(self.variable, "must be a whole number.")
         if not self.minimum <= int(raw) <= self.maximum:
-            raise SettingError(
-                self.variable, f"must be from {self.minimum} to {self.maximum}, not {raw}."
-            )
+            raise SettingError(self.variable, f"must be from {self.minimum} to {self.maximum}.")
         return int(raw) * self.scale
 
 
@@ -128,7 +127,7 @@ class Flag(SettingRow):
     def _value(self, env: Env) -> bool | None:
         raw = env.raw(self.variable).lower()
         if raw and raw not in TRUE | FALSE:
-            raise SettingError(self.variable, f"must be true or false, not {raw!r}.")
+            raise SettingError(self.variable, "must be true or false.")
         return raw in TRUE if raw else self.default
 
 
@@ -147,9 +146,7 @@ class Choice(SettingRow):
     def _value(self, env: Env) -> str:
         value = env.raw(self.variable) or self.default
         if value and value not in self.options:
-            raise SettingError(
-                self.variable, f"must be one of {', '.join(self.options)}, not {value!r}."
-            )
+            raise SettingError(self.variable, f"must be one of {', '.join(self.options)}.")
         return str(value)
 
 
@@ -215,7 +212,7 @@ class Secrets(SettingRow):
 
 @dataclass(frozen=True, slots=True)
 class Url(SettingRow):
-    """A URL with one of the schemes. It may contain a password, so errors do not show it."""
+    """A URL with one of the schemes."""
 
     _: KW_ONLY
     schemes: tuple[str, ...] = field(default=("https", "http"))
@@ -225,7 +222,7 @@ class Url(SettingRow):
 
     def _value(self, env: Env) -> str:
         value = env.raw(self.variable) or self.default
-        if value and urlsplit(value).scheme not in self.schemes:
+        if value and _scheme(value) not in self.schemes:
             raise SettingError(
                 self.variable, f"must be a URL starting with {' or '.join(self.schemes)}://."
             )
@@ -250,6 +247,14 @@ def rows(table: type) -> Mapping[str, SettingRow]:
         for row in getattr(hint, "__metadata__", ())
         if isinstance(row, SettingRow)
     }
+
+
+def _scheme(url: str) -> str:
+    try:
+        return urlsplit(url).scheme
+    except ValueError:
+        # Its text would show the URL.
+        return ""
 
 
 def _split(raw: str) -> tuple[str, ...]:

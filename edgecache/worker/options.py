@@ -74,14 +74,19 @@ class Options:
 def parse(arguments: Sequence[str] | None = None) -> Options:
     """Read the command line; print errors and exit with 2 if there are any."""
     command_line = parser()
-    given = command_line.parse_args(arguments)
+    given, unknown = command_line.parse_known_args(arguments)
+    if unknown:
+        # A value may be a secret.
+        names = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        command_line.error(f"unknown arguments: {' '.join(names) or 'words without an option'}")
     if (given.tls_cert is None) != (given.tls_key is None):
         command_line.error("--tls-cert and --tls-key go together")
-    # A default is not checked by argparse, and these come from the environment.
+    # Checked here because argparse would show the value, and not check one of the environment.
     if given.log_format not in LOG_FORMATS:
-        command_line.error(f"ZLOG_FORMAT must be one of {', '.join(LOG_FORMATS)}")
+        formats = ", ".join(LOG_FORMATS)
+        command_line.error(f"--log-format (ZLOG_FORMAT) must be one of {formats}")
     if given.log_level not in LOG_LEVELS:
-        command_line.error(f"ZLOG_LEVEL must be one of {', '.join(LOG_LEVELS)}")
+        command_line.error(f"--log-level (ZLOG_LEVEL) must be one of {', '.join(LOG_LEVELS)}")
     host, port = given.listen
     return Options(
         brain=given.brain,
@@ -122,13 +127,13 @@ def parser() -> argparse.ArgumentParser:
     logs = made.add_argument_group("logs (standard error)")
     logs.add_argument(
         "--log-format",
-        choices=LOG_FORMATS,
+        metavar=f"{{{','.join(LOG_FORMATS)}}}",
         default=os.environ.get("ZLOG_FORMAT", "console"),
         help="lines for people or for machines (default: ZLOG_FORMAT, else console)",
     )
     logs.add_argument(
         "--log-level",
-        choices=LOG_LEVELS,
+        metavar=f"{{{','.join(LOG_LEVELS)}}}",
         type=str.lower,
         default=os.environ.get("ZLOG_LEVEL", "info"),
         help="default: ZLOG_LEVEL, else info",
@@ -233,7 +238,7 @@ def size(text: str) -> int:
     """Read a size: a number with B, kB, MB, GB, TB, KiB, MiB, GiB, TiB or nothing for bytes."""
     match = SIZE.fullmatch(text.strip())
     if match is None or (match[3] and not match[2]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it as 10GiB or 500MB")
+        raise argparse.ArgumentTypeError("is not a size; write it as 10GiB or 500MB")
     power = " kmgtp".index(match[2].lower() or " ")
     found = int(float(match[1]) * (1024 if match[3] else 1000) ** power)
     if found < 1:
@@ -243,11 +248,11 @@ def size(text: str) -> int:
 
 def url(text: str) -> str:
     """Read an http or https URL of a host, without path, query or credentials."""
-    parts = urlsplit(text)
     try:
+        parts = urlsplit(text)
         is_right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        is_right = False
+        parts, is_right = urlsplit(""), False
     if (
         not is_right
         or parts.path.strip("/")
@@ -255,7 +260,7 @@ def url(text: str) -> str:
         or parts.fragment
         or "@" in parts.netloc
     ):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a URL such as https://host:8083")
+        raise argparse.ArgumentTypeError("is not a URL such as https://host:8083")
     return f"{parts.scheme}://{parts.netloc}"
 
 
@@ -263,7 +268,7 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a UUID") from None
+        raise argparse.ArgumentTypeError("is not a UUID") from None
 
 
 def _secret(text: str) -> str:
@@ -273,11 +278,11 @@ def _secret(text: str) -> str:
         may_others = path.stat().st_mode & OTHERS_MAY
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise argparse.ArgumentTypeError(f"can't read {text!r}: {reason}") from None
+        raise argparse.ArgumentTypeError(f"the file cannot be read: {reason}") from None
     if may_others:
-        raise argparse.ArgumentTypeError(f"others may read {text!r}: chmod 600 it")
+        raise argparse.ArgumentTypeError("others may read the file: chmod 600 it")
     if SECRET.fullmatch(secret) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} does not hold a node's secret")
+        raise argparse.ArgumentTypeError("the file has no node's secret")
     return secret
 
 
@@ -290,7 +295,7 @@ def _capacity(text: str) -> int:
 
 def _region(text: str) -> str:
     if LABEL.fullmatch(text) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a region such as eu-central")
+        raise argparse.ArgumentTypeError("is not a region such as eu-central")
     return text
 
 
@@ -298,14 +303,14 @@ def _listen(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT, as 127.0.0.1:{PORT}")
+        raise argparse.ArgumentTypeError(f"is not HOST:PORT, as 127.0.0.1:{PORT}")
     return host, int(port)
 
 
 def _file(text: str) -> Path:
     path = Path(text)
     if not path.is_file():
-        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
+        raise argparse.ArgumentTypeError("there is no file of this name")
     return path
 
 
@@ -318,7 +323,7 @@ def _positive(text: str) -> int:
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        raise argparse.ArgumentTypeError("is not a whole number")
     return int(text)
 
 
@@ -335,5 +340,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 3600")
+        raise argparse.ArgumentTypeError("is not a number of seconds from 0 to 3600")
     return seconds

@@ -84,7 +84,7 @@ def _without_slash(url: str) -> str:
 def _domains(words: tuple[str, ...]) -> tuple[str, ...]:
     for word in words:
         if not DOMAIN.fullmatch(word.lower()):
-            raise ValueError(f"must list domains, not {word!r}.")
+            raise ValueError("must list domains, such as example.com.")
     return tuple(word.lower() for word in words)
 
 
@@ -93,7 +93,7 @@ def _mappings(words: tuple[str, ...], group: re.Pattern[str]) -> tuple[RoleMappi
     for word in words:
         match = _MAPPING.fullmatch(word)
         if match is None or not group.fullmatch(match[1]):
-            raise ValueError(f"must list group=organization:role, not {word!r}.")
+            raise ValueError("must list group=organization:role.")
         found.append(RoleMapping(match[1], int(match[2]), match[3]))
     if len(found) > MAX_MAPPINGS:
         raise ValueError(f"may list {MAX_MAPPINGS} mappings at most.")

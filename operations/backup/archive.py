@@ -107,6 +107,6 @@ def open_archive() -> Iterator[BackupArchive]:
     if chosen.parts.scheme == "file" and not Path(chosen.parts.path).is_dir():
         # The folder is not created: if a mount is missing, backups would be written to the wrong
         # disk.
-        raise Unreachable("store_unreachable", f"The folder {chosen.parts.path} does not exist.")
+        raise Unreachable("store_unreachable", "The folder of ZBACKUP_URL does not exist.")
     with asyncio.Runner() as runner:
         yield BackupArchive(store, chosen.name, runner)

@@ -29,7 +29,7 @@ def _recipients(words: tuple[str, ...]) -> tuple[str, ...]:
         try:
             x25519.Recipient.from_str(word)
         except RecipientError:
-            raise ValueError(f"contains {word!r}, which is not a public key of age.") from None
+            raise ValueError("must list public keys of age, which begin with age1.") from None
     return words
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
+from common.conf import postgresql_url
 from common.settings.env import Env, SettingError
 from common.settings.table import (
     POSTGRESQL_SCHEMES,
@@ -48,21 +49,20 @@ def _address(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        raise ValueError(f"must be an IP address, not {text!r}.") from None
+        raise ValueError("must be an IP address.") from None
 
 
 def _socket_path(text: str) -> Path | None:
     if text and not (SOCKET_PATH.fullmatch(text) and len(text) <= SOCKET_PATH_LIMIT):
         raise ValueError(
-            f"must be an absolute path of at most {SOCKET_PATH_LIMIT} plain characters, not "
-            f"{text!r}."
+            f"must be an absolute path of at most {SOCKET_PATH_LIMIT} plain characters."
         )
     return Path(text) if text else None
 
 
 def _existing_file(text: str) -> Path | None:
     if text and not Path(text).is_file():
-        raise ValueError(f"names a file that does not exist: {text!r}.")
+        raise ValueError("names a file that does not exist.")
     return Path(text) if text else None
 
 
@@ -77,7 +77,7 @@ def api_url(text: str) -> str:
     except ValueError:
         is_valid = False
     if url and not is_valid:
-        raise ValueError(f"must be like http://127.0.0.1:8081, not {text!r}.")
+        raise ValueError("must be like http://127.0.0.1:8081.")
     return url
 
 
@@ -85,14 +85,14 @@ def _domains(words: tuple[str, ...]) -> tuple[str, ...]:
     domains = tuple(word.lower().rstrip(".") for word in words)
     for domain in domains:
         if not _HOST.fullmatch(domain):
-            raise ValueError(f"must be host names like s3.example.com, not {domain!r}.")
+            raise ValueError("must be host names like s3.example.com.")
     return domains
 
 
 def _region(text: str) -> str:
     region = text.strip()
     if not LABEL.fullmatch(region):
-        raise ValueError(f"has an invalid region name: {region!r}.")
+        raise ValueError("has an invalid region name.")
     return region
 
 
@@ -100,7 +100,7 @@ def _network(text: str) -> Network:
     try:
         return ipaddress.ip_network(text.strip())
     except ValueError:
-        raise ValueError(f"has an invalid network: {text!r}.") from None
+        raise ValueError("has an invalid network.") from None
 
 
 def _coordinates(words: tuple[str, ...]) -> dict[str, tuple[float, float]]:
@@ -108,7 +108,7 @@ def _coordinates(words: tuple[str, ...]) -> dict[str, tuple[float, float]]:
     for word in words:
         match = re.fullmatch(r"([^=]+)=(-?\d{1,2}(?:\.\d+)?):(-?\d{1,3}(?:\.\d+)?)", word)
         if match is None:
-            raise ValueError(f"must be like eu-home=48.1:11.6, not {word!r}.")
+            raise ValueError("must be like eu-home=48.1:11.6.")
         found[_region(match[1])] = (float(match[2]), float(match[3]))
     return found
 
@@ -119,7 +119,7 @@ def _networks(words: tuple[str, ...]) -> tuple[tuple[Network, str], ...]:
     for word in words:
         network, separator, region = word.partition("=")
         if not separator:
-            raise ValueError(f"must be like 203.0.113.0/24=us-east, not {word!r}.")
+            raise ValueError("must be like 203.0.113.0/24=us-east.")
         found.append((_network(network), _region(region)))
     return tuple(sorted(found, key=lambda row: row[0].prefixlen, reverse=True))
 
@@ -280,6 +280,7 @@ class BrainSettings:
             "ZBRAIN_DATABASE_URL",
             "A database for the brain alone; unset, it uses the control database.",
             schemes=POSTGRESQL_SCHEMES,
+            parse=postgresql_url,
         ),
     ] = field(repr=False)
     secret: Annotated[

@@ -36,7 +36,7 @@ def _vantages(words: tuple[str, ...]) -> tuple[Vantage, ...]:
         try:
             ours, theirs = ipaddress.ip_address(local), ipaddress.ip_address(seen or local)
         except ValueError:
-            message = f"must be like 10.0.0.5 or 10.0.0.5=203.0.113.7, not {word!r}."
+            message = "must be like 10.0.0.5 or 10.0.0.5=203.0.113.7."
             raise ValueError(message) from None
         found.append(Vantage(str(ours), str(theirs)))
     return tuple(found)

@@ -35,8 +35,11 @@ class StoreUrl(NamedTuple):
 
 def parse_url(text: str) -> StoreUrl:
     """Return the parts of a store's URL. Raises ValueError with a sentence."""
-    parts = urlsplit(text)
-    refusal = f"must be like {EXAMPLES}, not {text!r}."
+    refusal = f"must be like {EXAMPLES}."
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise ValueError(refusal) from None
     if parts.scheme not in SCHEMES or parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError(refusal)
     if not PATH.fullmatch(parts.path):
@@ -74,7 +77,7 @@ def store_endpoint(text: str) -> str:
     """
     url = text.rstrip("/")
     if url and not ENDPOINT.fullmatch(url):
-        raise ValueError(f"must be like https://s3.example.com, not {text!r}.")
+        raise ValueError("must be like https://s3.example.com.")
     return url
 
 
