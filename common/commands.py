@@ -13,6 +13,8 @@ from django.db import DatabaseError, InterfaceError, transaction
 from procrastinate.exceptions import ConnectorException
 
 from common.errors import PlatformError
+from common.machine.reasons import reason
+from common.pending_migrations import NOT_MIGRATED, is_not_migrated
 from common.problems import is_database_unreachable, unavailable
 
 REFUSED: Final = 1
@@ -107,9 +109,13 @@ class OpsCommand(BaseCommand):
         except PlatformError as exc:
             raise self._refuse(_of_platform(exc), options) from exc
         except (DatabaseError, InterfaceError, ConnectorException) as exc:
+            if is_not_migrated(exc):
+                refusal = _Refusal("database_not_migrated", NOT_MIGRATED)
+                raise self._refuse(refusal, options) from exc
             if not is_database_unreachable(exc):
                 raise
             error = _of_platform(unavailable(exc))
+            error = replace(error, message=f"{error.message} {reason(exc)}")
             raise self._refuse(error, options, status=DATABASE_UNREACHABLE) from exc
         said = json.dumps(outcome.facts) if options["json"] else outcome.text
         if said:

@@ -113,7 +113,8 @@ def _stdlib(shared: list[Any], renderer: Any, level: str) -> dict[str, Any]:
             "django.request": {"level": "ERROR", "filters": ["drop_unavailable"]},
             "django.security.DisallowedHost": {"level": "ERROR"},
             "procrastinate": {"level": "WARNING"},
-            "psycopg.pool": {"level": "ERROR"},
+            # Why a pool has no connection; a request only waits in vain.
+            "psycopg.pool": {"level": "WARNING"},
         },
     }
 

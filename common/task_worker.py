@@ -17,6 +17,7 @@ from procrastinate.psycopg_connector import PsycopgConnector
 from procrastinate.worker import Worker
 from psycopg.errors import ForeignKeyViolation
 
+from common.machine.reasons import reason
 from common.problems import is_database_unreachable
 from common.server_states import READ_ONLY
 
@@ -129,8 +130,7 @@ class TaskWorker(Worker):
                 raise
             if not self._is_lost:
                 self._is_lost = True
-                error = str(exc.__cause__).strip()
-                log.warning("task_worker_database_lost", part=name, error=error)
+                log.warning("task_worker_database_lost", part=name, error=reason(exc))
             if getattr(exc.__cause__, "sqlstate", "") == READ_ONLY:
                 # These are to a former leader, or to a standby.
                 await self.app.connector.pool.drain()  # type: ignore[attr-defined]  # _connector's

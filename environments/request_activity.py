@@ -10,6 +10,7 @@ import orjson
 import structlog
 from django.db import Error, connection
 
+from common.machine.reasons import reason
 from common.metrics import publishing
 from common.metrics.organization_tally import ORGANIZATIONS, Answers, Key
 from environments.models import RequestHour
@@ -42,7 +43,7 @@ def write() -> None:
         with connection.cursor() as cursor:
             cursor.execute(ADD, [orjson.dumps(_rows(taken)).decode()])
     except Error as exc:
-        log.warning("request_activity_not_written", error=type(exc).__name__)
+        log.warning("request_activity_not_written", error=reason(exc))
         ORGANIZATIONS.put_back(taken)
 
 

@@ -17,14 +17,15 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from common import problems
 from common.errors import NotFound, PlatformError
+from common.machine.reasons import reason
 from common.metrics import publishing
 from common.metrics.connections import DATABASE
 from common.metrics.exposition import exposition as all_metrics
 from common.metrics.figures import Figures, GaugeGroup
 from common.metrics.tasks import TASKS
+from common.pending_migrations import pending_migrations
 from common.web import server_end
 from common.web.addresses import is_from_this_machine
-from operations.backup.manifest import pending_migrations
 from operations.backup.records import BACKUPS
 from outbox.metrics import WEBHOOKS, Deliveries
 
@@ -50,7 +51,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     try:
         checks |= _ask_anew()
     except Error as exc:
-        log.warning("not_ready", error=type(exc).__name__)
+        log.warning("not_ready", error=reason(exc))
         connections[DEFAULT_DB_ALIAS].close()
         checks = dict.fromkeys(checks, "unavailable")
     is_ready = all(state == "ok" for state in checks.values())

@@ -14,6 +14,7 @@ from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from common.machine.reasons import reason
 from common.metrics.figures import GaugeGroup, gauge
 from outbox.models import WebhookDelivery
 
@@ -104,7 +105,7 @@ class Deliveries(Collector):
                 cursor.execute(FINISHED_MESSAGES, [MAX_COUNTED])
                 finished = cursor.fetchall()
         except DatabaseError as exc:
-            log.warning("deliveries_not_counted", error=type(exc).__name__)
+            log.warning("deliveries_not_counted", error=reason(exc))
             connection.close()
             return
         unfinished = GaugeMetricFamily(

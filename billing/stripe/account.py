@@ -15,6 +15,7 @@ from django.conf import settings
 
 from billing.conf import StripeSettings
 from billing.payouts.providers import PayoutProviderUnavailable
+from common.machine.reasons import reason
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +60,7 @@ def calls() -> Iterator[None]:
         code = _code(exc)
         log.warning(
             "billing_stripe_failed",
-            error=type(exc).__name__,
+            error=_said(exc),
             status=exc.http_status,
             reason=code,
             stripe_request_id=exc.request_id,
@@ -71,6 +72,12 @@ def calls() -> Iterator[None]:
         if is_refusal:
             raise StripeRefusal(code) from None
         raise PayoutProviderUnavailable from None
+
+
+def _said(exc: stripe.StripeError) -> str:
+    """Return what the network said, of answers only the kind: their text is Stripe's."""
+    is_network = isinstance(exc, stripe.APIConnectionError) and exc.__cause__ is not None
+    return reason(exc.__cause__) if is_network and exc.__cause__ else type(exc).__name__
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,5 @@
 """Files, folders, ports, child processes, PostgreSQL's programs, without Django.
 
-Door: child, errors, files, folders, owners, ports, postgres_programs, systemd, terminal.
+Door: child, errors, files, folders, owners, ports, postgres_programs, reasons,
+systemd, terminal.
 """

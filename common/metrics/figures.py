@@ -9,6 +9,8 @@ from django.db import DatabaseError, connection
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from common.machine.reasons import reason
+
 log = structlog.get_logger(__name__)
 
 
@@ -44,7 +46,7 @@ class GaugeGroup:
         try:
             return list(self._read())
         except DatabaseError as exc:
-            log.warning("figures_not_read", subject=self.name, error=type(exc).__name__)
+            log.warning("figures_not_read", subject=self.name, error=reason(exc))
             connection.close()
             return None
 

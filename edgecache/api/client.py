@@ -22,6 +22,7 @@ from urllib3.util import Retry
 
 from common import tracing
 from common.errors import ChangedSinceRead, FieldError, InvalidRequest, NotFound, PlatformError
+from common.machine.reasons import reason
 from common.principals import Principal, Scope
 from edgecache.api import errors
 
@@ -146,7 +147,7 @@ def call(
         response = _send_safely(method, path, query, body)
     except requests.RequestException as exc:
         if not breaker.is_open:
-            log.warning("cache_brain_unreachable", error=type(exc).__name__)
+            log.warning("cache_brain_unreachable", error=reason(exc))
         # A cut connection made nobody wait, and another brain may be well.
         if not _is_cut(exc):
             breaker.failed(began)

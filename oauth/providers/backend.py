@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal, NoReturn
 
 import requests
+import structlog
 from django.http import HttpResponse
 from social_core.backends.oauth import BaseOAuth2
 from social_core.backends.open_id_connect import OpenIdConnectAssociation, OpenIdConnectAuth
@@ -26,12 +27,15 @@ from social_core.exceptions import (
 from social_core.utils import http_error
 
 from common.errors import PlatformError
+from common.machine.reasons import reason
 from common.one_time_secrets import new_secret
 from oauth.errors import AccessDenied, IdentityInvalid, ProviderError, ProviderUnavailable
 from oauth.providers import http
 from oauth.providers.conf import ProviderSettings
 from oauth.providers.profile import Memberships, Profile, ProviderTokens
 from oauth.providers.social_core import TransactionStrategy
+
+log = structlog.get_logger(__name__)
 
 
 class CredentialsRefused(Exception):
@@ -161,17 +165,20 @@ class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
             response.raise_for_status()
         except requests.HTTPError as exc:
             raise http_error(self, exc, stage=stage) from None
-        except requests.Timeout:
-            self._fail("timeout", stage)
-        except (requests.ConnectionError, http.ResponseTooLong):
-            self._fail("connection_failed", stage)
-        except requests.RequestException:
-            self._fail("http_error", stage)
+        except requests.Timeout as exc:
+            self._fail("timeout", stage, exc)
+        except (requests.ConnectionError, http.ResponseTooLong) as exc:
+            self._fail("connection_failed", stage, exc)
+        except requests.RequestException as exc:
+            self._fail("http_error", stage, exc)
         if response.is_redirect:
             self._fail("http_error", stage)
         return response
 
-    def _fail(self, code: str, stage: ErrorStage) -> NoReturn:
+    def _fail(self, code: str, stage: ErrorStage, exc: Exception | None = None) -> NoReturn:
+        if exc is not None:
+            said = reason(exc)
+            log.warning("provider_unreachable", provider=self.name, stage=stage, reason=said)
         # From None: the text of requests' exceptions contains URLs, and with them secrets.
         raise AuthProviderError(self, code=code, stage=stage) from None
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from common.commands import CommandRefused, Unreachable
+from common.machine.reasons import reason
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreUnavailable
 from edgecache.brain.core.values import Span
@@ -32,8 +33,9 @@ class BackupArchive:
         """Run a coroutine that uses the store. Raises Unreachable."""
         try:
             return self._runner.run(work)
-        except StoreUnavailable:
-            sentence = f"{self.name} does not answer, or refuses us. The log says more."
+        except StoreUnavailable as exc:
+            said = reason(exc.__cause__ or exc)
+            sentence = f"{self.name} does not answer, or refuses us: {said}"
             raise Unreachable("store_unreachable", sentence) from None
 
     def put(self, name: str, body: Path | bytes) -> None:

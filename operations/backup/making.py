@@ -14,6 +14,7 @@ from django.conf import settings
 
 from common.commands import CommandRefused, Unreachable
 from common.key_fingerprints import fingerprint
+from common.machine.reasons import reason
 from operations.backup import catalogue, control, manifest, object_upload, sealing
 from operations.backup.archive import BackupArchive
 from operations.backup.manifest import BackupManifest
@@ -186,11 +187,16 @@ def _environments(
             except Unreachable:
                 raise
             except (CommandRefused, EngineUnavailable) as exc:
-                failed.append({**about, "reason": str(exc) or type(exc).__name__})
+                failed.append({**about, "reason": _reason(exc)})
         if time.monotonic() - said_at >= SAY_EVERY_S:
             said_at = time.monotonic()
             say(f"{count} of {len(plan.environments)} environments.")
     return failed, not_restorable
+
+
+def _reason(exc: CommandRefused | EngineUnavailable) -> str:
+    said = exc.message if isinstance(exc, CommandRefused) else exc.reason or exc.title
+    return said or reason(exc)
 
 
 def _dump(archive: BackupArchive, work: Work, plan: Plan, environment: EnvironmentPlan) -> str:

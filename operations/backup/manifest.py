@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from common.commands import CommandRefused
 from common.crypto import keyed_digest
 from common.key_fingerprints import fingerprint
+from common.pending_migrations import pending_migrations
 from operations.backup.sealing import Digest
 
 FORMAT: Final = 1
@@ -138,12 +138,6 @@ def applied_migrations() -> list[str]:
                 f"Run `manage.py {migrate_command(alias)}` first, or finish the restore.",
             )
     return code_migrations()
-
-
-def pending_migrations(alias: str) -> int:
-    """Return how many migrations Django would apply to a control database."""
-    executor = MigrationExecutor(connections[alias])
-    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def migrate_command(alias: str) -> str:

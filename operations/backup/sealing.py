@@ -68,14 +68,18 @@ def read_identities(path: str) -> list[Identity]:
     try:
         lines = Path(path).read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError) as exc:
-        raise CommandRefused("identity_unreadable", f"{path} cannot be read.") from exc
+        raise CommandRefused(
+            "identity_unreadable", "The file of --identity cannot be read."
+        ) from exc
     keys = [line for line in lines if line.startswith("AGE-SECRET-KEY-1")]
     try:
         found = [Identity.from_str(key) for key in keys]
     except pyrage.IdentityError:
         found = []
     if not found:
-        raise CommandRefused("identity_unreadable", f"{path} contains no private key of age.")
+        raise CommandRefused(
+            "identity_unreadable", "The file of --identity contains no private key of age."
+        )
     return found
 
 

@@ -4,7 +4,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+import structlog
 from cryptography.fernet import InvalidToken
+from django.db import Error
+
+from common.machine.reasons import reason
+
+log = structlog.get_logger(__name__)
 
 
 class Level(StrEnum):
@@ -45,6 +51,11 @@ def run(subject: str, check: Check) -> list[Finding]:
     except InvalidToken:
         message = "A stored secret is encrypted with a key that ZSECRET_KEYS lacks."
         return [Finding(subject, Level.FAILED, message, "Set it, too (docs/production.md, Keys).")]
-    except Exception as exc:  # noqa: BLE001 - whatever is broken, the report must be complete
+    except (Error, OSError) as exc:
+        # A server's answer, or its silence: no fault of the check.
+        message = f"It could not be checked: {reason(exc)}"
+        return [Finding(subject, Level.FAILED, message, "Mend what it names, and ask again.")]
+    except Exception as exc:
+        log.exception("doctor_check_failed", subject=subject)
         message = f"The check ended with {type(exc).__name__}."
-        return [Finding(subject, Level.FAILED, message, "Check the log, and report this.")]
+        return [Finding(subject, Level.FAILED, message, "Report this, with the trace in the log.")]

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core import mail
 from django.utils import timezone
 
+from common.machine.reasons import reason
 from operations.doctor.findings import Finding, Level
 from outbox import metrics
 from outbox.conf import LOCAL_MAIL_BACKENDS
@@ -40,7 +41,7 @@ def check_mail() -> Iterator[Finding]:
         with mail.get_connection(**options | {"timeout": TIMEOUT_S}):
             yield Finding("mail", Level.OK, f"{where} accepts a connection.")
     except (OSError, smtplib.SMTPException) as exc:
-        message = f"{where} refuses or does not answer: {type(exc).__name__}."
+        message = f"{where} refuses or does not answer: {reason(exc)}"
         yield Finding("mail", Level.FAILED, message, "Check ZMAIL_URL and the relay.")
 
 

@@ -14,6 +14,7 @@ from smtplib import (
 from typing import Any, Final
 from uuid import UUID
 
+import structlog
 from anymail.exceptions import AnymailAPIError, AnymailInvalidAddress, AnymailRecipientsRefused
 from django.conf import settings
 from django.core import mail
@@ -21,8 +22,11 @@ from django.core.mail.backends import smtp
 from django.utils import timezone
 
 from common.emails import is_mailed_as_written
+from common.machine.reasons import reason
 from outbox.messages import templates
 from outbox.messages.failures import Failure, PermanentFailure, TemporaryFailure, retry_after_s
+
+log = structlog.get_logger(__name__)
 
 # SMTP: reply codes from here on are permanent (RFC 5321 §4.2.1).
 PERMANENT: Final = 500
@@ -61,7 +65,8 @@ def send(
     except (SMTPException, AnymailRecipientsRefused, AnymailInvalidAddress, AnymailAPIError) as exc:
         # The provider's text contains the recipient; from None keeps it out of any log.
         raise _failure(exc) from None
-    except OSError:
+    except OSError as exc:
+        log.warning("mail_server_failed", reason=reason(exc))
         # Also a timeout, which smtplib does not always distinguish from a lost connection.
         raise TemporaryFailure("mail_server_away") from None
 
@@ -96,8 +101,10 @@ def _failure(exc: Exception) -> Failure:
     if isinstance(exc, SMTPDataError):
         return _of_reply(exc.smtp_code, exc.smtp_error)
     if isinstance(exc, SMTPResponseException):
+        log.warning("mail_server_failed", reason=reason(exc))
         return TemporaryFailure(f"smtp_{exc.smtp_code}")
     if isinstance(exc, SMTPServerDisconnected):
+        log.warning("mail_server_failed", reason=reason(exc))
         return TemporaryFailure("mail_server_away")
     if isinstance(exc, AnymailRecipientsRefused | AnymailInvalidAddress):
         return PermanentFailure("mail_service_refused")
@@ -105,6 +112,7 @@ def _failure(exc: Exception) -> Failure:
         headers = getattr(exc.response, "headers", {})
         wait_s = retry_after_s(headers.get("Retry-After", ""), now=timezone.now())
         return TemporaryFailure(f"mail_service_{exc.status_code or 'away'}", retry_after_s=wait_s)
+    log.warning("mail_server_failed", reason=reason(exc))
     return TemporaryFailure(f"smtp_{type(exc).__name__}")
 
 

@@ -15,11 +15,13 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from common.crypto import decrypt
+from common.machine.reasons import reason
 from outbox.messages import mail, queue
 from outbox.messages.failures import Failure, PermanentFailure, TemporaryFailure
 from outbox.models import Delivery
@@ -85,11 +87,14 @@ def _send(delivery: Delivery) -> Failure | None:
         return failure
     except Exception as exc:  # noqa: BLE001 - a backend may raise anything, and its text may contain the recipient
         last = traceback.extract_tb(exc.__traceback__)[-1]
+        # What an operator has set wrongly names no recipient.
+        said = {"reason": reason(exc)} if isinstance(exc, ImproperlyConfigured) else {}
         log.error(  # noqa: TRY400 - the trace ends with the exception's text
             "delivery_fault",
             delivery=str(delivery.pk),
             kind=type(exc).__name__,
             where=f"{last.filename}:{last.lineno}",
+            **said,
         )
         return TemporaryFailure(f"fault_{type(exc).__name__}")
     return None

@@ -18,6 +18,7 @@ import structlog
 from django.db import Error, connection, transaction
 
 from accounts.audit_tags import AccountTag
+from common.machine.reasons import reason
 from common.metrics import publishing
 from common.metrics.http_tally import BOUNDS_MS, TALLY
 from environments import request_activity
@@ -86,7 +87,7 @@ def write_http_samples() -> None:
                 at = datetime.fromtimestamp(begins_s, tz=UTC)
                 cursor.execute(ADD_HTTP_SAMPLE, [at, slot.requests, slot.errors, slot.counts])
     except Error as exc:
-        log.warning("http_activity_not_written", error=type(exc).__name__)
+        log.warning("http_activity_not_written", error=reason(exc))
         TALLY.put_back(taken)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import structlog
 
+from common.machine.reasons import reason
 from edgecache.brain.cdn import cache_status
 from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
 from edgecache.brain.cdn.remembered_urls import (
@@ -202,7 +203,7 @@ class Lookup:
         except OriginError as exc:
             if not caching_rules.serves_on_error(stored, now=time.time()):
                 raise
-            log.info("stale_response_served", bucket_id=request.bucket.id, error=type(exc).__name__)
+            log.info("stale_response_served", bucket_id=request.bucket.id, error=reason(exc))
             stale = OpenObject(self._objects, request.bucket, version)
             return LookupResult(version, stale, stored, cache_status.failed("stale-if-error"))
         return self._result(opened, attempt, why="stale")
@@ -346,8 +347,9 @@ class Lookup:
 
     def _ended(self, name: Name, task: asyncio.Task[Any]) -> None:
         del self._refreshes[name]
-        if not task.cancelled() and isinstance(task.exception(), BrainError):
-            log.info("refresh_failed", error=type(task.exception()).__name__)
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, BrainError):
+            log.info("refresh_failed", error=reason(failure))
 
 
 def _to_origin(target: Target, headers: list[tuple[str, str]]) -> OriginRequest:

@@ -20,6 +20,7 @@ import orjson
 import psycopg
 import structlog
 
+from common.machine.reasons import reason
 from edgecache.brain.core.errors import DatabaseUnavailable
 from edgecache.brain.db.database import CONNECT_TIMEOUT_S, BrainDatabase, DatabaseTransaction
 
@@ -251,7 +252,7 @@ class Coherence:
             try:
                 await self._listen()
             except (psycopg.Error, OSError, TimeoutError, DatabaseUnavailable) as exc:
-                log.warning("brain_listener_lost", kind=type(exc).__name__)
+                log.warning("brain_listener_lost", reason=reason(exc))
             except Exception:
                 # An announcement that cannot be read may have changed anything: start over.
                 log.exception("brain_listener_failed")

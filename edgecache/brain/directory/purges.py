@@ -13,6 +13,7 @@ from uuid import UUID
 
 import structlog
 
+from common.machine.reasons import reason
 from edgecache.brain.core.errors import NoSuchBucket
 from edgecache.brain.core.paging import LAST
 from edgecache.brain.core.values import EnvironmentKey, PurgeResult
@@ -276,8 +277,9 @@ class Purges:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.warning("purge_failed", kind=type(task.exception()).__name__)
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            log.warning("purge_failed", reason=reason(failure))
 
 
 def _keys(ids: dict[str, int], names: Iterable[str]) -> dict[int, list[str]]:

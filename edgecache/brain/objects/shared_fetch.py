@@ -21,6 +21,7 @@ from typing import Final
 import structlog
 
 from common import tracing
+from common.machine.reasons import reason
 from edgecache.brain.core.errors import BrainError, OriginFailed
 from edgecache.brain.core.values import Name, ObjectVersion, Span
 from edgecache.brain.disk.data_directory import READ_BYTES, DataDirectory, Receiver
@@ -201,7 +202,7 @@ class SharedFetch:
         except BrainError as exc:
             self.fail(exc)
         except OSError as exc:
-            log.warning("fill_storage_failed", kind=type(exc).__name__, errno=exc.errno)
+            log.warning("fill_storage_failed", reason=reason(exc))
             self.fail(OriginFailed("The cache could not keep the object's bytes."))
         except asyncio.CancelledError:
             self.fail(OriginFailed("The fetch was given up."))

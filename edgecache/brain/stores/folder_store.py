@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
+from common.machine.reasons import reason
 from edgecache.brain.core.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import Span
@@ -180,10 +181,10 @@ class FolderStore:
             # A file system that is not mounted has lost nothing.
             if await asyncio.to_thread(self._root.is_dir):
                 raise StoreMissing from None
-            log.warning("store_failed", store=str(self._root), errno=exc.errno)
-            raise StoreUnavailable from None
+            log.warning("store_failed", store=str(self._root), reason=reason(exc))
+            raise StoreUnavailable from exc
         except OSError as exc:
-            log.warning("store_failed", store=str(self._root), errno=exc.errno)
+            log.warning("store_failed", store=str(self._root), reason=reason(exc))
             raise StoreUnavailable(FULL if exc.errno in NO_ROOM else "") from exc
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 
+from common.machine.reasons import reason
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import (
     BrainError,
@@ -174,7 +175,7 @@ class ManagedStore:
                 await self._data_directory.discard(staged)
             self._on_restored(bucket, found)
         except (BrainError, OSError) as exc:
-            log.info("object_not_restored", sha256=found.sha256.hex(), kind=type(exc).__name__)
+            log.info("object_not_restored", sha256=found.sha256.hex(), reason=reason(exc))
         finally:
             self._restoring.discard(found.sha256)
 

@@ -18,6 +18,7 @@ import structlog
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from common.machine.reasons import reason
 from edgecache.brain.aws import xml
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.sigv4.canonical import encoded
@@ -80,8 +81,8 @@ class S3Uploads:
             async with httpcore.AsyncConnectionPool() as pool:
                 requests = S3Requests(OriginConnections(pool), self._location, self._credentials)
                 return await self._abort(requests, folder, before)
-        except (OriginError, S3Error, ValueError):
-            raise StoreUnavailable from None
+        except (OriginError, S3Error, ValueError) as exc:
+            raise StoreUnavailable from exc
 
     async def _abort(self, requests: S3Requests, folder: str, before: datetime) -> int:
         parameters = {"uploads": "", "prefix": f"{self._location.prefix}{folder}/"}
@@ -229,16 +230,14 @@ class ObjectStore:
         except FileNotFoundError as exc:
             if "NoSuchBucket" in str(exc):
                 self._failed(exc)
-                raise StoreUnavailable from None
+                raise StoreUnavailable from exc
             raise StoreMissing(name) from None
         except (exceptions.BaseError, ValueError, OSError) as exc:
             self._failed(exc)
-            raise StoreUnavailable from None
+            raise StoreUnavailable from exc
 
     def _failed(self, exc: Exception) -> None:
-        log.warning(
-            "store_failed", store=self._label, kind=type(exc).__name__, reason=str(exc)[:300]
-        )
+        log.warning("store_failed", store=self._label, reason=reason(exc))
 
 
 def open_object_store(chosen: StoreSettings) -> ObjectStore:

@@ -8,9 +8,13 @@ from typing import Final
 from urllib.parse import quote
 
 import requests
+import structlog
 from django.utils import timezone
 
+from common.machine.reasons import reason
 from outbox.messages.failures import PermanentFailure, TemporaryFailure, retry_after_s
+
+log = structlog.get_logger(__name__)
 
 # Error codes about the recipient or the text. Other errors may be caused by the account or its
 # settings, which an administrator can correct while the message waits.
@@ -58,7 +62,8 @@ def send(
         )
     except requests.Timeout:
         raise TemporaryFailure("twilio_timeout") from None
-    except requests.RequestException:
+    except requests.RequestException as exc:
+        log.warning("sms_service_unreachable", reason=reason(exc))
         # Its text contains the URL; from None keeps it out of any log.
         raise TemporaryFailure("twilio_away") from None
     if response.status_code not in {HTTPStatus.OK, HTTPStatus.CREATED}:
