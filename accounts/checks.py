@@ -2,9 +2,11 @@
 
 import os
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
+from django.http.request import validate_host
 
 from common.settings.env import Env
 from outbox.conf import LOCAL_MAIL_BACKENDS
@@ -41,9 +43,28 @@ def production_settings(**_options: Any) -> list[checks.CheckMessage]:
         messages.append(checks.Warning("ZAUTH_DEV_SECRET is set.", hint=hint, id="zonal.W001"))
     if "*" in settings.ALLOWED_HOSTS:
         messages.append(checks.Error("ZALLOWED_HOSTS accepts any host.", id="zonal.E009"))
+    host = urlsplit(settings.PUBLIC_URL).hostname or ""
+    if not validate_host(f"[{host}]" if ":" in host else host, settings.ALLOWED_HOSTS):
+        hint = "Requests to it are refused, unless a proxy sends another Host."
+        text = "The host of ZPUBLIC_URL is not among ZALLOWED_HOSTS."
+        messages.append(checks.Warning(text, hint=hint, id="zonal.W004"))
+    if settings.SECURE_SSL_REDIRECT and not settings.TRUSTED_PROXY_COUNT:
+        hint = "Set it to the number of your own proxies; the first one does TLS."
+        text = "ZTRUSTED_PROXY_COUNT is 0: no request counts as https, and each is redirected."
+        messages.append(checks.Warning(text, hint=hint, id="zonal.W005"))
     if settings.PUBLIC_URL.startswith("http:"):
         messages.append(checks.Error("ZPUBLIC_URL is not https.", id="zonal.E017"))
     return messages
+
+
+@checks.register("settings")
+def unknown_settings(**_options: Any) -> list[checks.CheckMessage]:
+    """Warn of each name that looks like a setting and is none: what it should set is not set."""
+    hint = "See docs/settings.md, or remove it."
+    return [
+        checks.Warning(unknown.sentence(), hint=hint, id="zonal.W003")
+        for unknown in settings.UNKNOWN_SETTINGS
+    ]
 
 
 @checks.register(checks.Tags.security, deploy=True)

@@ -1,5 +1,6 @@
 """Settings of the platform itself: server, addresses, keys, control database, logs."""
 
+import base64
 import ipaddress
 import re
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ FEATURES: Final = ("cache",)
 BIND: Final = re.compile(
     r"(?:[A-Za-z0-9._-]*|\[[0-9a-fA-F:.%]+\])(?::[0-9]{1,5})?|unix:/\S+|fd://[0-9]+", re.ASCII
 )
+FERNET_BYTES: Final = 32
+HOST: Final = re.compile(r"\.?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.ASCII | re.IGNORECASE)
 ENCODED: Final = "Write / and @ of a password as %2F and %40."
 
 
@@ -52,6 +55,28 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def _hosts(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names as Django compares them with a request's Host, without its port.
+
+    Raises ValueError for what no Host can match.
+    """
+    for word in words:
+        if word != "*" and not (HOST.fullmatch(word) or _is_bracketed(word)):
+            raise ValueError(
+                "must list host names like app.example.com, addresses, or .example.com for all "
+                "names below one: without scheme, port, path or blanks."
+            )
+    return words
+
+
+def _is_bracketed(word: str) -> bool:
+    try:
+        ipaddress.IPv6Address(word.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return word.startswith("[") and word.endswith("]")
+
+
 def postgresql_url(url: str) -> str:
     """Return a URL of PostgreSQL that libpq can read.
 
@@ -74,6 +99,17 @@ def _bind(text: str) -> str:
     if text and not BIND.fullmatch(text):
         raise ValueError("must be like 127.0.0.1:8000, [::1]:8000 or unix:/run/zonal.sock.")
     return text
+
+
+def _fernet_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    for key in keys:
+        try:
+            is_key = len(base64.urlsafe_b64decode(key)) == FERNET_BYTES
+        except ValueError:
+            is_key = False
+        if not is_key:
+            raise ValueError("must list keys of 32 random bytes as URL-safe base64.")
+    return keys
 
 
 def _share(text: str) -> float:
@@ -208,6 +244,7 @@ class ServerSettings:
             "ZALLOWED_HOSTS",
             "Host names this service answers to; required in production.",
             shown="localhost, 127.0.0.1, [::1], testserver",
+            parse=_hosts,
         ),
     ]
     public_url: Annotated[
@@ -226,6 +263,17 @@ class ServerSettings:
             "Redirect http to https and send HSTS; on by default in production.",
             default=None,
             shown="false",
+        ),
+    ]
+    hsts: Annotated[
+        str,
+        Choice(
+            "ZHSTS",
+            "Which names browsers use https alone for, for a year: this `host`; with `subdomains` "
+            "all names below it, too, whatever serves them; with `preload` browsers' lists may "
+            "have them as well, which takes months to undo.",
+            default="host",
+            options=("host", "subdomains", "preload"),
         ),
     ]
     trusted_proxy_count: Annotated[
@@ -278,8 +326,10 @@ class SecretSettings:
         tuple[str, ...],
         Secrets(
             "ZSECRET_KEYS",
-            "Fernet keys that encrypt secrets at rest, the current one first; "
+            "Fernet keys (32 random bytes as URL-safe base64) that encrypt secrets at rest, the "
+            "current one first; "
             "losing them loses the tenants' database passwords and second factors.",
+            parse=_fernet_keys,
         ),
     ] = field(repr=False)
     metrics_token: Annotated[

@@ -9,6 +9,7 @@ from typing import Any, Final
 import psycopg
 import psycopg_pool
 import structlog
+from cryptography.fernet import InvalidToken
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,6 +19,9 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from common import errors
+from common.key_fingerprints import ENCRYPTION, SENTENCE
+from common.machine.reasons import reason
+from common.pending_migrations import NOT_MIGRATED, is_not_migrated
 from common.server_states import CommitLost, is_of_server
 
 CONTENT_TYPE: Final = "application/problem+json"
@@ -107,12 +111,18 @@ def translate(exc: BaseException) -> errors.PlatformError | None:
     if isinstance(exc, PermissionDenied | drf.PermissionDenied):
         return errors.Forbidden()
     if is_database_unreachable(exc):
-        log.warning("control_database_unavailable", error=type(exc).__name__)
+        log.warning("control_database_unavailable", error=reason(exc))
         return unavailable(exc)
+    if isinstance(exc, InvalidToken):
+        log.error("stored_secret_unreadable", message=f"{ENCRYPTION} {SENTENCE}")
+        return errors.InternalError()
+    if is_not_migrated(exc):
+        log.error("database_not_migrated", error=reason(exc), advice=NOT_MIGRATED)
+        return errors.ControlDatabaseUnavailable()
     if isinstance(exc, OperationalError) and _sqlstate(exc) in DEADLOCKS:
         # The lock order should prevent deadlocks; if one happens, the caller can repeat the
         # request.
-        log.warning("contended", error=type(exc).__name__)
+        log.warning("contended", error=reason(exc))
         return errors.Contended()
     return _translate_drf(exc) if isinstance(exc, drf.APIException) else None
 

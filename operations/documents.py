@@ -16,51 +16,20 @@ from typing import Final
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
-from accounts import conf as accounts_conf
-from audit import conf as audit_conf
 from audit.tags import AuditTag
-from billing import conf as billing_conf
 from billing import verify_statement
-from common import conf
 from common.errors import PlatformError, every_error
 from common.permissions import ACTIONS, ROLES, TABLE, Action
 from common.settings.table import SettingRow, rows
-from edgecache import conf as cache_conf
-from edgecache.brain.conf import brain as brain_conf
 from edgecache.worker import options as worker_options
-from environments import conf as environments_conf
-from oauth import conf as oauth_conf
-from oauth.providers import conf as provider_conf
-from operations.backup import conf as backup_conf
-from organizations import conf as organizations_conf
-from outbox import conf as outbox_conf
-from recovery import conf as recovery_conf
-from sqlgateway import conf as sql_conf
-from twofactor import conf as twofactor_conf
+from operations.conf_modules import CONF_MODULES
 
-CONF_MODULES: Final = (
-    conf,
-    accounts_conf,
-    audit_conf,
-    outbox_conf,
-    oauth_conf,
-    organizations_conf,
-    provider_conf,
-    environments_conf,
-    twofactor_conf,
-    recovery_conf,
-    sql_conf,
-    cache_conf,
-    billing_conf,
-    brain_conf,
-    backup_conf,
-)
 SETTINGS_HEAD: Final = """# Settings
 
 Every setting is an environment variable. A secret may also come from a file: `NAME_FILE` names it.
 What is unset falls back to `$ZDATA_DIR/runtime.env`, which `make run` writes (mode 0600), then to
-the default. A wrong value ends the process at start with a sentence that names the variable, and does
-not show the value, which may be a secret in the wrong place.
+the default. A wrong value ends the process at start with a sentence that names the variable, and
+does not show the value, which may be a secret in the wrong place.
 Written by `manage.py writedocs`; a test compares.
 
 | variable | kind | default | unit | meaning |

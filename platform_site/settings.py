@@ -15,10 +15,12 @@ from common.logs import logging_config
 from common.openapi.document import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
 from common.settings import env as environment
 from common.settings.table import load
+from common.settings.unknown_names import unknown_names
 from edgecache import conf as cache_conf
 from edgecache.brain.conf import brain as brain_conf
 from environments.conf import EnvironmentSettings
 from oauth import conf as oauth_conf
+from operations import conf_modules
 from operations.backup import conf as backup_conf
 from organizations import conf as organizations_conf
 from outbox import conf as outbox_conf
@@ -30,6 +32,9 @@ ENV: Final = environment.from_process()
 BASE_DIR: Final = Path(__file__).resolve().parent.parent
 DATA_DIR: Final = environment.data_dir(os.environ)
 IS_PRODUCTION: Final = environment.is_production(os.environ)
+UNKNOWN_SETTINGS: Final = tuple(
+    unknown_names((*ENV.variables, *ENV.fallback), conf_modules.variables())
+)
 
 SERVER: Final = load(conf.ServerSettings, ENV)
 PORT: Final = SERVER.port
@@ -132,7 +137,7 @@ INSTALLED_APPS: Final = [
 ]
 MIDDLEWARE: Final = [
     "common.middleware.RequestMiddleware",
-    "django.middleware.security.SecurityMiddleware",
+    "common.middleware.TransportMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "common.middleware.PagesSessions",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -145,8 +150,13 @@ MIDDLEWARE: Final = [
 ]
 PASSWORD_HASHERS: Final = ["accounts.passwords.TunedArgon2Hasher"]
 AUTH_USER_MODEL: Final = "accounts.User"
-# The e-mail is unique by an index on its upper case, which this check does not recognize.
-SILENCED_SYSTEM_CHECKS: Final = ["auth.W004"]
+SILENCED_SYSTEM_CHECKS: Final = [
+    # The e-mail is unique by an index on its upper case, which this check does not recognize.
+    "auth.W004",
+    # HSTS for the names below and browsers' lists bind other services: ZHSTS asks for them.
+    "security.W005",
+    "security.W021",
+]
 AUTHENTICATION_BACKENDS: Final = ["accounts.backends.StaffBackend"]
 
 ROOT_URLCONF: Final = "platform_site.urls"
@@ -202,8 +212,8 @@ PROCRASTINATE_IMPORT_PATHS: Final = [
 # --- transport --------------------------------------------------------------------------------
 SECURE_SSL_REDIRECT: Final = IS_PRODUCTION if SERVER.force_https is None else SERVER.force_https
 SECURE_HSTS_SECONDS: Final = 31536000 if SECURE_SSL_REDIRECT else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS: Final = SECURE_SSL_REDIRECT
-SECURE_HSTS_PRELOAD: Final = SECURE_SSL_REDIRECT
+SECURE_HSTS_INCLUDE_SUBDOMAINS: Final = SERVER.hsts in {"subdomains", "preload"}
+SECURE_HSTS_PRELOAD: Final = SERVER.hsts == "preload"
 # Load balancers and supervisors use plain HTTP, from the internal network.
 SECURE_REDIRECT_EXEMPT: Final = [r"^healthz$", r"^readyz$", r"^metrics$"]
 # Any client can send the header, so it is trusted only behind the platform's own proxies.

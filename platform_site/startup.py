@@ -14,7 +14,10 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from accounts.tokens import development
+from common import control_database, key_fingerprints
 from common.key_fingerprints import SENTENCE
+from common.machine.reasons import reason
+from common.pending_migrations import NOT_MIGRATED, pending_migrations
 from operations.doctor import keys
 
 log = structlog.get_logger(__name__)
@@ -51,43 +54,78 @@ def refuse_command(arguments: Sequence[str]) -> None:
 def refuse_unsafe(*, with_other_keys: bool = False, waits: bool = False) -> None:
     """End a process of production whose settings are unsafe, or whose keys are not the database's.
 
-    waits: for the database, for as long as it takes. Otherwise keys are compared on the first
-    connection to it, which fails where they differ.
+    waits: for the database and its migrations, for as long as it takes. Otherwise keys are compared
+    on the first connection to it, which fails where they differ.
     Raises SystemExit with a sentence for each setting.
     """
+    for unknown in settings.UNKNOWN_SETTINGS:
+        log.warning("setting_unknown", message=unknown.sentence())
     if not settings.IS_PRODUCTION:
+        _refuse_other_keys_in_development()
         return
     found = checks.run_checks(tags=[Tags.security, "settings"], include_deployment_checks=True)
     wrong = [message for message in found if message.is_serious() and not message.is_silenced()]
     if wrong:
         raise SystemExit("\n".join(f"zonal: {message.msg} ({message.id})" for message in wrong))
-    if with_other_keys:
-        return
     try:
-        lacking = _claim_when_reachable() if waits else keys.claim()
+        refused = _when_usable() if waits else _database_complaints(with_other_keys=with_other_keys)
     except DatabaseError as exc:
-        log.warning("keys_not_compared", error=type(exc).__name__)
+        log.warning("keys_not_compared", error=reason(exc))
+        if with_other_keys:
+            return
         connection_created.connect(_compare_keys)
         return
     finally:
         # A server forks after this.
         connection.close()
         cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).close_pool()  # type: ignore[attr-defined]  # PostgreSQL's
-    if lacking:
-        raise SystemExit("\n".join(f"zonal: {name} {SENTENCE}" for name in lacking))
+    if refused:
+        raise SystemExit("\n".join(f"zonal: {sentence}" for sentence in refused))
 
 
-def _claim_when_reachable() -> list[str]:
-    is_logged = False
+def _database_complaints(*, with_other_keys: bool = False) -> list[str]:
+    """Return what speaks against the control database, and record the keys if nothing does."""
+    connection.ensure_connection()
+    wrong = control_database.complaint(connection.connection)
+    if wrong or with_other_keys:
+        return [wrong] if wrong else []
+    return [f"{name} {SENTENCE}" for name in keys.claim()]
+
+
+def _when_usable() -> list[str]:
+    """Wait for the control database and its migrations; return what speaks against it."""
+    said = ""
     while True:
         try:
-            return keys.claim()
+            refused = _database_complaints()
+            if refused or not pending_migrations(DEFAULT_DB_ALIAS):
+                return refused
+            awaited, about = "migrations_awaited", NOT_MIGRATED
         except DatabaseError as exc:
             connection.close()
-            if not is_logged:
-                log.warning("database_awaited", error=str(exc).strip())
-            is_logged = True
+            awaited, about = "database_awaited", reason(exc)
+        if said != awaited:
+            log.warning(awaited, error=about)
+        said = awaited
         time.sleep(RETRY_S)
+
+
+def _refuse_other_keys_in_development() -> None:
+    """End a process whose ZSECRET_KEYS are given, and cannot read what is stored.
+
+    Fingerprints of keys are compared in production only: here most keys may change.
+    """
+    if not settings.SECRETS.encryption_keys:
+        return
+    try:
+        with connection.cursor() as cursor:
+            is_unreadable = key_fingerprints.is_unreadable(cursor, key_fingerprints.CLUSTERS)
+    except DatabaseError:
+        return
+    finally:
+        connection.close()
+    if is_unreadable:
+        raise SystemExit(f"zonal: {key_fingerprints.ENCRYPTION} {SENTENCE}")
 
 
 def _compare_keys(connection: Any, **_more: Any) -> None:
@@ -95,13 +133,17 @@ def _compare_keys(connection: Any, **_more: Any) -> None:
     if connection.alias != DEFAULT_DB_ALIAS:
         return
     lacking, is_compared = [], False
+    wrong = control_database.complaint(connection.connection)
     try:
-        lacking = keys.missing_keys()
-        is_compared = not lacking
+        lacking = [] if wrong else keys.missing_keys()
+        is_compared = not (wrong or lacking)
     finally:
         if not is_compared:
             # Else it would be used without a further comparison.
             connection.close()
+    if wrong:
+        log.error("database_refused", message=wrong)
+        raise OperationalError(wrong)
     if lacking:
         log.error("keys_differ", settings=lacking, message=SENTENCE)
         raise OperationalError(f"{' and '.join(lacking)} {SENTENCE}")

@@ -1,5 +1,5 @@
 """The environment and tables of settings, without Django.
 
-Door: env, runtime_env, table.
+Door: env, runtime_env, table, unknown_names.
 Imports: machine.
 """

@@ -9,13 +9,12 @@ from typing import Final
 import psycopg
 import structlog
 import uvloop
-from cryptography.fernet import InvalidToken
 from django.conf import settings
 
-from common import tracing
-from common.crypto import decrypt
-from common.key_fingerprints import SENTENCE, differing, latest
+from common import control_database, tracing
+from common.key_fingerprints import ENCRYPTION, SENTENCE, STORED, is_unreadable, lacking
 from common.machine.errors import StartError
+from common.machine.reasons import reason
 from common.settings.env import Env
 from edgecache.brain.app import assemble
 from edgecache.brain.conf.brain import BrainSettings
@@ -24,7 +23,7 @@ from edgecache.brain.siblings.process_context import ProcessContext
 
 CONNECT_S: Final = 2
 RETRY_S: Final = 1.0
-STORED: Final = "SELECT secret FROM brain_accesskey ORDER BY created_at DESC LIMIT 1"
+OWN: Final = tuple(column for column in STORED if column[0].startswith("brain_"))
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +53,7 @@ def refusal(chosen: BrainSettings) -> str:
 
 
 def _refuse_keys(chosen: BrainSettings) -> str:
-    """Return why ZSECRET_KEYS are not the database's, or "".
+    """Return why the database, or ZSECRET_KEYS with it, cannot be used, or "".
 
     Waits for the database, for as long as it takes: without it a brain serves nothing, and with
     other keys it would store secrets that no other process can read.
@@ -64,36 +63,35 @@ def _refuse_keys(chosen: BrainSettings) -> str:
     is_logged = False
     while True:
         try:
-            return f"ZSECRET_KEYS {SENTENCE}" if _has_other_keys(chosen) else ""
+            return _database_complaint(chosen)
         except psycopg.OperationalError as exc:
             if not is_logged:
-                log.warning("database_awaited", error=str(exc).strip())
+                log.warning("database_awaited", error=reason(exc))
             is_logged = True
         except psycopg.Error as exc:
-            log.warning("keys_not_compared", error=type(exc).__name__)
+            log.warning("keys_not_compared", error=reason(exc))
             return ""
         time.sleep(RETRY_S)
 
 
-def _has_other_keys(chosen: BrainSettings) -> bool:
-    url, rings = settings.DATABASE_URL, {"ZSECRET_KEYS": settings.SECRET_KEYS}
+def _database_complaint(chosen: BrainSettings) -> str:
+    """Return what speaks against the database, and against the platform's where it is known."""
+    url, rings = settings.DATABASE_URL, {ENCRYPTION: settings.SECRET_KEYS}
     with psycopg.connect(url or chosen.database_url, connect_timeout=CONNECT_S) as connection:
         connection.autocommit = True
+        wrong = control_database.complaint(connection)
+        if wrong:
+            return wrong
         cursor = connection.cursor()
-        return bool(differing(latest(cursor), rings)) if url else _lacks_stored(cursor)
-
-
-def _lacks_stored(cursor: psycopg.Cursor) -> bool:
-    """True if the newest access key cannot be decrypted; for a brain's own database."""
-    row = cursor.execute(STORED).fetchone()
-    try:
-        return row is not None and not decrypt(row[0])
-    except InvalidToken:
-        return True
+        # A brain's own database has no fingerprints.
+        is_other = bool(lacking(cursor, rings)) if url else is_unreadable(cursor, OWN)
+    return f"{ENCRYPTION} {SENTENCE}" if is_other else ""
 
 
 def run() -> int:
     """Run a brain with Django's settings; return the exit status."""
+    for unknown in settings.UNKNOWN_SETTINGS:
+        log.warning("setting_unknown", message=unknown.sentence())
     sentence = refusal(settings.BRAIN) or _refuse_keys(settings.BRAIN)
     if sentence:
         sys.stderr.write(f"{sentence}\n")

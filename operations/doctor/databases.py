@@ -7,6 +7,9 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import DatabaseError, connection
 
+from common import control_database
+from common.machine.reasons import reason
+from common.pending_migrations import pending_migrations
 from operations.backup import manifest
 from operations.doctor.findings import Finding, Level
 from sqlgateway.clusters import servers
@@ -35,17 +38,20 @@ CLUSTERS: Final = "clusters"
 NEARLY_FULL: Final = 0.9
 
 
-def is_reachable() -> bool:
-    """True if the database answers."""
+def unreachable() -> str:
+    """Return why the control database cannot be used, or ''."""
     try:
         connection.ensure_connection()
-    except DatabaseError:
-        return False
-    return True
+    except DatabaseError as exc:
+        return reason(exc)
+    return ""
 
 
 def check_server() -> Iterator[Finding]:
     """Check the server's version and clock."""
+    wrong = control_database.complaint(connection.connection)
+    if wrong:
+        yield Finding("database", Level.FAILED, wrong, "Copy the data there (docs/backup.md).")
     before = datetime.now(UTC)
     # Not now(), which is the start of the transaction.
     theirs, version = _row("SELECT clock_timestamp(), current_setting('server_version_num')::int")
@@ -71,7 +77,7 @@ def _clock(skew_s: float) -> Finding:
 
 def check_migrations() -> Iterator[Finding]:
     """Check that all migrations are applied."""
-    waiting = {alias: manifest.pending_migrations(alias) for alias in settings.DATABASES}
+    waiting = {alias: pending_migrations(alias) for alias in settings.DATABASES}
     for alias, count in waiting.items():
         if count:
             message = f"{count} migrations are not applied."

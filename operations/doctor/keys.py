@@ -15,7 +15,7 @@ from accounts.tokens import signing
 from audit import trail
 from audit.models import AuditEvent
 from audit.tags import TrailTag
-from common.key_fingerprints import SENTENCE, differing, fingerprint, latest
+from common.key_fingerprints import SENTENCE, fingerprint, lacking, latest
 from operations.doctor.findings import Finding, Level
 
 SUBJECT: Final = "keys"
@@ -68,9 +68,9 @@ def rings() -> dict[str, Sequence[str]]:
 
 
 def missing_keys() -> list[str]:
-    """Return the settings whose keys lack the one that the database was last used with."""
+    """Return the settings whose keys lack one that the database was used with."""
     with connection.cursor() as cursor:
-        return differing(latest(cursor), rings())
+        return lacking(cursor, rings())
 
 
 def claim() -> list[str]:
@@ -79,10 +79,10 @@ def claim() -> list[str]:
         known = latest(cursor)
         is_migrated = AuditEvent._meta.db_table in connection.introspection.table_names()
         if not _new(known) or not is_migrated:
-            return differing(known, rings())
+            return lacking(cursor, rings())
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(LOCK)
-        wrong = differing(latest(cursor), rings())
+        wrong = lacking(cursor, rings())
         if not wrong:
             record()
     return wrong

@@ -265,3 +265,121 @@ def _answers(port: int, path: str, status: int) -> bool:
         client.request("GET", path, headers={"X-Forwarded-Proto": "https"})
         return client.getresponse().status == status
     return False
+
+
+@pytest.mark.parametrize("process", ["command", "brain", "task worker"])
+def test_the_reason_is_what_postgresql_said(installation: Installation, process: str) -> None:
+    parts = urlsplit(installation.variables["DATABASE_URL"])
+    elsewhere = parts._replace(path=f"{parts.path}_elsewhere").geturl()
+    installation.variables["DATABASE_URL"] = elsewhere
+    running = installation.start(PROCESSES[process])
+    try:
+        assert running.stderr is not None
+        line = next(each for each in running.stderr if "_elsewhere" in each)
+    finally:
+        running.kill()
+        running.communicate(timeout=60)
+    assert "does not exist" in line
+
+
+def test_a_database_that_is_not_migrated_is_a_sentence(tmp_path: Path) -> None:
+    port = free_port()
+    with new_database() as url:
+        installation = Installation(tmp_path, url)
+        sentence = "The control database is not migrated: run `manage.py migrate`."
+        assert installation.run(COMMAND) == (1, f"CommandError: {sentence}\n")
+        worker = installation.start(PROCESSES["task worker"])
+        web = installation.start(
+            PROCESSES["web"], ZBIND=f"127.0.0.1:{port}", ZWEB_WORKERS="1", ZTRUSTED_PROXY_COUNT="1"
+        )
+        try:
+            assert worker.stderr is not None
+            assert "migrations_awaited" in next(line for line in worker.stderr)
+            wait_until(partial(_answers, port, "/healthz", 200), timeout_s=60)
+            assert _signs_up(port) == 503
+        finally:
+            worker.kill()
+            web.terminate()
+            worker.communicate(timeout=60)
+            _, errors = web.communicate(timeout=60)
+    assert sentence in errors
+    assert "Traceback" not in errors
+
+
+def _signs_up(port: int) -> int:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as client:
+        body = (
+            '{"organization": "Alice", "email": "alice@example.com", "password": "correct horse"}'
+        )
+        headers = {
+            "Host": "zonal.example.com",
+            "X-Forwarded-Proto": "https",
+            "Content-Type": "application/json",
+        }
+        client.request("POST", "/v1/auth/signup", body, headers)
+        return client.getresponse().status
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_no_process_starts_on_a_database_that_is_not_utf_8(tmp_path: Path, process: str) -> None:
+    name = f"latin_{os.getpid()}_{process[:3]}"
+    create = (
+        "CREATE DATABASE {} ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0"
+    )
+    with psycopg.connect(settings.DATABASE_URL, autocommit=True) as server:
+        server.execute(sql.SQL(create).format(sql.Identifier(name)))
+        try:
+            url = urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}").geturl()
+            status, errors = Installation(tmp_path, url).run(PROCESSES[process])
+        finally:
+            server.execute(sql.SQL("DROP DATABASE {} (FORCE)").format(sql.Identifier(name)))
+    assert (status, "DATABASE_URL has the encoding LATIN1" in errors) == (1, True)
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_a_mistyped_name_is_in_the_first_lines(bare: Installation, process: str) -> None:
+    mistyped = {"ZSECRET_KEY_FILE": "/run/secrets/x", "ZDOTDIR": "/root", "ZSH": "/bin/zsh"}
+    _, errors = bare.run(PROCESSES[process], **mistyped, ZCACHE_BRAIN_SECRET="", SECRET_KEY="")
+    lines = errors.splitlines()
+    assert "ZSECRET_KEY_FILE is set, but is no setting. Did you mean ZSECRET_KEYS_FILE?" in lines[0]
+    assert not [line for line in lines if "ZDOTDIR" in line or "ZSH" in line]
+
+
+def test_an_earlier_key_is_needed_for_as_long_as_rows_are_encrypted_with_it(
+    installation: Installation,
+) -> None:
+    first, second = (Fernet.generate_key().decode() for _ in range(2))
+    for keys in (first, f"{second},{first}"):
+        assert installation.run(COMMAND, ZSECRET_KEYS=keys)[0] == 0
+    url = installation.variables["DATABASE_URL"]
+    secret = Fernet(first.encode()).encrypt(b"x").decode()
+    with psycopg.connect(url, autocommit=True) as database:
+        database.execute(INSERT, [secret])
+        for process, words in PROCESSES.items():
+            status, errors = installation.run(words, ZSECRET_KEYS=second)
+            assert (status, "ZSECRET_KEYS lacks the key" in errors) == (1, True), process
+        # The order does not matter, and what was changed back was used as well.
+        assert installation.run(COMMAND, ZSECRET_KEYS=f"{first},{second}")[0] == 0
+        database.execute("UPDATE sqlgateway_cluster SET url_secret = %s", [_sealed(second)])
+        assert installation.run(COMMAND, ZSECRET_KEYS=first)[0] == 1
+        assert installation.run(COMMAND, ZSECRET_KEYS=f"{second},{first}")[0] == 0
+        assert installation.run(COMMAND, ZSECRET_KEYS=second)[0] == 0
+
+
+INSERT = """
+INSERT INTO sqlgateway_cluster (name, url_secret, state, capacity, flags, private_paths,
+    server_version, system_identifier, created_at)
+VALUES ('one', %s, 'open', 10, '[]', '[]', 180007, '', now())
+"""
+
+
+def _sealed(key: str) -> str:
+    return Fernet(key.encode()).encrypt(b"x").decode()
+
+
+def test_in_development_other_keys_are_refused_as_well(installation: Installation) -> None:
+    given = {"PRODUCTION": "", "ZSECRET_KEYS": Fernet.generate_key().decode()}
+    with psycopg.connect(installation.variables["DATABASE_URL"], autocommit=True) as database:
+        database.execute(INSERT, [_sealed(Fernet.generate_key().decode())])
+    status, errors = installation.run(PROCESSES["web"], **given)
+    assert (status, "ZSECRET_KEYS lacks the key" in errors) == (1, True)

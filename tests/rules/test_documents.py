@@ -9,7 +9,7 @@ from django.urls import get_resolver
 from audit.tags import AuditTag
 from common import errors
 from common.settings.table import Integer
-from operations import documents
+from operations import conf_modules, documents
 from tests.packages import ROOT, sources
 from tests.rules.routes import api_routes
 
@@ -67,7 +67,7 @@ def test_every_table_of_settings_is_documented() -> None:
         if path.name == "conf.py" or "conf" in path.parts
         if re.search(r"^TABLES\b", path.read_text(), re.MULTILINE)
     }
-    listed = {module.__name__.replace(".", "/") + ".py" for module in documents.CONF_MODULES}
+    listed = {module.__name__.replace(".", "/") + ".py" for module in conf_modules.CONF_MODULES}
     assert files == listed
 
 

@@ -14,6 +14,7 @@ ALONE: Final[dict[str, Check]] = {
     "sms": outbox.check_sms,
     "passkeys": host.check_passkeys,
     "tls": host.check_certificate,
+    "proxy": host.check_proxy,
     "cache": cache.check_cache,
 }
 OF_DATABASE: Final[dict[str, Check]] = {
@@ -40,8 +41,9 @@ class Command(OpsCommand):
     help = (
         "Check the database, its migrations, the task queue, the servers of tenants' databases, "
         "the programs that copy databases, the cache, keys, backups, clock, disk, mail, text "
-        "messages, webhooks, passkeys, TLS and settings. It only reads and sends nothing. Each "
-        "line says what to do. The exit status is 1 if a check failed; warnings do not count."
+        "messages, webhooks, passkeys, TLS, the proxy and settings. It only reads, and sends "
+        "nothing. Each line says what to do. The exit status is 1 if a check failed; warnings do "
+        "not count."
     )
 
     def run(self, options: dict[str, Any]) -> CommandResult:
@@ -61,9 +63,11 @@ class Command(OpsCommand):
 
 def _findings() -> list[Finding]:
     found = [one for name, check in ALONE.items() for one in run(name, check)]
-    if not databases.is_reachable():
+    said = databases.unreachable()
+    if said:
         advice = "Start it, or check DATABASE_URL."
-        found.insert(0, Finding("database", Level.FAILED, "It does not answer.", advice))
+        message = f"It cannot be used: {said}"
+        found.insert(0, Finding("database", Level.FAILED, message, advice))
         why = "Not checked: the database does not answer."
         names = [*list(OF_DATABASE)[1:], *OF_TABLES]
         return [*found, *(Finding(name, Level.SKIPPED, why) for name in names)]

@@ -13,7 +13,7 @@ from django.test import override_settings
 from common.settings.env import SettingError
 from common.settings.table import rows
 from edgecache.worker import options
-from operations.documents import CONF_MODULES
+from operations.conf_modules import CONF_MODULES
 
 MARKER = "hunter2hunter2"
 NAMED = re.compile("zonal: [A-Z0-9_]+ ")
