@@ -8,17 +8,22 @@ import re
 import time
 from collections.abc import Callable
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 import structlog
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
+from django.core.exceptions import DisallowedHost
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.http.request import split_domain_port
+from django.middleware.security import SecurityMiddleware
 
-from common import tracing
+from common import problems, tracing
 from common.database.request_deadline import REQUEST_DEADLINE
+from common.errors import InvalidRequest
 from common.ids import uuid7
 from common.logs import line_logger
 from common.metrics import http
@@ -30,6 +35,15 @@ log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
 
 # A client's request id is used only in this form, because it appears in logs and responses.
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{8,64}")
+MAX_SHOWN_HOST: Final = 100
+NO_PROTO: Final = (
+    "The proxy in front of this service must send X-Forwarded-Proto: the scheme that the client "
+    "used (docs/deploy.md)."
+)
+NO_PROXY: Final = (
+    "A proxy in front of this service sends X-Forwarded-Proto, which counts only with "
+    "ZTRUSTED_PROXY_COUNT (docs/deploy.md)."
+)
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 API_PREFIX: Final = "/v1/"
 
@@ -54,7 +68,7 @@ class RequestMiddleware:
                 connections[DEFAULT_DB_ALIAS].execute_wrapper(_run_without_slot),
                 tracing.root("request") as span,
             ):
-                response = self.get_response(request)
+                response = _refuse_host(request) or self.get_response(request)
                 if span is not None:
                     span.update_name(f"{_method(request)} {_route(request)}")
                     span.set_attribute("http.response.status_code", response.status_code)
@@ -67,6 +81,44 @@ class RequestMiddleware:
         finally:
             structlog.contextvars.clear_contextvars()
         return response
+
+
+def _refuse_host(request: HttpRequest) -> HttpResponse | None:
+    """Answer 400 to a Host that is not ours, on every route but those of balancers."""
+    if request.path in QUIET:
+        return None
+    try:
+        request.get_host()
+    except DisallowedHost:
+        shown = request.META.get("HTTP_HOST", "")[:MAX_SHOWN_HOST]
+        log.warning("host_refused", host=shown, advice="Names are in ZALLOWED_HOSTS.")
+        return problems.respond(request, InvalidRequest("This service has no such host name."))
+    return None
+
+
+class TransportMiddleware(SecurityMiddleware):
+    """Django's, whose redirect to https keeps the port and never leads to itself."""
+
+    def process_request(  # type: ignore[override]  # any response answers
+        self, request: HttpRequest
+    ) -> HttpResponse | None:
+        """Redirect to https, or say what is wrong with the proxy: it would send it here again."""
+        if super().process_request(request) is None:
+            return None
+        sent = request.headers.get("X-Forwarded-Proto", "")
+        wrong = ""
+        if settings.TRUSTED_PROXY_COUNT and not sent:
+            wrong = NO_PROTO
+        elif not settings.TRUSTED_PROXY_COUNT and sent.strip().lower().startswith("https"):
+            wrong = NO_PROXY
+        if wrong:
+            log.warning("proxy_misconfigured", message=wrong)
+            return problems.respond(request, InvalidRequest(wrong))
+        host, public = request.get_host(), urlsplit(settings.PUBLIC_URL)
+        if split_domain_port(host)[0] == public.hostname:
+            # A proxy may pass on the name alone.
+            host = public.netloc
+        return HttpResponsePermanentRedirect(f"https://{host}{request.get_full_path()}")
 
 
 def _run_without_slot(execute: Callable[..., Any], *arguments: Any) -> Any:
