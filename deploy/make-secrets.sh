@@ -15,7 +15,9 @@ make() { # name, text
 key() { head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '\n'; }
 password() { head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
 
-for name in secret_key secret_keys jwt_secret jwt_refresh_secret mfa_secret brain_secret; do
+# Django asks for 50 characters.
+make secret_key "$(head -c 48 /dev/urandom | base64 | tr '+/' '-_' | tr -d '\n')"
+for name in secret_keys jwt_secret jwt_refresh_secret mfa_secret brain_secret; do
   make "$name" "$(key)"
 done
 for name in control tenants; do

@@ -29,6 +29,15 @@ def check_cache() -> Iterator[Finding]:
         yield Finding(SUBJECT, Level.FAILED, message, advice)
         return
     approved = [node for node in nodes if node["status"] == "active"]
+    if not nodes:
+        message = "The brain answers, and serves by itself: no node is registered."
+        advice = "Nothing has to be done; docs/cache-operations.md has how nodes are added."
+        yield Finding(SUBJECT, Level.SKIPPED, message, advice)
+        return
+    if not approved:
+        message = f"The brain answers. None of {len(nodes)} nodes is approved."
+        yield Finding(SUBJECT, Level.WARNING, message, "See `manage.py cachenodes`; approve some.")
+        return
     away = [node for node in approved if node["health"] != "online"]
     online = len(approved) - len(away)
     message = f"{online} of {len(approved)} approved nodes are online."

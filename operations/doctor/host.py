@@ -4,13 +4,16 @@ import shutil
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
+from http.client import HTTPException, HTTPSConnection
 from typing import Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
 
+from common.machine.reasons import reason
 from operations.doctor.findings import Finding, Level
 
 # Free shares of the disk.
@@ -18,6 +21,10 @@ LITTLE_FREE: Final = 0.10
 TOO_LITTLE_FREE: Final = 0.03
 GIB: Final = 2**30
 TIMEOUT_S: Final = 5
+# X509_V_ERR_CERT_HAS_EXPIRED and X509_V_ERR_HOSTNAME_MISMATCH of OpenSSL.
+EXPIRED: Final = 10
+OTHER_NAME: Final = 62
+MAX_ANSWER_BYTES: Final = 2**16
 # Certificates of Let's Encrypt are renewed 30 days before they expire.
 SOON_DAYS: Final = 14
 
@@ -75,15 +82,52 @@ def check_certificate() -> Iterator[Finding]:
         expires = _expiry(host, port)
     except ssl.SSLCertVerificationError as exc:
         message = f"The certificate of {host} is refused: {exc.verify_message}."
-        yield Finding("tls", Level.FAILED, message, "Renew it, or send the whole chain.")
+        yield Finding("tls", Level.FAILED, message, _certificate_advice(exc.verify_code))
     except OSError as exc:
-        message = f"{host}:{port} does not answer from here: {type(exc).__name__}."
+        message = f"{host}:{port} does not answer from here: {reason(exc)}"
         yield Finding("tls", Level.WARNING, message, "Try from outside: curl the ZPUBLIC_URL.")
     else:
         days = (expires - datetime.now(UTC)).days
         level = Level.OK if days >= SOON_DAYS else Level.WARNING
         advice = "" if level == Level.OK else "Find out why it was not renewed."
         yield Finding("tls", level, f"The certificate of {host} lasts {days} days.", advice)
+
+
+def _certificate_advice(code: int) -> str:
+    if code == EXPIRED:
+        return "Renew it."
+    if code == OTHER_NAME:
+        return "Take one for this name, or mend ZPUBLIC_URL."
+    return (
+        "Send the whole chain. If the authority is your own, name its certificate in SSL_CERT_FILE "
+        "(docs/production.md)."
+    )
+
+
+def check_proxy() -> Iterator[Finding]:
+    """Check that the proxy at ZPUBLIC_URL tells the platform that a client used https."""
+    parts = urlsplit(settings.PUBLIC_URL)
+    if parts.scheme != "https" or not settings.SECURE_SSL_REDIRECT:
+        yield Finding("proxy", Level.SKIPPED, "Nothing is redirected to https here.")
+        return
+    context = ssl.create_default_context()
+    client = HTTPSConnection(parts.netloc, timeout=TIMEOUT_S, context=context)
+    try:
+        with closing(client):
+            client.request("GET", "/")
+            answer = client.getresponse()
+            body = answer.read(MAX_ANSWER_BYTES).decode(errors="replace")
+    except (OSError, HTTPException) as exc:
+        message = f"{parts.netloc} does not answer from here: {reason(exc)}"
+        yield Finding("proxy", Level.SKIPPED, message)
+        return
+    goes_to = answer.headers.get("Location", "")
+    advice = "Let the proxy send it (docs/deploy.md), and set ZTRUSTED_PROXY_COUNT."
+    if urlsplit(goes_to)[:3] == ("https", parts.netloc, "/") or "X-Forwarded-Proto" in body:
+        message = f"{parts.netloc} takes https for http: X-Forwarded-Proto does not arrive."
+        yield Finding("proxy", Level.FAILED, message, advice)
+    else:
+        yield Finding("proxy", Level.OK, f"{parts.netloc} answers, and knows https.")
 
 
 def _expiry(host: str, port: int) -> datetime:

@@ -38,6 +38,12 @@ TRUSTED: Final = frozenset(
         "ltree",
     }
 )
+# PostgreSQL's own, which it marks as trusted: types, functions, sampling of a tenant's own tables,
+# and NOTIFY, which a tenant may run anyway. They reach no file, no server and no shared memory, and
+# a tenant could break with them what it could break with those above.
+HARMLESS: Final = frozenset(
+    {"cube", "dict_int", "isn", "lo", "seg", "tcn", "tsm_system_rows", "tsm_system_time"}
+)
 WANTED: Final = {
     "max_prepared_transactions": ("0",),
     "wal_level": ("minimal", "replica"),
@@ -94,9 +100,16 @@ def _extensions(connection: psycopg.Connection) -> Iterator[str]:
     )
     for name, trusted in rows:
         if name in FORBIDDEN:
-            yield f"The extension {name} is installed on the server; remove its files."
-        elif trusted and name not in TRUSTED:
-            yield f"The extension {name} is trusted; remove that line from its control file."
+            yield (
+                f"The extension {name} is installed on the server. Remove its package, or divert "
+                "its control file, so that no upgrade brings it back (docs/production.md)."
+            )
+        elif trusted and name not in TRUSTED | HARMLESS:
+            yield (
+                f"The extension {name} is trusted: each tenant can install it. Remove its package, "
+                "or divert its control file, so that no upgrade brings it back "
+                "(docs/production.md)."
+            )
 
 
 def _authentication(connection: psycopg.Connection) -> Iterator[str]:
