@@ -165,5 +165,5 @@ def _of_platform(exc: PlatformError) -> _Refusal:
     # A command is no request: it names the fields in place of the title.
     named = [f"{error.field}: {error.message}" for error in exc.fields]
     said = [exc.detail, *named] if named else [exc.title, exc.detail]
-    message = " ".join(text for text in said if text)
+    message = " ".join(text for text in [*said, exc.for_operators] if text)
     return _Refusal(exc.code, message, {"errors": wrong} if wrong else {})

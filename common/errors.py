@@ -53,6 +53,7 @@ class FieldError:
 class PlatformError(Exception):
     """An error with a stable code. detail: shown to the caller, so it contains nothing internal.
 
+    for_operators: what commands show besides; no answer of the API does.
     extra: further members of the problem document (RFC 9457 §3.2), declared in ``members``.
     headers: response headers beyond those of the status.
     """
@@ -61,6 +62,7 @@ class PlatformError(Exception):
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "Something went wrong on our side."
     retry_after_s: int | None = None
+    for_operators = ""
     # JSON Schemas of the members of ``extra``, by name, for OpenAPI.
     members: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     # Branches only group: they are not raised, so their codes are not sent.

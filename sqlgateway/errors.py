@@ -297,10 +297,8 @@ class EngineUnavailable(errors.Unavailable):
 
     code = "sql_unavailable"
     title = "The database is unavailable for the moment."
-    # For operators; no answer of the API shows them. reason: why a server that answers cannot be
-    # used. said: what libpq or the server said when it did not answer, or refused a statement.
-    reason = ""
-    said = ""
+    # is_unfit: the server answers, but cannot be used; ``for_operators`` says why.
+    is_unfit = False
 
 
 class RequestNotRunning(errors.NotFound):

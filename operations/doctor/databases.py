@@ -127,10 +127,10 @@ def _check_cluster(cluster: Any) -> Iterator[Finding]:
                 raise servers.unusable(sentence, cluster)
             found = list(complaints(server))
     except EngineUnavailable as exc:
-        said = f" ({exc.said})" if exc.said else ""
+        said = f" ({exc.for_operators})" if exc.for_operators else ""
         message = f"{cluster.name} does not answer{said}: the requests of its tenants get 503."
-        if exc.reason:
-            message = f"{cluster.name}: {exc.reason} The requests of its tenants get 503."
+        if exc.is_unfit:
+            message = f"{cluster.name}: {exc.for_operators} The requests of its tenants get 503."
         advice = "Start it, or check its address, role and password (ZSQL_CLUSTER_URL)."
         yield Finding(CLUSTERS, Level.FAILED, message, advice)
         return

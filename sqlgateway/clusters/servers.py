@@ -19,7 +19,7 @@ from common.errors import PlatformError
 from sqlgateway import names
 from sqlgateway.clusters.silence import SILENT_CLUSTERS, BoundedConnection
 from sqlgateway.errors import EngineUnavailable
-from sqlgateway.hardening.cluster import complaints, version_complaint
+from sqlgateway.hardening.cluster import complaints, engine_complaint, version_complaint
 from sqlgateway.models import Cluster, Database
 
 DEFAULT: Final = "default"
@@ -41,6 +41,8 @@ ADMIN_SETTINGS: Final = {
     "default_transaction_isolation": "read committed",
     "default_transaction_deferrable": "off",
 }
+# For a server that is not known yet, and may be no PostgreSQL.
+FIRST_SETTINGS: Final = {"search_path": "pg_catalog", "statement_timeout": "60s"}
 # What only a superuser may set. The verifiers of passwords in the administrator's statements must
 # appear neither in the server's log nor in its statistics, whatever its own settings are.
 SUPERUSER_SETTINGS: Final = {
@@ -86,7 +88,8 @@ READ_ONLY: Final = (
     "The server takes no writes: it is a standby, or its default_transaction_read_only is on."
 )
 OF_THE_SERVER: Final = ("08", "25006", "42501", "53", "55000", "57", "58", "XX")
-QUOTED: Final = re.compile(r'"([^"]*)"')
+QUOTED: Final = re.compile(r"""(["'])(.*?)\1""")
+NO_RIGHT: Final = "permission denied to set parameter"
 # Connections that are compared. One may not be enough: the pooler has several server connections.
 COMPARISONS: Final = 3
 
@@ -211,18 +214,26 @@ def administer(address: ClusterAddress, dbname: str = MAINTENANCE) -> Iterator[p
 
 def _unavailable(event: str, address: ClusterAddress, exc: psycopg.Error) -> EngineUnavailable:
     """Log why a cluster cannot be used now, and return the error for callers."""
+    error = unavailable(exc)
+    if NO_RIGHT in error.for_operators:
+        # Of the start-up packet: the role was a superuser's when the server was first asked.
+        error.for_operators, error.is_unfit = NO_SUPERUSER, True
+    kind, words = type(exc).__name__, error.for_operators
+    log.warning(event, cluster=address.cluster_id, kind=kind, said=words)
+    return error
+
+
+def unavailable(exc: Exception) -> EngineUnavailable:
+    """Return the error that answers an error of a server, with what it said for operators."""
     error = EngineUnavailable()
-    error.said = said(exc)
-    log.warning(event, cluster=address.cluster_id, kind=type(exc).__name__, said=error.said)
+    error.for_operators = said(exc)
     return error
 
 
 def said(exc: Exception) -> str:
     """Return the first line of what libpq or a server said, with the SQLSTATE, for operators."""
-    if isinstance(exc, EngineUnavailable) and (exc.reason or exc.said):
-        return exc.reason or exc.said
-    if not isinstance(exc, PlatformError | psycopg.Error):
-        return f"{type(exc).__name__}: {exc}"
+    if isinstance(exc, PlatformError) and exc.for_operators:
+        return exc.for_operators
     line = str(exc).strip().partition("\n")[0] or type(exc).__name__
     state = exc.sqlstate if isinstance(exc, psycopg.Error) else None
     return f"{line} ({state})" if state else line
@@ -237,9 +248,9 @@ def connect_as_administrator(
     """
     # pg_stat_activity shows which process it serves.
     given = {"dbname": dbname, "application_name": f"zonal-admin-{os.getpid()}"}
-    # Whether it is a superuser's is asked for by the first connection, which sets no password.
-    own = SUPERUSER_SETTINGS if address.flags else {}
-    return connect_with(address, address.url, {**ADMIN_SETTINGS, **own}, given)
+    # The first connection asks what the server is. It sets no password.
+    values = {**ADMIN_SETTINGS, **SUPERUSER_SETTINGS} if address.flags else FIRST_SETTINGS
+    return connect_with(address, address.url, values, given)
 
 
 def connect_with(
@@ -292,7 +303,7 @@ def _without_secrets(text: str, conninfo: str) -> str:
     secret = conninfo.partition("://")[2].rpartition("@")[0].partition(":")[2]
 
     def shown(found: re.Match[str]) -> str:
-        return '"…"' if found[1] and found[1] in secret else found[0]
+        return '"…"' if found[2] and found[2] in secret else found[0]
 
     text = QUOTED.sub(shown, text)
     return text.replace(secret, "…") if secret else text
@@ -332,7 +343,14 @@ def _read(cluster: Cluster, bare: ClusterAddress, connection: psycopg.Connection
 
 
 def unfit(bare: ClusterAddress, connection: psycopg.Connection) -> str:
-    """Return why a server cannot be used as a cluster, whatever else is right; "" if it can."""
+    """Return why a server cannot be used as a cluster, whatever else is right; "" if it can.
+
+    Asked when a cluster is added, at the first connection to ZSQL_CLUSTER_URL, and by
+    ``listclusters`` and ``doctor``. What a session can set is not asked for: ADMIN_SETTINGS and
+    the start-up packet of tenants' sessions set it, whatever the server's defaults are.
+    """
+    if sentence := engine_complaint(connection):
+        return sentence
     row = connection.execute(
         "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"
     ).fetchone()
@@ -347,7 +365,7 @@ def unusable(reason: str, cluster: Cluster) -> EngineUnavailable:
     """Return the error for a server that answers but cannot be used, and log the reason."""
     log.warning("sql_cluster_unfit", cluster=cluster.pk, reason=reason)
     error = EngineUnavailable("The database server must be set up.")
-    error.reason = reason
+    error.for_operators, error.is_unfit = reason, True
     return error
 
 
@@ -388,10 +406,7 @@ def _flags(connection: psycopg.Connection) -> set[str]:
         "SELECT name FROM pg_settings WHERE name = ANY(%s)", [list(OPTIONAL_SETTINGS)]
     )
     flags.update(name for (name,) in rows)
-    # A distributed engine keeps catalogues in each database, which a copy would break.
-    libraries = connection.execute("SHOW shared_preload_libraries").fetchone()
-    if libraries is not None and "citus" not in str(libraries[0]):
-        flags.add("template")
+    flags.add("template")
     return flags
 
 

@@ -59,7 +59,7 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
             tenant_databases.ensure_template(address)
         except psycopg.Error as exc:
             # The administrator needs the server's message, which does not contain the URL.
-            sentence = f"The server refuses the template: {str(exc).strip()}"
+            sentence = f"The server refuses the template: {servers.said(exc)}"
             raise CommandRefused("server_unfit", sentence) from None
         cluster.state = Cluster.State.OPEN
         cluster.save(update_fields=["state"])

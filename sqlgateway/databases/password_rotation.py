@@ -22,7 +22,7 @@ from common.permissions import Role
 from sqlgateway import names
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.clusters.placements import CACHE_S, PLACEMENT_CACHE
-from sqlgateway.clusters.servers import address_of, administer
+from sqlgateway.clusters.servers import address_of, administer, said, unavailable
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.tenant_roles import RoleSpec, restore_role
 from sqlgateway.models import Cluster, Database
@@ -124,8 +124,8 @@ def _set_on_server(row: Database, passwords: dict[Role, str]) -> datetime:
                     return _now(connection)
         except psycopg.Error as exc:
             # An object is missing on the server; the message names the role.
-            log.warning("sql_passwords_not_rotated", database=row.pk, kind=type(exc).__name__)
-            raise EngineUnavailable from None
+            log.warning("sql_passwords_not_rotated", database=row.pk, said=said(exc))
+            raise unavailable(exc) from None
     raise EngineUnavailable("The role is being changed.")
 
 
@@ -156,7 +156,7 @@ def _end_old_sessions(cluster: Cluster, since: dict[str, datetime | None]) -> No
             ((count,),) = connection.execute(END_SESSIONS, values).fetchall()
     except (EngineUnavailable, psycopg.Error) as exc:
         # The task tries again after a minute.
-        log.warning("sql_old_sessions_kept", cluster=cluster.pk, kind=type(exc).__name__)
+        log.warning("sql_old_sessions_kept", cluster=cluster.pk, said=said(exc))
         return
     if count:
         log.warning("sql_old_sessions_ended", cluster=cluster.pk, sessions=count)

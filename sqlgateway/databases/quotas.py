@@ -15,7 +15,7 @@ from django.db import transaction
 
 from outbox.webhooks import events
 from sqlgateway.clusters.request_limits import RequestLimits
-from sqlgateway.clusters.servers import address_of, administer
+from sqlgateway.clusters.servers import address_of, administer, said
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening import quota_guard
 from sqlgateway.models import Cluster, Database, OrganizationQuota
@@ -70,7 +70,7 @@ def measure_all(*, now: datetime) -> None:
         try:
             sizes = _sizes(cluster, [database.dbname for database in databases])
         except (EngineUnavailable, psycopg.Error) as exc:
-            log.warning("sql_sizes_unknown", cluster=cluster.pk, kind=type(exc).__name__)
+            log.warning("sql_sizes_unknown", cluster=cluster.pk, said=said(exc))
             continue
         for database in databases:
             if database.dbname in sizes:
@@ -129,7 +129,7 @@ def _apply(database: Database, size_bytes: int, quota: Quota, *, now: datetime) 
             release(database)
     except (EngineUnavailable, psycopg.Error) as exc:
         # The next measurement tries again; the row keeps the present state.
-        log.warning("sql_quota_not_applied", database=database.pk, kind=type(exc).__name__)
+        log.warning("sql_quota_not_applied", database=database.pk, said=said(exc))
         is_over = database.is_over_quota
     if is_over != database.is_over_quota:
         log.info("sql_quota", database=database.pk, is_over=is_over, size_bytes=size_bytes)

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from sqlgateway.clusters.servers import said
 from sqlgateway.databases import tenant_databases
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
@@ -65,7 +66,7 @@ def _drop(rows: QuerySet[RetiredDatabase]) -> int:
         try:
             _drop_one(retired)
         except (EngineUnavailable, psycopg.Error) as exc:
-            log.warning("sql_retired_not_dropped", retired=retired.pk, kind=type(exc).__name__)
+            log.warning("sql_retired_not_dropped", retired=retired.pk, said=said(exc))
         else:
             count += 1
     return count

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from sqlgateway import hardening, names
 from sqlgateway.clusters import servers
-from sqlgateway.clusters.servers import emptiest
+from sqlgateway.clusters.servers import emptiest, said
 from sqlgateway.databases import tenant_databases
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database
@@ -114,7 +114,7 @@ def _finish_one(unreachable: set[int]) -> bool:
                 tenant_databases.create(database)
             except (EngineUnavailable, psycopg.Error) as exc:
                 # A full disk of one server does not keep the others from being filled, either.
-                log.warning("sql_stock_not_made", database=database.pk, kind=type(exc).__name__)
+                log.warning("sql_stock_not_made", database=database.pk, said=said(exc))
                 unreachable.add(database.cluster_id)
                 continue
             database.state = Database.State.STOCK

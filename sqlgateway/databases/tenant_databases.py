@@ -9,7 +9,7 @@ import structlog
 from psycopg import sql
 
 from sqlgateway import hardening, names
-from sqlgateway.clusters.servers import ClusterAddress, address_of, administer
+from sqlgateway.clusters.servers import ClusterAddress, address_of, administer, said
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.cluster import close_to_public
 from sqlgateway.hardening.database import (
@@ -128,7 +128,7 @@ def try_end_copy(database: Database) -> None:
     try:
         set_login(database, allowed=False)
     except (EngineUnavailable, psycopg.Error) as exc:
-        log.warning("sql_copy_not_ended", database=database.pk, kind=type(exc).__name__)
+        log.warning("sql_copy_not_ended", database=database.pk, said=said(exc))
 
 
 def set_open(database: Database, *, is_open: bool) -> None:

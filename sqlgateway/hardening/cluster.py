@@ -44,12 +44,44 @@ TRUSTED: Final = frozenset(
 HARMLESS: Final = frozenset(
     {"cube", "dict_int", "isn", "lo", "seg", "tcn", "tsm_system_rows", "tsm_system_time"}
 )
+# What their version() has, of servers that speak PostgreSQL's protocol.
+OTHER_ENGINES: Final = {
+    "CockroachDB": "CockroachDB",
+    "-YB-": "YugabyteDB",
+    "Yugabyte": "YugabyteDB",
+    "Greenplum": "Greenplum",
+    "Cloudberry": "Cloudberry",
+    "Redshift": "Amazon Redshift",
+    "EnterpriseDB": "EDB Postgres Advanced Server",
+    "openGauss": "openGauss",
+    "PolarDB": "PolarDB",
+}
+OF_CITUS: Final = "SELECT current_setting('citus.shard_count', true)"
 WANTED: Final = {
     "max_prepared_transactions": ("0",),
     "wal_level": ("minimal", "replica"),
     "jit": ("off",),
     "password_encryption": ("scram-sha-256",),
 }
+
+
+def engine_complaint(connection: psycopg.Connection) -> str:
+    """Return a sentence if a server is not PostgreSQL 15 to 18 itself, otherwise ""."""
+    row = connection.execute("SELECT pg_catalog.version()").fetchone()
+    version = str(row[0]) if row is not None else ""
+    name = next((name for sign, name in OTHER_ENGINES.items() if sign in version), "")
+    if not name and not version.startswith("PostgreSQL "):
+        name = version.partition(" ")[0]
+    # A setting of its library, which is also there while the library is not loaded.
+    if not name and connection.execute(OF_CITUS).fetchone() != (None,):
+        name = "Citus"
+    if name:
+        return (
+            f"The server is {name}, which does not keep tenants apart as PostgreSQL does; only "
+            "PostgreSQL 15 to 18 itself can be used (docs/production.md)."
+        )
+    major = connection.info.server_version // 10_000
+    return "" if major in FLOORS else (version_complaint(connection.info.server_version) or "")
 
 
 def version_complaint(version: int) -> str | None:

@@ -30,7 +30,7 @@ from audit import trail
 from common.errors import NotFound, PlatformError
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.clusters.placements import Login, Placement, placement_of
-from sqlgateway.clusters.servers import ClusterAddress, administer
+from sqlgateway.clusters.servers import ClusterAddress, administer, said, unavailable
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
 from sqlgateway.hardening.database import restore_defaults
 from sqlgateway.hardening.tenant_roles import RoleDrift, changes_of, end_idle_sessions, restore_role
@@ -87,8 +87,8 @@ def intact(login: Login) -> Iterator[Placement]:
                 _lock_intact(connection, database, placement.login(login.role))
             except psycopg.Error as exc:
                 # An object is missing on the server; the message names the database.
-                log.warning("sql_role_not_repaired", database=database.pk, kind=type(exc).__name__)
-                raise EngineUnavailable from None
+                log.warning("sql_role_not_repaired", database=database.pk, said=said(exc))
+                raise unavailable(exc) from None
             # Closing the connection releases the role.
             yield placement
 
@@ -115,7 +115,7 @@ def changed_logins(address: ClusterAddress, logins: list[Login]) -> list[Login]:
         with administer(address) as connection:
             changes = changes_of(connection, [login.expected for login in logins])
     except (PlatformError, psycopg.Error) as exc:
-        log.info("sql_roles_not_checked", cluster=address.cluster_id, kind=type(exc).__name__)
+        log.info("sql_roles_not_checked", cluster=address.cluster_id, said=said(exc))
         return []
     return [login for login in logins if changes.get(login.user)]
 
@@ -166,7 +166,7 @@ def _repair(login: Login) -> None:
     try:
         repair(login)
     except PlatformError as exc:
-        log.info("sql_role_not_checked", database=login.database_id, kind=type(exc).__name__)
+        log.info("sql_role_not_checked", database=login.database_id, said=said(exc))
 
 
 def _locked_row(login: Login) -> Database:

@@ -16,7 +16,7 @@ from django.conf import settings
 from psycopg import sql
 
 from common.permissions import Role
-from sqlgateway.clusters.servers import ClusterAddress, administer
+from sqlgateway.clusters.servers import ClusterAddress, administer, said
 from sqlgateway.hardening.cluster import TRUSTED
 
 # A change of the server's configuration reaches new connections after this time.
@@ -89,7 +89,7 @@ def _load(connection: psycopg.Connection, extension: str) -> None:
     try:
         connection.execute(sql.SQL("LOAD {}").format(sql.Literal(f"$libdir/{extension}")))
     except psycopg.DatabaseError as exc:
-        log.debug("sql_library_not_loaded", extension=extension, kind=type(exc).__name__)
+        log.debug("sql_library_not_loaded", extension=extension, said=said(exc))
 
 
 def startup_options(address: ClusterAddress, role: Role) -> str:

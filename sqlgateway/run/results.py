@@ -28,6 +28,7 @@ from psycopg.pq.abc import PGresult
 
 from common.errors import PlatformError
 from sqlgateway.clusters.placements import Login, read_again
+from sqlgateway.clusters.servers import said
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.formats.results import Collector, ResponseBudget, Statement
 from sqlgateway.pg import pool
@@ -246,7 +247,7 @@ class SurplusRowsCanceller:
             connection.psycopg_connection.cancel_safe(timeout=CANCEL_S)
         except psycopg.Error as exc:
             # The rows are then read until their end or the deadline.
-            log.warning("sql_cancel_failed", pid=connection.pid, kind=type(exc).__name__)
+            log.warning("sql_cancel_failed", pid=connection.pid, said=said(exc))
 
     def is_own_cancel(self, failure: PGresult) -> bool:
         """True if a query failed because ``cancel_early`` cancelled it."""

@@ -113,9 +113,9 @@ def _attempt(row: Database) -> None:
     except (CopyFailed, EngineUnavailable, DatabaseNotReady, psycopg.Error) as exc:
         reason = exc.reason if isinstance(exc, CopyFailed) else ""
         # The reason may name the tenant's objects: it is for the tenant alone.
-        said = "" if reason == str(exc) else str(exc)[:SAID_CHARS]
+        sentence = "" if reason == str(exc) else servers.said(exc)[:SAID_CHARS]
         kind = type(exc).__name__
-        log.warning("sql_clone_failed", database=row.pk, kind=kind, sentence=said)
+        log.warning("sql_clone_failed", database=row.pk, kind=kind, sentence=sentence)
         if not reason and row.copy_attempts < MAX_ATTEMPTS:
             tenant_databases.try_end_copy(row)
             raise DatabaseNotReady from None

@@ -19,7 +19,7 @@ from audit.tags import AuditTag
 from common.commands import CommandRefused
 from common.locks import AlreadyLocked
 from sqlgateway.clusters.placements import PLACEMENT_CACHE
-from sqlgateway.clusters.servers import address_of, administer
+from sqlgateway.clusters.servers import address_of, administer, said
 from sqlgateway.databases import quotas, retirement, tenant_databases
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database, InteractiveTransaction
@@ -140,7 +140,7 @@ def recover() -> None:
                 roll_back(database)
         except (AlreadyLocked, EngineUnavailable, psycopg.Error) as exc:
             # Its process still runs, or a server does not answer; the next call tries again.
-            log.info("sql_switch_not_recovered", database=database.pk, kind=type(exc).__name__)
+            log.info("sql_switch_not_recovered", database=database.pk, said=said(exc))
 
 
 def _settle_commits(database: Database) -> None:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from psycopg import sql
 
 from sqlgateway import names
-from sqlgateway.clusters.servers import ClusterAddress, address_of, administer
+from sqlgateway.clusters.servers import ClusterAddress, address_of, administer, said
 from sqlgateway.databases.copies import programs
 from sqlgateway.databases.copies.archives import Contents
 from sqlgateway.errors import EngineUnavailable
@@ -56,7 +56,7 @@ def drop_expired() -> int:
         try:
             count += _drop_expired(address_of(cluster))
         except (EngineUnavailable, psycopg.Error) as exc:
-            log.warning("sql_roles_not_dropped", cluster=cluster.pk, kind=type(exc).__name__)
+            log.warning("sql_roles_not_dropped", cluster=cluster.pk, said=said(exc))
     return count
 
 
@@ -91,7 +91,7 @@ def _drop_expired(address: ClusterAddress) -> int:
                 connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
             except (EngineUnavailable, psycopg.Error) as exc:
                 # One of the databases is kept after a move, and closed: the others do not wait.
-                log.warning("sql_role_not_dropped", role=name, kind=type(exc).__name__)
+                log.warning("sql_role_not_dropped", role=name, said=said(exc))
             else:
                 count += 1
     return count

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.utils import timezone
 from psycopg import sql
 
-from sqlgateway.clusters.servers import address_of, administer
+from sqlgateway.clusters.servers import address_of, administer, said
 from sqlgateway.databases import quotas, tenant_databases
 from sqlgateway.databases.copies import CopyFailed, CopyTooSlow, programs, sections
 from sqlgateway.databases.copies.programs import ProgramLogin
@@ -104,7 +104,7 @@ def judge(
             log.warning("sql_trial_not_made", database=database.pk, sentence=sentence)
         return Trial(is_known=bool(exc.reason), complaint=exc.reason)
     except (EngineUnavailable, psycopg.Error) as exc:
-        log.warning("sql_trial_not_made", database=database.pk, sentence=str(exc)[:300])
+        log.warning("sql_trial_not_made", database=database.pk, sentence=said(exc)[:300])
         return Trial(is_known=False)
     return Trial(is_known=True)
 

@@ -3,6 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
+import psycopg
+
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from sqlgateway.clusters import servers
 from sqlgateway.databases import cluster_admission
@@ -30,22 +32,20 @@ class Command(OpsCommand):
         servers.default()
         name = options["cluster"]
         chosen = [cluster_admission.find(name)] if name else list(Cluster.objects.order_by("id"))
-        reports = [report for cluster in chosen if (report := _report(cluster)) is not None]
+        reports: list[Report] = []
+        unchecked: dict[str, str] = {}
+        for cluster in chosen:
+            try:
+                reports.append(check(cluster))
+            except (EngineUnavailable, psycopg.Error) as exc:
+                unchecked[cluster.name] = servers.said(exc)
         facts = {"clusters": [report.as_json() for report in reports]}
-        unchecked = sorted({cluster.name for cluster in chosen} - {one.cluster for one in reports})
-        text = "\n".join(
-            [*map(_text, reports), *(f"{name}: does not answer." for name in unchecked)]
-        )
+        lines = [f"{name}: not checked: {reason}" for name, reason in sorted(unchecked.items())]
+        text = "\n".join([*map(_text, reports), *lines])
         if unchecked or any(report.findings for report in reports):
-            raise CommandRefused("isolation_not_confirmed", text, **facts, unchecked=unchecked)
+            names = sorted(unchecked)
+            raise CommandRefused("isolation_not_confirmed", text, **facts, unchecked=names)
         return CommandResult(facts, text)
-
-
-def _report(cluster: Cluster) -> Report | None:
-    try:
-        return check(cluster)
-    except EngineUnavailable:
-        return None
 
 
 def _text(report: Report) -> str:

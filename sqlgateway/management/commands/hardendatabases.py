@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any, Final
 
+import psycopg
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -66,8 +67,8 @@ class Command(OpsCommand):
             tenant_databases.ensure_template(address)
             for pk in rows.order_by("id").values_list("pk", flat=True):
                 found["databases"] += _harden(address, pk)
-        except PlatformError as exc:
-            found["error"] = str(exc)
+        except (PlatformError, psycopg.Error) as exc:
+            found["error"] = servers.said(exc)
         return found
 
 

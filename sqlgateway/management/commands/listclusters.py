@@ -44,7 +44,7 @@ def _refusal(cluster: Cluster) -> str:
         with servers.administer(address) as connection:
             return servers.unfit(address, connection)
     except EngineUnavailable as exc:
-        return exc.reason or f"DOES NOT ANSWER: {exc.said}"
+        return exc.for_operators if exc.is_unfit else f"DOES NOT ANSWER: {exc.for_operators}"
 
 
 def _line(row: dict[str, Any]) -> str:

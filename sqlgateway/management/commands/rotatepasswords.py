@@ -68,11 +68,13 @@ class Command(OpsCommand):
         done, failed = 0, []
         for cluster, group in groupby(databases, lambda database: database.cluster):
             unreachable = _why_unreachable(cluster)
+            if unreachable is not None:
+                self.stderr.write(f"{cluster}: {servers.said(unreachable)}")
             for database in group:
                 error = unreachable or _why_not_rotated(database)
-                if error:
-                    failed.append({**_named(database), "error": error})
-                    self.stderr.write(f"{database}: {error}")
+                if error is not None:
+                    failed.append({**_named(database), "error": error.code})
+                    self.stderr.write(f"{database}: {error.code}: {servers.said(error)}")
                 else:
                     done += 1
                 if (done + len(failed)) % REPORT_EVERY == 0:
@@ -112,25 +114,25 @@ def _set_before(hours: float) -> Q:
     return Q(passwords_since__lt=before) | Q(passwords_since=None, created_at__lt=before)
 
 
-def _why_unreachable(cluster: Cluster) -> str:
-    """Return the error's code if a cluster cannot be reached, otherwise an empty string.
+def _why_unreachable(cluster: Cluster) -> PlatformError | None:
+    """Return the error if a cluster cannot be reached, otherwise None.
 
     Checked once for each cluster, so that not each of its databases waits for a timeout.
     """
     try:
         with servers.administer(servers.address_of(cluster)):
-            return ""
+            return None
     except PlatformError as exc:
-        return exc.code
+        return exc
 
 
-def _why_not_rotated(database: Database) -> str:
-    """Rotate the passwords; return the error's code, or an empty string."""
+def _why_not_rotated(database: Database) -> CommandRefused | PlatformError | None:
+    """Rotate the passwords; return the error, None if there was none."""
     try:
         password_rotation.rotate(database)
     except (CommandRefused, PlatformError) as exc:
-        return exc.code
-    return ""
+        return exc
+    return None
 
 
 def _named(database: Database) -> dict[str, Any]:
