@@ -24,6 +24,7 @@ from common.metrics.exposition import exposition as all_metrics
 from common.metrics.figures import Figures, GaugeGroup
 from common.metrics.tasks import TASKS
 from common.pending_migrations import pending_migrations
+from common.version import VERSION
 from common.web import server_end
 from common.web.addresses import is_from_this_machine
 from operations.backup.records import BACKUPS
@@ -60,11 +61,11 @@ def readyz(request: HttpRequest) -> HttpResponse:
         checks["cache"] = _ask_cache()
     if not is_ready:
         return _unready(checks)
-    return JsonResponse({"status": "ok", "checks": checks})
+    return JsonResponse({"status": "ok", "version": VERSION, "checks": checks})
 
 
 def _unready(checks: dict[str, str]) -> HttpResponse:
-    body = {"status": "unavailable", "checks": checks}
+    body = {"status": "unavailable", "version": VERSION, "checks": checks}
     return JsonResponse(body, status=503, headers={"Retry-After": "2"})
 
 

@@ -18,6 +18,7 @@ from common import control_database, key_fingerprints
 from common.key_fingerprints import SENTENCE
 from common.machine.reasons import reason
 from common.pending_migrations import NOT_MIGRATED, pending_migrations
+from common.version import VERSION
 from operations.doctor import keys
 
 log = structlog.get_logger(__name__)
@@ -39,6 +40,11 @@ KEYLESS: Final = frozenset(
 # It makes up for a key that is lost.
 WITH_OTHER_KEYS: Final = "rotatekeys"
 RETRY_S: Final = 1.0
+
+
+def log_start(process: str) -> None:
+    """Write the first line of a process's log: which one it is, of which release."""
+    log.info("process_starting", process=process, version=VERSION)
 
 
 def refuse_command(arguments: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ application = get_wsgi_application()
 
 from platform_site import startup  # noqa: E402 - needs Django
 
+startup.log_start("web")
 startup.refuse_unsafe()
 
 # Disconnects Django's signal handlers that are not needed, because each of them costs time in every

@@ -40,7 +40,7 @@ class NewConnections:
 def new_connections(path: str, ports: Sequence[int]) -> Iterator[NewConnections]:
     """Have clients ask a server until it refuses, then the next one, and so on.
 
-    path: answered with 200, or 503 while a process drains. The block's end is the clients' end, too.
+    path: answered with 200, or with 503 while a process drains.
     """
     made, over = NewConnections(), threading.Event()
 

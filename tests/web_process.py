@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,9 @@ from tests.waiting import wait_until
 
 # It imports the whole platform, beside the load and whatever else this machine does.
 START_S = 120.0
+ROOT = Path(__file__).parents[1]
+COMMAND = (sys.executable, "-m", "gunicorn", "-c", "python:platform_site.gunicorn")
+COMMAND += ("platform_site.wsgi",)
 
 
 @dataclass
@@ -71,10 +74,12 @@ def call(
 
 
 @contextmanager
-def web_process(folder: Path, **variables: str) -> Iterator[Web]:
+def web_process(
+    folder: Path, *, command: Sequence[str] = COMMAND, code: Path = ROOT, **variables: str
+) -> Iterator[Web]:
     """Run the platform's web server with two processes. folder: for its own files.
 
-    variables: settings that differ from the test's.
+    code: its working folder. variables: settings that differ from the test's.
     """
     port, path = free_port(), folder / "notify"
     address = urlsplit(settings.DATABASE_URL)
@@ -87,11 +92,10 @@ def web_process(folder: Path, **variables: str) -> Iterator[Web]:
         "ZWEB_WORKERS": "2",
         **variables,
     }
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:platform_site.gunicorn"]
-    command += ["--bind", f"127.0.0.1:{port}", "platform_site.wsgi"]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifications:
         notifications.bind(str(path))
-        process = subprocess.Popen(command, env=environment)
+        words = [*command, "--bind", f"127.0.0.1:{port}"]
+        process = subprocess.Popen(words, env=environment, cwd=code)
         try:
             made = Web(process, port, notifications)
             wait_until(made.is_up, timeout_s=START_S)

@@ -247,7 +247,7 @@ def _locate(environ: Mapping[str, str], runtime_dir: Path) -> tuple[Source, Path
         if not _is_server(Path(chosen)):
             sentence = "ZPG_BINDIR names a folder without initdb and postgres."
             raise BinariesError(sentence)
-        return "ZPG_BINDIR", Path(chosen).resolve()
+        return "ZPG_BINDIR", Path(chosen).absolute()
     copy = private_copy(runtime_dir)
     if copy is not None:
         return "wheel", copy

@@ -16,6 +16,7 @@ from common.key_fingerprints import ENCRYPTION, SENTENCE, STORED, is_unreadable,
 from common.machine.errors import StartError
 from common.machine.reasons import reason
 from common.settings.env import Env
+from common.version import VERSION
 from edgecache.brain.app import assemble
 from edgecache.brain.conf.brain import BrainSettings
 from edgecache.brain.process.parent import Parent
@@ -90,14 +91,17 @@ def _database_complaint(chosen: BrainSettings) -> str:
 
 def run() -> int:
     """Run a brain with Django's settings; return the exit status."""
+    # The settings first: they say how to write the log.
+    chosen = settings.BRAIN
+    log.info("brain_starting", version=VERSION)
     for unknown in settings.UNKNOWN_SETTINGS:
         log.warning("setting_unknown", message=unknown.sentence())
-    sentence = refusal(settings.BRAIN) or _refuse_keys(settings.BRAIN)
+    sentence = refusal(chosen) or _refuse_keys(chosen)
     if sentence:
         sys.stderr.write(f"{sentence}\n")
         return 1
     try:
-        return Parent(settings.BRAIN, serve).run()
+        return Parent(chosen, serve).run()
     except StartError as error:
         sys.stderr.write(f"{error}\n")
         return 1

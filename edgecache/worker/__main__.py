@@ -3,6 +3,7 @@
 import logging
 import os
 
+from common.version import VERSION
 from edgecache.worker import logs, options
 from edgecache.worker.process import run
 
@@ -11,6 +12,7 @@ def main() -> int:
     """Read the command line and run; return the exit code."""
     given = options.parse()
     logs.configure(given.log_format, given.log_level)
+    logging.getLogger(__name__).info("starting", extra={"version": VERSION})
     return run(given)
 
 

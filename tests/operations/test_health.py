@@ -8,6 +8,7 @@ from django.db import OperationalError, connection
 from pytest_django import Settings
 
 from accounts import middleware
+from common.version import VERSION
 from common.web import server_end
 from operations import health
 from tests.cast import Caller
@@ -33,6 +34,7 @@ def test_readyz_lists_its_checks_and_stays_ready_without_the_cache() -> None:
     assert answer.status == 200
     assert answer.body == {
         "status": "ok",
+        "version": VERSION,
         "checks": {
             "database": "ok",
             "migrations": "ok",

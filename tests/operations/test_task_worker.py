@@ -12,6 +12,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from common.version import VERSION
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -44,6 +45,8 @@ def test_each_line_of_a_task_worker_s_log_is_json(tmp_path: Path) -> None:
         process.kill()
         process.wait()
     lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert lines[0]["event"] == "process_starting"
+    assert (lines[0]["process"], lines[0]["version"]) == ("task worker", VERSION)
     assert {"event": "task_worker", "message": "Launching a worker on all queues"}.items() <= (
         lines[-1].items()
     )

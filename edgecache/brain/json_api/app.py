@@ -16,6 +16,7 @@ import orjson
 import structlog
 
 from common import tracing
+from common.version import VERSION
 from edgecache.brain.core.errors import BrainError, Invalid, NotFound, Unavailable
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.json_api.errors import (
@@ -209,7 +210,7 @@ def health_route(database: BrainDatabase, brain_id: UUID) -> Route:
 
     async def health(_call: JsonCall) -> JsonResponse:
         await database.one("SELECT 1")
-        return JsonResponse({"status": "ok", "brain_id": str(brain_id)})
+        return JsonResponse({"status": "ok", "version": VERSION, "brain_id": str(brain_id)})
 
     return Route("GET", "/health", health, is_open=True)
 

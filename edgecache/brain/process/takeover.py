@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -52,6 +53,7 @@ class Successor:
     """The brain that this one has started, if any."""
 
     def __init__(self) -> None:
+        self._folder = _working_folder()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -91,6 +93,7 @@ class Successor:
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this program, started as it was
                 (sys.executable, *sys.orig_argv[1:]),
+                cwd=self._folder,
                 pass_fds=tuple(numbers.values()),
                 env=os.environ | {SOCKETS: handed_over, FORMER: str(os.getpid())},
                 # Or it could not be ended until it runs.
@@ -100,3 +103,13 @@ class Successor:
             log.exception("brain_successor_not_started", reason=error.strerror)
             return
         log.info("brain_successor_started", pid=self._process.pid)
+
+
+def _working_folder() -> str:
+    """Return the working folder by the path in PWD, if it is that folder, as gunicorn does.
+
+    The path may be a link to a release's folder, which an upgrade moves; getcwd(3) has followed it.
+    """
+    given = os.environ.get("PWD", "")
+    is_here = given and Path(given).is_dir() and Path(given).samefile(".")
+    return given if is_here else str(Path.cwd())

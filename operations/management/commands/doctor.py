@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any, Final
 
 from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.version import VERSION
 from operations.doctor import backups, cache, databases, host, keys, outbox, programs
 from operations.doctor.findings import Check, Finding, Level, run
 
@@ -50,9 +51,13 @@ class Command(OpsCommand):
         """Run all checks, and print their findings."""
         found = _findings()
         counts = Counter(one.level for one in found)
-        facts = {"findings": [one.as_json() for one in found], "failed": counts[Level.FAILED]}
+        facts = {
+            "version": VERSION,
+            "findings": [one.as_json() for one in found],
+            "failed": counts[Level.FAILED],
+        }
         last = f"{counts[Level.FAILED]} failed, {counts[Level.WARNING]} warnings."
-        text = "\n".join([*map(_line, found), last])
+        text = "\n".join([f"Zonal {VERSION}", *map(_line, found), last])
         if not counts[Level.FAILED]:
             return CommandResult(facts, text)
         if not options["json"]:

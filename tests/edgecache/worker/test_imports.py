@@ -49,6 +49,15 @@ def test_a_worker_does_not_import_django() -> None:
     assert loaded("edgecache.worker") - {"cython_runtime"} == needed
 
 
+def test_the_command_imports_nothing_else_but_the_version() -> None:
+    code = "import sys, edgecache.worker.__main__; print(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    names = said.split()
+    assert [name for name in names if name.startswith("common.")] == ["common.version"]
+    assert not {"django", "structlog"} & {*names}
+
+
 def test_the_http_server_and_client_do_not_import_django() -> None:
     assert loaded("edgecache.http") - {"cython_runtime"} == {"edgecache", "httptools"}
 
