@@ -19,7 +19,6 @@ from django.core.exceptions import DisallowedHost
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.request import split_domain_port
-from django.middleware.security import SecurityMiddleware
 
 from common import problems, tracing
 from common.database.request_deadline import REQUEST_DEADLINE
@@ -68,7 +67,8 @@ class RequestMiddleware:
                 connections[DEFAULT_DB_ALIAS].execute_wrapper(_run_without_slot),
                 tracing.root("request") as span,
             ):
-                response = _refuse_host(request) or self.get_response(request)
+                response = _refuse_host(request) or _to_https(request)
+                response = response or self.get_response(request)
                 if span is not None:
                     span.update_name(f"{_method(request)} {_route(request)}")
                     span.set_attribute("http.response.status_code", response.status_code)
@@ -96,29 +96,27 @@ def _refuse_host(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-class TransportMiddleware(SecurityMiddleware):
-    """Django's, whose redirect to https keeps the port and never leads to itself."""
+def _to_https(request: HttpRequest) -> HttpResponse | None:
+    """Redirect to https with the port, or say what is wrong with the proxy.
 
-    def process_request(  # type: ignore[override]  # any response answers
-        self, request: HttpRequest
-    ) -> HttpResponse | None:
-        """Redirect to https, or say what is wrong with the proxy: it would send it here again."""
-        if super().process_request(request) is None:
-            return None
-        sent = request.headers.get("X-Forwarded-Proto", "")
-        wrong = ""
-        if settings.TRUSTED_PROXY_COUNT and not sent:
-            wrong = NO_PROTO
-        elif not settings.TRUSTED_PROXY_COUNT and sent.strip().lower().startswith("https"):
-            wrong = NO_PROXY
-        if wrong:
-            log.warning("proxy_misconfigured", message=wrong)
-            return problems.respond(request, InvalidRequest(wrong))
-        host, public = request.get_host(), urlsplit(settings.PUBLIC_URL)
-        if split_domain_port(host)[0] == public.hostname:
-            # A proxy may pass on the name alone.
-            host = public.netloc
-        return HttpResponsePermanentRedirect(f"https://{host}{request.get_full_path()}")
+    Before SecurityMiddleware, whose redirect such a proxy would bring here again, for ever.
+    """
+    if not settings.SECURE_SSL_REDIRECT or request.is_secure() or request.path in QUIET:
+        return None
+    sent = request.headers.get("X-Forwarded-Proto", "")
+    wrong = ""
+    if settings.TRUSTED_PROXY_COUNT and not sent:
+        wrong = NO_PROTO
+    elif not settings.TRUSTED_PROXY_COUNT and sent.strip().lower().startswith("https"):
+        wrong = NO_PROXY
+    if wrong:
+        log.warning("proxy_misconfigured", message=wrong)
+        return problems.respond(request, InvalidRequest(wrong))
+    host, public = request.get_host(), urlsplit(settings.PUBLIC_URL)
+    if split_domain_port(host)[0] == public.hostname:
+        # A proxy may pass on the name alone.
+        host = public.netloc
+    return HttpResponsePermanentRedirect(f"https://{host}{request.get_full_path()}")
 
 
 def _run_without_slot(execute: Callable[..., Any], *arguments: Any) -> Any:

@@ -137,7 +137,7 @@ INSTALLED_APPS: Final = [
 ]
 MIDDLEWARE: Final = [
     "common.middleware.RequestMiddleware",
-    "common.middleware.TransportMiddleware",
+    "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "common.middleware.PagesSessions",
     "django.middleware.csrf.CsrfViewMiddleware",

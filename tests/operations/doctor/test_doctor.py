@@ -54,7 +54,7 @@ def test_a_healthy_platform_passes() -> None:
         "mail",
     }
     subjects |= {"migrations", "passkeys", "programs", "queue", "settings", "sms", "tls"}
-    subjects.add("webhooks")
+    subjects |= {"proxy", "webhooks"}
     assert set(levels) == subjects
     assert report["failed"] == 0
     assert "OK       queue: A task worker runs" in run("doctor")
@@ -76,7 +76,7 @@ def test_a_relay_is_asked_for_a_connection(settings: Settings) -> None:
     settings.MAIL_OPTIONS = smtp_options(free_port())
     [(level, message, _)] = findings("mail", is_healthy=False)
     assert level == "failed"
-    assert "ConnectionRefusedError" in message
+    assert "Connection refused" in message
 
 
 def test_failed_messages_are_counted(alice: User) -> None:
@@ -157,6 +157,17 @@ def test_an_absent_brain_and_offline_nodes_are_named(brain: ScriptedBrain) -> No
     assert "ZCACHE_BRAIN_SECRET" in advice
 
 
+def test_a_brain_without_nodes_serves_by_itself(brain: ScriptedBrain) -> None:
+    brain.say("GET /v1/nodes", 200, {"nodes": []})
+    [(level, message, advice)] = findings("cache", is_healthy=True)
+    assert (level, "no node is registered" in message) == ("skipped", True)
+    assert "docs/cache-operations.md" in advice
+    brain.say("GET /v1/nodes", 200, {"nodes": [node("pending", status="pending")]})
+    [(level, message, advice)] = findings("cache", is_healthy=True)
+    assert (level, message) == ("warning", "The brain answers. None of 1 nodes is approved.")
+    assert "manage.py cachenodes" in advice
+
+
 def test_nodes_of_others_are_no_warning(brain: ScriptedBrain) -> None:
     """Anybody can register a node that never runs, and only its operator can start one."""
     waiting = node("pending", status="pending", organization_id=7)
@@ -218,8 +229,8 @@ def certificate(folder: Path, *, days: int) -> Path:
 
 
 @contextmanager
-def tls_server(file: Path) -> Iterator[int]:
-    """Run a server that completes handshakes; return its port."""
+def tls_server(file: Path, answer: str = "") -> Iterator[int]:
+    """Run a server that completes handshakes, and answers a request; return its port."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(file)
     with create_server(("127.0.0.1", 0)) as server:
@@ -232,7 +243,10 @@ def tls_server(file: Path) -> Iterator[int]:
                     return
                 with taken:
                     try:
-                        context.wrap_socket(taken, server_side=True).close()
+                        with context.wrap_socket(taken, server_side=True) as secured:
+                            if answer and secured.recv(4096):
+                                port = server.getsockname()[1]
+                                secured.sendall(answer.replace("PORT", str(port)).encode())
                     except OSError:
                         continue
 
@@ -244,8 +258,13 @@ def tls_server(file: Path) -> Iterator[int]:
 
 
 @pytest.mark.parametrize(
-    ("days", "is_trusted", "level"),
-    [(5, True, "warning"), (60, True, "ok"), (60, False, "failed")],
+    ("days", "is_trusted", "level", "advice"),
+    [
+        (5, True, "warning", "why it was not renewed"),
+        (60, True, "ok", ""),
+        (60, False, "failed", "SSL_CERT_FILE"),
+        (-1, True, "failed", "Renew it."),
+    ],
 )
 def test_the_certificate_of_the_public_address_is_checked(
     settings: Settings,
@@ -254,6 +273,7 @@ def test_the_certificate_of_the_public_address_is_checked(
     days: int,
     is_trusted: Any,
     level: str,
+    advice: str,
 ) -> None:
     file = certificate(tmp_path, days=days)
     if is_trusted:
@@ -263,4 +283,27 @@ def test_the_certificate_of_the_public_address_is_checked(
         origins = (settings.PUBLIC_URL,)
         settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=origins)
         [found] = findings("tls", is_healthy=level != "failed")
+    assert (found[0], advice in found[2]) == (level, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "level"),
+    [
+        ("301 Moved Permanently\r\nLocation: https://localhost:PORT/\r\n\r\n", "failed"),
+        ("400 Bad Request\r\n\r\nThe proxy must send X-Forwarded-Proto.", "failed"),
+        ("302 Found\r\nLocation: https://localhost:PORT/console/\r\n\r\n", "ok"),
+        ("200 OK\r\n\r\n", "ok"),
+    ],
+)
+def test_a_proxy_that_does_not_name_the_scheme_is_found(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, level: str
+) -> None:
+    file = certificate(tmp_path, days=60)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    settings.SECURE_SSL_REDIRECT = True
+    with tls_server(file, f"HTTP/1.1 {answer}") as port:
+        settings.PUBLIC_URL = f"https://localhost:{port}"
+        origins = (settings.PUBLIC_URL,)
+        settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=origins)
+        [found] = findings("proxy", is_healthy=level != "failed")
     assert found[0] == level
