@@ -15,6 +15,7 @@ from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreUnavailable
 from edgecache.brain.core.values import Span
 from edgecache.brain.stores.byte_store import ByteStore, ListedFile
+from edgecache.brain.stores.folder_store import FolderStore
 from edgecache.brain.stores.reachable_stores import open_store
 from operations.backup.sealing import Digest
 
@@ -66,8 +67,10 @@ class BackupArchive:
         return self.run(self._names(folder))
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete files."""
+        """Delete files, and the folders that are empty then."""
         self.run(self.store.delete(names))
+        if isinstance(self.store, FolderStore):
+            self.run(self.store.remove_empty(names))
 
     async def _names(self, folder: str) -> list[ListedFile]:
         return [each async for page in self.store.list(folder) for each in page]

@@ -54,7 +54,12 @@ def find(archive: BackupArchive, backup_id: str) -> BackupManifest:
     Raises CommandRefused, Unreachable.
     """
     if backup_id == "latest":
-        whole = [each.manifest for each in find_all(archive) if each.manifest is not None]
+        listed = find_all(archive)
+        whole = [each.manifest for each in listed if each.manifest is not None]
+        others = [each for each in listed if each.state in UNREADABLE]
+        if not whole and others:
+            # That of the newest says what to set.
+            return find(archive, others[0].id)
         if not whole:
             raise CommandRefused(
                 "backup_not_found", "The store has no complete backup of this platform."
@@ -66,13 +71,17 @@ def find(archive: BackupArchive, backup_id: str) -> BackupManifest:
         sentence = f"There is no complete backup {backup_id}: see `manage.py backup --list`."
         raise CommandRefused("backup_not_found", sentence) from None
     except OtherKeys:
-        sentence = "It was made with other keys: set the ZSECRET_KEYS of that time."
+        sentence = f"{backup_id} was made with other keys: set the ZSECRET_KEYS of that time."
         raise CommandRefused("keys_differ", sentence) from None
     except OtherFormat:
-        sentence = "Another version of Zonal made it: restore with that one, then upgrade."
+        sentence = (
+            f"Another version of Zonal made {backup_id}: restore with that one, then upgrade."
+        )
         raise CommandRefused("version_differs", sentence) from None
     except ManifestAltered:
-        raise CommandRefused("backup_altered", "The manifest was altered.") from None
+        raise CommandRefused(
+            "backup_altered", f"The manifest of {backup_id} was altered."
+        ) from None
 
 
 def objects_of(archive: BackupArchive, found: BackupManifest | None) -> dict[str, Digest] | None:

@@ -39,6 +39,7 @@ WHERE d.state NOT IN ('preparing', 'stock', 'dropped') AND (%(only)s::bigint IS 
 ORDER BY d.id
 """
 HAVE_DATA: Final = ("active", "moving", "suspended")
+WITHOUT_DATA: Final = ("copying", "failed")
 SAY_EVERY_S: Final = 5.0
 
 
@@ -46,6 +47,7 @@ SAY_EVERY_S: Final = 5.0
 class BackupResult:
     """A finished backup. failed: environments without a dump, with the reason.
 
+    without_data: unfinished and failed copies, which have nothing to dump.
     not_restorable: environments whose dump cannot be restored, with the reason. Those that an
     interrupted call has dumped are not among them.
     """
@@ -53,6 +55,7 @@ class BackupResult:
     manifest: BackupManifest
     failed: list[dict[str, Any]]
     not_restorable: list[dict[str, Any]]
+    without_data: list[dict[str, Any]]
     missing_objects: int
     uploaded_objects: int
 
@@ -73,6 +76,7 @@ def make(archive: BackupArchive, work: Work, say: Say, *, only: int | None = Non
     if kind == PLATFORM:
         moved = object_upload.upload(archive, work, catalogue.known_objects(archive), say)
         object_upload.finish_lists(archive, work, f"backups/{plan.id}", moved)
+    files = {**plan.files, **work.done()}
     made = BackupManifest(
         id=plan.id,
         kind=plan.kind,
@@ -82,15 +86,21 @@ def make(archive: BackupArchive, work: Work, say: Say, *, only: int | None = Non
         major=plan.major,
         key=plan.key,
         mfa_key=fingerprint(settings.ACCOUNTS.mfa_keys[0]),
-        files={**plan.files, **work.done()},
-        environments=len(plan.environments),
+        files=files,
+        environments=sum(row.file in files for row in plan.environments),
         failed=len(failed),
         objects=plan.objects - len(moved.missing),
         object_bytes=plan.object_bytes,
     )
     archive.put(f"backups/{plan.id}/manifest.json", manifest.write(made))
     work.end()
-    return BackupResult(made, failed, not_restorable, len(moved.missing), moved.uploaded)
+    empty = [
+        {"org_id": row.organization_id, "environment": row.slug}
+        for row in plan.environments
+        if row.state in WITHOUT_DATA
+    ]
+    missing, uploaded = len(moved.missing), moved.uploaded
+    return BackupResult(made, failed, not_restorable, empty, missing, uploaded)
 
 
 def kind_of(only: int | None) -> str:

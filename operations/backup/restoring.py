@@ -25,6 +25,7 @@ from common.commands import CommandRefused
 from operations.audit_tags import OperationTag
 from operations.backup import control, manifest, object_download, restore_checks
 from operations.backup.archive import BackupArchive
+from operations.backup.making import WITHOUT_DATA
 from operations.backup.manifest import BackupManifest
 from operations.backup.restore_checks import SCHEMA, RestorePlan
 from operations.backup.sealing import Identity
@@ -38,16 +39,19 @@ from sqlgateway.models import Database
 CONTROL_STEP: Final = "control"
 DISABLED_STEP: Final = "inert"
 REPORT_EVERY_S: Final = 5.0
-FAILED_STATES: Final = ("copying", "failed")
 
 
 @dataclass(slots=True)
 class PlatformRestoreResult:
-    """The result of a restore. failed: environments that could not be restored, with the reason."""
+    """The result of a restore. failed: environments that could not be restored, with the reason.
+
+    without_data: copies that were unfinished or had failed; they are shown as failed.
+    """
 
     manifest: BackupManifest
     environments: int = 0
     failed: list[dict[str, Any]] = field(default_factory=list)
+    without_data: list[dict[str, Any]] = field(default_factory=list)
     objects: int = 0
     lost_objects: int = 0
     payouts_waiting: int = 0
@@ -171,13 +175,16 @@ def _environment(
     result: PlatformRestoreResult,
 ) -> None:
     is_dumped = planned.file in found.files
-    if not is_dumped and planned.state not in FAILED_STATES:
+    if not is_dumped and planned.state not in WITHOUT_DATA:
         # Deleted while the backup was made: its first query creates an empty one.
         return
     row = _row(planned)
     row.state = Database.State.FAILED
     row.copy_error = "It had no data when the backup was made."
-    if is_dumped:
+    about = {"org_id": planned.organization_id, "environment": planned.slug}
+    if not is_dumped:
+        result.without_data.append(about)
+    else:
         plain = folder / "scratch-environment"
         try:
             restore_checks.fetch(archive, found, planned.file, identities, plain)
@@ -186,8 +193,7 @@ def _environment(
             result.environments += 1
             row.state = _state(planned)
         except CommandRefused as exc:
-            failure = {"org_id": planned.organization_id, "environment": planned.slug}
-            result.failed.append(failure | {"reason": exc.message})
+            result.failed.append(about | {"reason": exc.message})
             row.copy_error = reason_for_tenant(exc)
         finally:
             plain.unlink(missing_ok=True)

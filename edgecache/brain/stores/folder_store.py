@@ -86,6 +86,10 @@ class FolderStore:
     async def delete(self, names: Sequence[str]) -> None:
         await self._run(self._others, self._delete, names)
 
+    async def remove_empty(self, names: Sequence[str]) -> None:
+        """Remove the folders of deleted files, where nothing is left in them."""
+        await self._run(self._others, self._remove_empty, names)
+
     async def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
         """Yield every complete file below a folder."""
         found = await self._run(self._others, lambda: [*self._walk(self._root / folder)])
@@ -127,7 +131,12 @@ class FolderStore:
         with unfinished.open("ab") as file:
             os.fsync(file.fileno())
         target = self._root / name
-        unfinished.replace(target)
+        try:
+            unfinished.replace(target)
+        except FileNotFoundError:
+            # It was empty meanwhile, and was removed.
+            self._make_folder(target.parent)
+            unfinished.replace(target)
         sync_folder(target.parent)
 
     def _make_folder(self, folder: Path) -> None:
@@ -152,6 +161,19 @@ class FolderStore:
     def _delete(self, names: Sequence[str]) -> None:
         for name in names:
             (self._root / name).unlink(missing_ok=True)
+
+    def _remove_empty(self, names: Sequence[str]) -> None:
+        for name in names:
+            for folder in (self._root / name).parents:
+                if folder == self._root:
+                    break
+                try:
+                    folder.rmdir()
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    # Not empty.
+                    break
 
     def _walk(self, top: Path) -> Iterator[ListedFile]:
         for folder, _, names in os.walk(top):

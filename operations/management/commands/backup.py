@@ -87,6 +87,7 @@ class Command(OpsCommand):
             "missing_objects": made.missing_objects,
             "not_dumped": made.failed,
             "not_restorable": made.not_restorable,
+            "without_data": made.without_data,
         }
         trail.add(None, OperationTag.CLI_BACKUP_CREATE, data=made.manifest.facts())
         return CommandResult(facts, _text(made), _unfinished(made))
@@ -153,10 +154,16 @@ def _environment(text: str) -> int:
 
 def _text(made: BackupResult) -> str:
     found = made.manifest
-    return (
+    first = (
         f"{found.id}: {found.environments} environments, {found.objects} objects "
         f"({made.uploaded_objects} new)."
     )
+    return "\n".join([first, *map(_without_data, made.without_data)])
+
+
+def _without_data(each: dict[str, Any]) -> str:
+    named = f"{each['org_id']}:{each['environment']}"
+    return f"Environment {named} is a copy that was not finished, and has no data."
 
 
 def _unfinished(made: BackupResult) -> str:

@@ -97,6 +97,7 @@ def _platform(
         **checked.manifest.facts(),
         "restored_environments": done.environments,
         "not_restored": done.failed,
+        "without_data": done.without_data,
         "lost_objects": done.lost_objects,
         "payouts_waiting": done.payouts_waiting,
     }
@@ -149,6 +150,11 @@ def _text(done: PlatformRestoreResult) -> str:
     lines = [
         f"Restored {done.manifest.id}: {done.environments} environments, {done.objects} objects.",
         "All users have to sign in again; API keys and access keys have to be created again.",
+    ]
+    lines += [
+        f"Environment {each['org_id']}:{each['environment']} is shown as failed: it was a copy "
+        "that was not finished, and had no data."
+        for each in done.without_data
     ]
     if done.payouts_waiting:
         lines.append("Payouts wait: see `manage.py runpayouts --reconcile`.")

@@ -16,7 +16,8 @@ from pytest_django.fixtures import Settings
 from audit.models import AuditEvent
 from environments.models import Organization
 from operations.backup import control
-from tests.commands import facts, refused
+from sqlgateway.models import Database
+from tests.commands import facts, refused, run
 from tests.operations.backup.fill import OBJECTS
 
 pytestmark = pytest.mark.slow
@@ -64,6 +65,19 @@ def test_a_backup_has_everything_once_and_nothing_readable(
     for left in (again, single):
         assert facts("backup", "--verify", left["id"])["verified"]
     assert len(list(store.glob("objects/*/*"))) == OBJECTS
+    empty = [folder for folder in store.rglob("*") if folder.is_dir() and not any(folder.iterdir())]
+    assert {folder.name for folder in empty} <= {"backups-unfinished", "objects-unfinished"}
+
+
+def test_a_copy_without_data_is_named_and_not_counted(home: Organization, store: Path) -> None:
+    copy = Database.unscoped.get(environment__slug="sandbox-2")
+    Database.unscoped.filter(pk=copy.pk).update(state=Database.State.FAILED)
+    made = facts("backup")
+    assert (made["environments"], made["failed"]) == (2, 0)
+    assert made["without_data"] == [{"org_id": home.pk, "environment": "sandbox-2"}]
+    text = run("backup")
+    assert f"Environment {home.pk}:sandbox-2 is a copy that was not finished" in text
+    assert "2 environments" in text
 
 
 def test_a_part_of_the_objects_is_verified_each_day(home: Organization, store: Path) -> None:

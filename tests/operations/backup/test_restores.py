@@ -171,6 +171,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_read(
     settings.ACCOUNTS = accounts
     settings.SECRET_KEYS = (Fernet.generate_key().decode(),)
     assert refusal(made["id"]) == "keys_differ"
+    assert refusal() == "keys_differ"
     settings.SECRET_KEYS = ours
     single = facts("backup", "--environment", f"{home.pk}:live")
     assert refusal(single["id"]) == "backup_of_environment"
