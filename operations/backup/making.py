@@ -205,7 +205,7 @@ def _environments(
 
 
 def _reason(exc: CommandRefused | EngineUnavailable) -> str:
-    said = exc.message if isinstance(exc, CommandRefused) else exc.reason or exc.title
+    said = exc.message if isinstance(exc, CommandRefused) else exc.for_operators or exc.title
     return said or reason(exc)
 
 

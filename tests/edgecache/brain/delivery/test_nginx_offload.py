@@ -185,7 +185,7 @@ def test_a_location_is_handed_on_as_the_brain_sends_it(nginx: Nginx) -> None:
 
 
 def test_a_signed_header_with_an_underscore_arrives(through: Any) -> None:
-    """nginx would drop it, and the signature would be wrong."""
+    """Nginx would drop it, and the signature would be wrong."""
     through.put_object(Bucket="docs", Key="noted", Body=SMALL, Metadata={"my_note": "yes"})
     assert through.head_object(Bucket="docs", Key="noted")["Metadata"] == {"my_note": "yes"}
 
