@@ -189,7 +189,8 @@ def commands_page() -> str:
     found = [
         load_command_class(app, name).create_parser("manage.py", name)
         for name, app in sorted(get_commands().items())
-        if _is_own(app)
+        # The queue's own options and help, with our log.
+        if _is_own(app) and name != "procrastinate"
     ]
     own = "".join(_command(each.prog.split()[-1], each, each.description or "") for each in found)
     modules = (worker_options.parser(), verify_statement.parser())

@@ -33,7 +33,7 @@ max_requests = 100_000
 max_requests_jitter = 10_000
 # Disabled, because RequestMiddleware logs requests, with their ids.
 accesslog = None
-# A proxy passes a client's SCRIPT_NAME and PATH_INFO on, and gunicorn would take both from this machine.
+# A proxy passes a client's SCRIPT_NAME and PATH_INFO on; gunicorn would believe it on this machine.
 forwarder_headers = ""
 # Disabled: it is not used, and two servers of one user would need the same path.
 control_socket_disable = True

@@ -1,5 +1,4 @@
 """Files, folders, ports, child processes, PostgreSQL's programs, without Django.
 
-Door: child, errors, files, folders, owners, ports, postgres_programs, reasons,
-systemd, terminal.
+Door: child, errors, files, folders, owners, ports, postgres_programs, reasons, systemd, terminal.
 """

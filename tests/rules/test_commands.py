@@ -51,7 +51,10 @@ NO_DRY_RUN: Final = {
 COMMANDS: Final = sorted(
     name
     for name, app in get_commands().items()
-    if isinstance(app, str) and app.split(".")[0] in PACKAGES
+    if isinstance(app, str)
+    and app.split(".")[0] in PACKAGES
+    # The queue's own options and help.
+    and name != "procrastinate"
 )
 
 

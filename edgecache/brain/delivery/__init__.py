@@ -2,6 +2,6 @@
 
 Door: hot_objects, local_files, nginx_config, nginx_offload, plan, response_cache, streaming,
 worker_reads.
-Imports: core, db, directory, disk, edgecache.http, edgecache.protocol, edgecache.runtime,
-metering, nodes, objects.
+Imports: core, db, directory, disk, edgecache.http, edgecache.protocol, edgecache.runtime, metering,
+nodes, objects.
 """
