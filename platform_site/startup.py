@@ -9,6 +9,7 @@ import structlog
 from django.conf import settings
 from django.core import checks
 from django.core.checks import Tags
+from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connection, connections
 from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.backends.signals import connection_created
@@ -19,6 +20,7 @@ from common.key_fingerprints import SENTENCE
 from common.machine.reasons import reason
 from common.pending_migrations import NOT_MIGRATED, pending_migrations
 from common.version import VERSION
+from operations import releases
 from operations.doctor import keys
 
 log = structlog.get_logger(__name__)
@@ -45,6 +47,16 @@ RETRY_S: Final = 1.0
 def log_start(process: str) -> None:
     """Write the first line of a process's log: which one it is, of which release."""
     log.info("process_starting", process=process, version=VERSION)
+
+
+def check_release() -> None:
+    """Raise SystemExit with a sentence for a database that is too old for this release."""
+    try:
+        releases.check_start()
+    except CommandError as exc:
+        raise SystemExit(f"zonal: {exc}") from None
+    finally:
+        _disconnect()
 
 
 def refuse_command(arguments: Sequence[str]) -> None:
@@ -82,11 +94,15 @@ def refuse_unsafe(*, with_other_keys: bool = False, waits: bool = False) -> None
         connection_created.connect(_compare_keys)
         return
     finally:
-        # A server forks after this.
-        connection.close()
-        cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).close_pool()  # type: ignore[attr-defined]  # PostgreSQL's
+        _disconnect()
     if refused:
         raise SystemExit("\n".join(f"zonal: {sentence}" for sentence in refused))
+
+
+def _disconnect() -> None:
+    """Close all connections to the control database: a server forks after this."""
+    connection.close()
+    cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).close_pool()  # type: ignore[attr-defined]  # PostgreSQL's
 
 
 def _database_complaints(*, with_other_keys: bool = False) -> list[str]:

@@ -18,6 +18,7 @@ from platform_site import startup  # noqa: E402 - needs Django
 
 startup.log_start("web")
 startup.refuse_unsafe()
+startup.check_release()
 
 # Disconnects Django's signal handlers that are not needed, because each of them costs time in every
 # request: without DEBUG no queries are logged, no cache is configured, connections are checked at

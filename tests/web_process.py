@@ -22,8 +22,8 @@ from tests.waiting import wait_until
 # It imports the whole platform, beside the load and whatever else this machine does.
 START_S = 120.0
 ROOT = Path(__file__).parents[1]
-COMMAND = [sys.executable, "-m", "gunicorn", "-c", "python:platform_site.gunicorn"]
-COMMAND += ["platform_site.wsgi"]
+SERVER = ["-m", "gunicorn", "-c", "python:platform_site.gunicorn", "platform_site.wsgi"]
+COMMAND = [sys.executable, *SERVER]
 
 
 @dataclass

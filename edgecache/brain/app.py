@@ -49,6 +49,7 @@ from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.siblings.shared_memory import PortBalance
 from edgecache.brain.stores.managed import ManagedStore
 from edgecache.brain.stores.reachable_stores import Stores
+from edgecache.brain.stores.readiness import Readiness
 from edgecache.brain.stores.upload_parts import UploadParts
 from edgecache.brain.stores.upload_parts_limit import UploadPartsLimit
 from edgecache.brain.upkeep.garbage_collection import GarbageCollector
@@ -93,6 +94,7 @@ class Wiring:
         self.data_directory = DataDirectory(settings.data_dir, limit_bytes=settings.staging_bytes)
         self.stores = Stores(self.database, self.coherence, settings.stores)
         limit = UploadPartsLimit(self.database, settings.uploads)
+        self.readiness = Readiness(self.database, self.stores, self.data_directory)
         self.upload_parts = UploadParts(self.data_directory, self.stores, limit)
 
     def _make_nodes(self, credited: HourlyCounts) -> None:
@@ -191,7 +193,8 @@ def assemble(settings: BrainSettings, context: ProcessContext) -> BrainProcess:
     """Make one process of a brain of its parts; nothing is opened yet."""
     wiring = Wiring(replace(settings, processes=settings.processes.of_one()), context)
     cdn = CdnApi(wiring)
-    return BrainProcess(_started(wiring, cdn), _listeners(wiring, context, ObjectApi(wiring, cdn)))
+    listeners = _listeners(wiring, context, ObjectApi(wiring, cdn))
+    return BrainProcess(_started(wiring, cdn), listeners, on_end=wiring.readiness.end)
 
 
 def _started(wiring: Wiring, cdn: CdnApi) -> tuple[ProcessPart, ...]:

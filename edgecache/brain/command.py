@@ -4,6 +4,7 @@ import ipaddress
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Final
 
 import psycopg
@@ -16,15 +17,18 @@ from common.key_fingerprints import ENCRYPTION, SENTENCE, STORED, is_unreadable,
 from common.machine.errors import StartError
 from common.machine.reasons import reason
 from common.settings.env import Env
-from common.version import VERSION
+from common.version import TOO_OLD, VERSION
+from edgecache.brain import migrations
 from edgecache.brain.app import assemble
 from edgecache.brain.conf.brain import BrainSettings
-from edgecache.brain.process.parent import Parent
+from edgecache.brain.process.parent import Parent, check
 from edgecache.brain.siblings.process_context import ProcessContext
 
 CONNECT_S: Final = 2
 RETRY_S: Final = 1.0
 OWN: Final = tuple(column for column in STORED if column[0].startswith("brain_"))
+MIGRATIONS: Final = Path(migrations.__file__).parent
+APPLIED: Final = "SELECT name FROM django_migrations WHERE app = 'brain'"
 
 log = structlog.get_logger(__name__)
 
@@ -75,6 +79,17 @@ def _refuse_keys(chosen: BrainSettings) -> str:
         time.sleep(RETRY_S)
 
 
+def _refuse_too_old(chosen: BrainSettings) -> str:
+    """Return why the database cannot be used, or "" if it can or does not answer."""
+    known = {path.stem for path in MIGRATIONS.glob("[0-9]*.py")}
+    try:
+        with psycopg.connect(chosen.database_url, connect_timeout=CONNECT_S) as connection:
+            applied = {name for (name,) in connection.execute(APPLIED)}
+    except psycopg.Error:
+        return ""
+    return TOO_OLD if applied - known and known - applied else ""
+
+
 def _database_complaint(chosen: BrainSettings) -> str:
     """Return what speaks against the database, and against the platform's where it is known."""
     url, rings = settings.DATABASE_URL, {ENCRYPTION: settings.SECRET_KEYS}
@@ -91,20 +106,21 @@ def _database_complaint(chosen: BrainSettings) -> str:
 
 def run() -> int:
     """Run a brain with Django's settings; return the exit status."""
-    # The settings first: they say how to write the log.
     chosen = settings.BRAIN
-    log.info("brain_starting", version=VERSION)
     for unknown in settings.UNKNOWN_SETTINGS:
         log.warning("setting_unknown", message=unknown.sentence())
-    sentence = refusal(chosen) or _refuse_keys(chosen)
-    if sentence:
-        sys.stderr.write(f"{sentence}\n")
-        return 1
+    sentence = refusal(chosen)
     try:
-        return Parent(chosen, serve).run()
+        if not sentence:
+            check(chosen)
+            log.info("brain_starting", version=VERSION)
+            sentence = _refuse_keys(chosen) or _refuse_too_old(chosen)
+        if not sentence:
+            return Parent(chosen, serve).run()
     except StartError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+        sentence = str(error)
+    sys.stderr.write(f"{sentence}\n")
+    return 1
 
 
 def serve(context: ProcessContext) -> int:

@@ -34,6 +34,7 @@ T = TypeVar("T")
 HOLDS_ONE: Final[ContextVar[bool]] = ContextVar("holds_one", default=False)
 
 CONNECT_TIMEOUT_S: Final = 2
+LOST_TIMEOUT_S: Final = 0.1
 STATEMENT_TIMEOUT_S: Final = 4.0
 TRANSACTION_TIMEOUT_S: Final = 10.0
 # One organization gets two thirds of the connections at most (3 of 4), one bucket half of them.
@@ -87,6 +88,7 @@ class BrainDatabase:
 
     def __init__(self, url: str, *, max_connections: int = 10) -> None:
         self.url = url
+        self._is_lost = False
         self._late: set[asyncio.Task[Any]] = set()
         self._returning = BackgroundTasks()
         few = max(1, max_connections // LONG_SHARE)
@@ -214,11 +216,11 @@ class BrainDatabase:
 
     @asynccontextmanager
     async def _from_pool(self) -> AsyncIterator[RawConnection]:
-        connection = await self._pool.getconn()
+        connection = await self._get()
         while is_ended(connection):
             # The pool replaces it by a new one.
             await self._give_back(connection, is_dead=True)
-            connection = await self._pool.getconn()
+            connection = await self._get()
         has_refused = False
         try:
             async with connection:
@@ -229,6 +231,20 @@ class BrainDatabase:
             raise
         finally:
             await self._give_back(connection, is_dead=has_refused)
+
+    async def _get(self) -> RawConnection:
+        """Return a connection; while the database is known to be lost callers hardly wait.
+
+        The pool goes on connecting without them.
+        """
+        timeout_s = LOST_TIMEOUT_S if self._is_lost else CONNECT_TIMEOUT_S
+        try:
+            connection = await self._pool.getconn(timeout_s)
+        except PoolTimeout:
+            self._is_lost = True
+            raise
+        self._is_lost = False
+        return connection
 
     async def _give_back(self, connection: RawConnection, *, is_dead: bool = False) -> None:
         """Return a connection; the pool loses none when the caller is cancelled."""

@@ -47,7 +47,7 @@ def internal_api(dependencies: InternalApiDependencies) -> JsonApi:
 
 
 def _routes(dependencies: InternalApiDependencies) -> Iterator[Route]:
-    yield health_route(dependencies.database, dependencies.brain_id)
+    yield health_route(dependencies.readiness, dependencies.brain_id)
     yield from nodes.NodesApi(dependencies).routes()
     yield from metrics.routes(dependencies)
     yield from purges.routes(dependencies)

@@ -19,6 +19,7 @@ from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.siblings.reports import Siblings
+from edgecache.brain.stores.readiness import Readiness
 
 
 class InternalApiDependencies(Protocol):
@@ -28,6 +29,7 @@ class InternalApiDependencies(Protocol):
     brain_id: UUID
     platform_keys: PlatformKeys
     database: BrainDatabase
+    readiness: Readiness
     coherence: Coherence
     directory: Directory
     buckets: Buckets

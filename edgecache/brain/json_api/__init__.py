@@ -1,5 +1,5 @@
 """JSON over HTTP for the two internal APIs.
 
 Door: app, errors.
-Imports: common, core, db, edgecache.http, edgecache.protocol.
+Imports: common, core, edgecache.http, edgecache.protocol, stores.
 """

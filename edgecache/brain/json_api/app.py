@@ -17,14 +17,21 @@ import structlog
 
 from common import tracing
 from common.version import VERSION
-from edgecache.brain.core.errors import BrainError, Invalid, NotFound, Unavailable
-from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.core.errors import (
+    BrainError,
+    DatabaseUnavailable,
+    Invalid,
+    NotFound,
+    StoreUnavailable,
+    Unavailable,
+)
 from edgecache.brain.json_api.errors import (
     BodyTooLarge,
     MalformedBody,
     PathMethodNotAllowed,
     SlowBody,
 )
+from edgecache.brain.stores.readiness import Readiness
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.headers import Headers
 from edgecache.http.scope import HttpScope
@@ -205,11 +212,13 @@ def respond(exchange: Exchange, answer: JsonResponse) -> None:
     exchange.response_bytes(answer.status, headers, orjson.dumps(answer.body))
 
 
-def health_route(database: BrainDatabase, brain_id: UUID) -> Route:
+def health_route(readiness: Readiness, brain_id: UUID) -> Route:
     """Return ``GET /health``: whether this brain can do its work. It needs no credential."""
 
     async def health(_call: JsonCall) -> JsonResponse:
-        await database.one("SELECT 1")
+        missing = await readiness.missing()
+        if missing:
+            raise StoreUnavailable if missing == "store" else DatabaseUnavailable
         return JsonResponse({"status": "ok", "version": VERSION, "brain_id": str(brain_id)})
 
     return Route("GET", "/health", health, is_open=True)

@@ -38,8 +38,11 @@ class Starts(Protocol):
 class BrainProcess:
     """A process that is wired and not started yet."""
 
-    def __init__(self, parts: Sequence[ProcessPart], listeners: Listeners) -> None:
-        """parts: in start order, without the listeners."""
+    def __init__(
+        self, parts: Sequence[ProcessPart], listeners: Listeners, *, on_end: Callable[[], None]
+    ) -> None:
+        """parts: in start order, without the listeners. on_end: called at STOP."""
+        self._on_end = on_end
         self._parts = parts
         self._listeners = listeners
         self._is_handed_over = False
@@ -66,6 +69,7 @@ class BrainProcess:
             await self._stop()
 
     def _end(self, halt: asyncio.Event) -> None:
+        self._on_end()
         self._ended.set()
         halt.set()
 

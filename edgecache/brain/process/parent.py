@@ -80,7 +80,6 @@ class Parent:
 
         Raises PortTakenError, StartError.
         """
-        check(self._settings)
         self._sockets = open_sockets(self._settings, inherited())
         share_memory(self._count)
         # What is there now is the same in all processes; a collection that touches it copies it.

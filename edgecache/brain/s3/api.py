@@ -10,6 +10,7 @@ import re
 from typing import Final, Protocol
 from urllib.parse import unquote
 
+import orjson
 import structlog
 from django.conf import settings
 
@@ -41,6 +42,8 @@ from edgecache.runtime.fair_shares import ShareKey
 log = structlog.get_logger(__name__)
 
 CDN_PREFIX: Final = "/p/"
+# For balancers. No bucket has a name of one character.
+READY_PATH: Final = "/-/readyz"
 
 REQUEST_ID_BITS: Final = 64
 RESOURCE_CHARS: Final = 2048
@@ -85,6 +88,9 @@ class ObjectApi:
 
     async def __call__(self, scope: HttpScope, exchange: Exchange) -> None:
         """Serve one request; errors are sent as S3's XML."""
+        if scope.raw_path == READY_PATH and self._is_ready_path(scope):
+            await self._say_if_ready(scope, exchange)
+            return
         # An id is not a secret, so it needs no system call.
         request_id = f"{random.getrandbits(REQUEST_ID_BITS):016X}"
         entry = LogEntry(request_id)
@@ -94,6 +100,25 @@ class ObjectApi:
                 span.update_name(f"object {entry.operation or 'request'}")
                 span.set_attribute("http.response.status_code", exchange.status)
                 span.set_attribute("zonal.request_id", request_id)
+
+    def _is_ready_path(self, scope: HttpScope) -> bool:
+        """True if no tenant owns the path: at a bucket's own host it is a key."""
+        if scope.method not in {"GET", "HEAD"}:
+            return False
+        dependencies = self._dependencies
+        return not (
+            dependencies.hosts.may_name_bucket(scope.authority)
+            or requests.bucket_of_host(scope.authority, dependencies.settings.s3_domains)
+        )
+
+    async def _say_if_ready(self, scope: HttpScope, exchange: Exchange) -> None:
+        missing = await self._dependencies.readiness.missing()
+        status = {"status": "unavailable", "missing": missing} if missing else {"status": "ok"}
+        headers = [("content-type", "application/json"), ("cache-control", "no-store")]
+        if missing:
+            headers.append(("retry-after", SLOW_DOWN_S))
+        body = b"" if scope.method == "HEAD" else orjson.dumps(status)
+        exchange.response_bytes(503 if missing else 200, headers, body)
 
     async def _answer(self, scope: HttpScope, exchange: Exchange, entry: LogEntry) -> None:
         request_id = entry.request_id

@@ -17,6 +17,7 @@ from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.regions import Locator
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.objects.object_cache import ObjectCache
+from edgecache.brain.stores.readiness import Readiness
 from edgecache.brain.stores.upload_parts import UploadParts
 from edgecache.runtime.fair_shares import Shares
 
@@ -34,6 +35,7 @@ class S3Dependencies(Protocol):
     settings: BrainSettings
     platform_keys: PlatformKeys
     database: BrainDatabase
+    readiness: Readiness
     coherence: Coherence
     directory: Directory
     buckets: Buckets

@@ -1,5 +1,6 @@
 """The workers' calls.
 
 Door: app.
-Imports: conf, core, db, edgecache.http, edgecache.protocol, json_api, metering, nodes.
+Imports: conf, core, db, edgecache.http, edgecache.protocol, json_api, metering, nodes,
+stores.
 """

@@ -20,7 +20,7 @@ def workers_api(dependencies: WorkersApiDependencies) -> JsonApi:
         return await _node(dependencies, given[0], secret_hash(given[1]))
 
     routes = [
-        health_route(dependencies.database, dependencies.brain_id),
+        health_route(dependencies.readiness, dependencies.brain_id),
         *heartbeats.routes(dependencies),
         *inventories.routes(dependencies),
         *jobs.routes(dependencies),

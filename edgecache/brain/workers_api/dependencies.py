@@ -11,6 +11,7 @@ from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.nodes.endpoints import EndpointProofs
 from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
+from edgecache.brain.stores.readiness import Readiness
 
 
 class WorkersApiDependencies(Protocol):
@@ -19,6 +20,7 @@ class WorkersApiDependencies(Protocol):
     settings: BrainSettings
     brain_id: UUID
     database: BrainDatabase
+    readiness: Readiness
     coherence: Coherence
     nodes: KnownNodes
     tickets: TicketSigner

@@ -8,6 +8,8 @@ import structlog
 from procrastinate import cli
 from procrastinate.contrib.django.management.commands import procrastinate
 
+from operations import releases
+
 log = structlog.get_logger(__name__)
 
 
@@ -21,6 +23,7 @@ class Command(procrastinate.Command):
             # nohup(1) ignores it.
             if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
                 signal.signal(signal.SIGHUP, _end)
+            releases.check_start()
         super().handle(*args, **options)
 
 
