@@ -16,7 +16,8 @@ BLOCK: Final = re.compile(
 # What a line of a shell begins with on these pages: a program, or a variable or function to set.
 PROGRAM: Final = re.compile(
     r"(?:[A-Z_]+=|\w+\(\) \{|(?:api|aws|cat|cp|curl|docker|echo|export|make|manage\.py|npm|pip"
-    r"|python3?|sh|sudo|systemctl|apt-get|useradd|zonal|age-keygen|gunicorn|pgbackrest|psql)\s"
+    r"|python3?|sh|sudo|systemctl|apt-get|useradd|zonal(?:-manage)?|age-keygen|gunicorn|pgbackrest|psql"
+    r"|install|mkdir|pg_createcluster)\s"
     r"|\.venv/bin/|deploy/[\w./-]+|clients/[\w./-]+)"
 )
 

@@ -17,7 +17,10 @@ from zonal.cli.arguments import parser as zonal_parser
 # What stands for a value that the reader has.
 VALUES: Final = {"$ORG_ID": "12", "$NODE_ID": "01a2048c-8dcc-7491-a7b0-994dba59c6e5"}
 ENDS: Final = frozenset({"|", "||", "&&", ";", ">", ">>", "<", "&"})
-CALL: Final = re.compile(r"(?:^|python )(?P<program>manage\.py|zonal) (?P<arguments>.*)$")
+# `zonal-manage` is manage.py with the settings of a machine: docs/running.md.
+CALL: Final = re.compile(
+    r"(?:^|python )(?P<program>manage\.py|zonal(?:-manage)?) (?P<arguments>.*)$"
+)
 INLINE: Final = re.compile(r"`(?P<program>manage\.py|zonal) (?P<arguments>[^`]+)`")
 # In the middle of a sentence.
 PLACEHOLDERS: Final = {("manage.py", "NAME")}
@@ -30,7 +33,8 @@ def printed() -> Iterator[tuple[str, str, list[str]]]:
             for line in block.text.replace("\\\n", " ").splitlines():
                 found = CALL.search(line)
                 if found:
-                    yield page, found["program"], words_of(found["arguments"])
+                    program = found["program"].replace("zonal-manage", "manage.py")
+                    yield page, program, words_of(found["arguments"])
 
 
 def words_of(text: str) -> list[str]:

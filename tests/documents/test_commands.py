@@ -32,6 +32,8 @@ INSERT INTO items VALUES (7, 'seventh'), (42, 'answer')
 """
 RUN = [TUTORIAL, SQL, CACHE, "docs/api-keys.md", "docs/authentication.md", "docs/earnings.md"]
 RUN += ["docs/external-sign-in.md", "README.md", WEBHOOKS, CLIENTS]
+# By tests/deploy/walk, from its first command to its last.
+RUN += ["docs/running.md"]
 
 
 def test_every_command_is_run_or_listed_with_its_reason() -> None:

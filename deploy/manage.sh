@@ -1,0 +1,13 @@
+#!/bin/sh
+# manage.py of /opt/zonal with the settings of the systemd units, as their user: docs/running.md installs
+# it as zonal-manage. /etc/zonal/platform.env has one NAME=value a line, without quotes.
+set -eu
+while IFS= read -r line; do
+  case "$line" in
+    [A-Za-z]*=*) export "$line" ;;
+  esac
+done </etc/zonal/platform.env
+export PRODUCTION=true ZDATA_DIR=/var/lib/zonal
+umask 0077
+cd /opt/zonal
+exec runuser -u zonal -- .venv/bin/python manage.py "$@"
