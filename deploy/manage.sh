@@ -7,7 +7,8 @@ while IFS= read -r line; do
     [A-Za-z]*=*) export "$line" ;;
   esac
 done </etc/zonal/platform.env
-export PRODUCTION=true ZDATA_DIR=/var/lib/zonal
+# HOME: libpq looks for certificates there, and root's is closed to the user.
+export PRODUCTION=true ZDATA_DIR=/var/lib/zonal HOME=/var/lib/zonal
 umask 0077
 cd /opt/zonal
 exec runuser -u zonal -- .venv/bin/python manage.py "$@"

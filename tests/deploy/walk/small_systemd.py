@@ -64,6 +64,7 @@ def make_private(folder: Path) -> None:
         _rebuild(Path(path), folder / path.strip("/").replace("/", "-"), left_out)
     for path in EMPTY:
         mount("-t", "tmpfs", "-o", "mode=0755", "tmpfs", path)
+    Path("/root").chmod(0o700)
     Path("/dev/shm").chmod(0o1777)  # noqa: S108 - the machine's own
     for name in ("postgresql", "caddy"):
         with suppress(KeyError):

@@ -89,11 +89,11 @@ def _install(machine: Machine, page: dict[str, list[str]]) -> None:
     machine.paste("systemd-analyze verify --man=no /etc/systemd/system/zonal-*.service")
     [proxy] = page["The proxy"]
     machine.paste(proxy.replace("systemctl daemon-reload", LOCAL_AUTHORITY))
-    wait_until(lambda: "made" in machine.paste(COPY_AUTHORITY), timeout_s=30)
+    wait_until(lambda: "made" in machine.paste(COPY_AUTHORITY), timeout_s=120)
     machine.trust("/etc/ssl/certs/caddy.pem")
     wait_until(
         lambda: "ok" in machine.paste("curl -s https://app.example.com/healthz || true"),
-        timeout_s=30,
+        timeout_s=120,
     )
     [first] = page["The first member of staff"]
     said = machine.paste(_with_doctor(first), stdin=f"{PASSWORD}\n{PASSWORD}\n")
