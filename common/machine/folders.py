@@ -14,8 +14,8 @@ from common.machine.errors import ClusterError
 from common.machine.files import read_text, write_private
 from common.machine.owners import SystemUser, give, is_root
 
-# The parent folder of clusters if run by root: their system users cannot enter a 0700 home. It is not
-# the StateDirectory of deploy/systemd, all of which systemd gives to the user of the units.
+# The parent folder of clusters if run by root: their system users cannot enter a 0700 home. It is
+# not the StateDirectory of deploy/systemd, all of which systemd gives to the user of the units.
 SYSTEM_ROOT: Final = Path("/var/lib/zonal-local")
 PORT: Final = 5432
 # sun_path holds 107 bytes on Linux and 103 on macOS.

@@ -1,6 +1,6 @@
 """The managed store: folders, S3, GCS, Azure; parts of uploads.
 
-Door: archived_bytes, byte_store, managed, move, reachable_stores, readiness, relocation,
-stored_blobs, upload_parts, upload_parts_limit.
+Door: archived_bytes, byte_store, folder_store, managed, move, reachable_stores, readiness,
+relocation, stored_blobs, upload_parts, upload_parts_limit.
 Imports: aws, common, conf, core, db, disk, edgecache.runtime, origins.
 """

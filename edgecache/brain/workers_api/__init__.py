@@ -1,6 +1,5 @@
 """The workers' calls.
 
 Door: app.
-Imports: conf, core, db, edgecache.http, edgecache.protocol, json_api, metering, nodes,
-stores.
+Imports: conf, core, db, edgecache.http, edgecache.protocol, json_api, metering, nodes, stores.
 """
