@@ -118,6 +118,9 @@ DJANGO_ARGUMENTS: Final = frozenset(
 # Arguments of nearly all commands of the platform; the pages list them once, and in each synopsis.
 SHARED_ARGUMENTS: Final = frozenset({"--json", "--url"})
 
+# Commands of Django and the task queue that the platform extends; their options and help are theirs.
+EXTENDED: Final = frozenset({"migrate", "procrastinate"})
+
 
 def pages() -> dict[str, str]:
     """Return every generated page by its file name."""
@@ -189,8 +192,7 @@ def commands_page() -> str:
     found = [
         load_command_class(app, name).create_parser("manage.py", name)
         for name, app in sorted(get_commands().items())
-        # The queue's own options and help, with our log.
-        if _is_own(app) and name != "procrastinate"
+        if _is_own(app) and name not in EXTENDED
     ]
     own = "".join(_command(each.prog.split()[-1], each, each.description or "") for each in found)
     modules = (worker_options.parser(), verify_statement.parser())

@@ -14,6 +14,7 @@ from django.core.management import (
 from django.core.management.base import BaseCommand
 
 from common.commands import OpsCommand
+from operations.documents import EXTENDED
 from tests.packages import PACKAGES
 
 # They become another process, whose output is its log.
@@ -51,10 +52,7 @@ NO_DRY_RUN: Final = {
 COMMANDS: Final = sorted(
     name
     for name, app in get_commands().items()
-    if isinstance(app, str)
-    and app.split(".")[0] in PACKAGES
-    # The queue's own options and help.
-    and name != "procrastinate"
+    if isinstance(app, str) and app.split(".")[0] in PACKAGES and name not in EXTENDED
 )
 
 

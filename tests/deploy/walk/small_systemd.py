@@ -182,7 +182,7 @@ def enter_strict(writable: list[str], command: list[str]) -> None:
     for point in dict.fromkeys(points):
         if not any(point == each or point.startswith(f"{each}/") for each in kept):
             subprocess.run(["mount", "-o", "remount,bind,ro", point], check=point == "/")
-    for path, mode in (("/tmp", "1777"), ("/root", "0000"), ("/home", "0000")):  # noqa: S108
+    for path, mode in (("/tmp", "1777"), ("/root", "0000"), ("/home", "0000")):  # noqa: S108 - in this namespace
         mount("-t", "tmpfs", "-o", f"mode={mode}", "tmpfs", path)
     os.chdir(folder)
     os.execvp(command[0], command)  # noqa: S606 - the unit's own
