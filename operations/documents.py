@@ -118,7 +118,7 @@ DJANGO_ARGUMENTS: Final = frozenset(
 # Arguments of nearly all commands of the platform; the pages list them once, and in each synopsis.
 SHARED_ARGUMENTS: Final = frozenset({"--json", "--url"})
 
-# Commands of Django and the task queue that the platform extends; their options and help are theirs.
+# Commands of Django and of the task queue that the platform extends: their options are theirs.
 EXTENDED: Final = frozenset({"migrate", "procrastinate"})
 
 
