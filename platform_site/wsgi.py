@@ -7,7 +7,7 @@ from django.core.cache import close_caches
 from django.core.handlers.base import reset_urlconf
 from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
-from django.db import close_old_connections, reset_queries
+from django.db import reset_queries
 from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
@@ -21,10 +21,9 @@ startup.refuse_unsafe()
 startup.check_release()
 
 # Disconnects Django's signal handlers that are not needed, because each of them costs time in every
-# request: without DEBUG no queries are logged, no cache is configured, connections are checked at
-# the end of a request, and the next request sets the URLconf again.
+# request: without DEBUG no queries are logged, no cache is configured, and the next request sets
+# the URLconf again.
 request_started.disconnect(reset_queries)
-request_started.disconnect(close_old_connections)
 request_finished.disconnect(close_caches)
 request_finished.disconnect(reset_urlconf)
 # Load all views now, not at the first request.
