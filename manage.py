@@ -7,6 +7,7 @@ import sys
 import django
 from django.core.management import execute_from_command_line
 
+from common import version  # noqa: F401 - refuses an older Python
 from common.settings.env import is_production
 
 

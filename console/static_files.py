@@ -36,8 +36,13 @@ class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  
 
 
 def collect_if_changed() -> bool:
-    """Collect the files into STATIC_ROOT if they have changed; True if they were collected."""
-    stamp = Path(settings.STATIC_ROOT or "") / STAMP
+    """Collect the files into STATIC_ROOT if they have changed; True if they were collected.
+
+    Without STATIC_ROOT there is nothing to do: they are served from where the packages keep them.
+    """
+    if not settings.STATIC_ROOT:
+        return False
+    stamp = Path(settings.STATIC_ROOT) / STAMP
     current = _fingerprint()
     if stamp.is_file() and stamp.read_text() == current:
         return False

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from common import version  # noqa: F401 - refuses an older Python
+
 DESCRIPTION: Final = """\
 Run a coordination node of the edge cache until SIGTERM: its internal API (ZBRAIN_PORT, 8081),
 its object API (ZBRAIN_S3_PORT, 9000) and its workers' API (ZBRAIN_WORKER_PORT, 8083).

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from common import version  # noqa: F401 - refuses an older Python
 from common.machine.errors import StartError
 from common.machine.ports import check_port, port_from
 from operations.embedded.platform_processes import cache_recipe

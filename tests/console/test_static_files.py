@@ -76,3 +76,8 @@ def test_hashed_files_are_cached_permanently_and_others_revalidated(collected: P
     assert answer.status_code == 200
     assert "immutable" not in answer.headers["Cache-Control"]
     assert b"".join(answer.streaming_content) == b"1;"  # type: ignore[attr-defined]  # of a file
+
+
+def test_without_a_folder_for_them_there_is_nothing_to_collect() -> None:
+    with override_settings(STATIC_ROOT=None):
+        assert not static_files.collect_if_changed()
