@@ -13,9 +13,10 @@ import uvloop
 from django.conf import settings
 
 from common import control_database, tracing
-from common.key_fingerprints import ENCRYPTION, SENTENCE, STORED, is_unreadable, lacking
+from common.key_fingerprints import ENCRYPTION, SENTENCE, STORED, has_table, is_unreadable, lacking
 from common.machine.errors import StartError
 from common.machine.reasons import reason
+from common.pending_migrations import NOT_MIGRATED
 from common.settings.env import Env
 from common.version import TOO_OLD, VERSION
 from edgecache.brain import migrations
@@ -27,7 +28,7 @@ from edgecache.brain.siblings.process_context import ProcessContext
 CONNECT_S: Final = 2
 RETRY_S: Final = 1.0
 OWN: Final = tuple(column for column in STORED if column[0].startswith("brain_"))
-MIGRATIONS: Final = Path(migrations.__file__).parent
+KNOWN: Final = {path.stem for path in Path(migrations.__file__).parent.glob("[0-9]*.py")}
 APPLIED: Final = "SELECT name FROM django_migrations WHERE app = 'brain'"
 
 log = structlog.get_logger(__name__)
@@ -57,37 +58,48 @@ def refusal(chosen: BrainSettings) -> str:
     return ""
 
 
-def _refuse_keys(chosen: BrainSettings) -> str:
+def _refuse_database(chosen: BrainSettings) -> str:
     """Return why the database, or ZSECRET_KEYS with it, cannot be used, or "".
 
-    Waits for the database, for as long as it takes: without it a brain serves nothing, and with
-    other keys it would store secrets that no other process can read.
+    Waits for the database and its migrations, for as long as it takes: without them a brain serves
+    nothing, and with other keys it would store secrets that no other process can read.
     """
     if not chosen.is_production:
-        return ""
-    is_logged = False
+        return _refuse_too_old(chosen)
+    said = ""
     while True:
+        awaited, about = "migrations_awaited", NOT_MIGRATED
         try:
-            return _database_complaint(chosen)
+            wrong = _database_complaint(chosen) or _refuse_too_old(chosen)
+            if wrong or KNOWN <= _applied(chosen):
+                return wrong
         except psycopg.OperationalError as exc:
-            if not is_logged:
-                log.warning("database_awaited", error=reason(exc))
-            is_logged = True
+            awaited, about = "database_awaited", reason(exc)
         except psycopg.Error as exc:
             log.warning("keys_not_compared", error=reason(exc))
             return ""
+        if said != awaited:
+            log.warning(awaited, error=about)
+        said = awaited
         time.sleep(RETRY_S)
 
 
 def _refuse_too_old(chosen: BrainSettings) -> str:
     """Return why the database cannot be used, or "" if it can or does not answer."""
-    known = {path.stem for path in MIGRATIONS.glob("[0-9]*.py")}
     try:
-        with psycopg.connect(chosen.database_url, connect_timeout=CONNECT_S) as connection:
-            applied = {name for (name,) in connection.execute(APPLIED)}
+        applied = _applied(chosen)
     except psycopg.Error:
         return ""
-    return TOO_OLD if applied - known and known - applied else ""
+    return TOO_OLD if applied - KNOWN and KNOWN - applied else ""
+
+
+def _applied(chosen: BrainSettings) -> set[str]:
+    """Return the names of the migrations that the brain's database has."""
+    with psycopg.connect(chosen.database_url, connect_timeout=CONNECT_S) as connection:
+        cursor = connection.cursor()
+        if not has_table(cursor, "django_migrations"):
+            return set()
+        return {name for (name,) in cursor.execute(APPLIED)}
 
 
 def _database_complaint(chosen: BrainSettings) -> str:
@@ -114,7 +126,7 @@ def run() -> int:
         if not sentence:
             check(chosen)
             log.info("brain_starting", version=VERSION)
-            sentence = _refuse_keys(chosen) or _refuse_too_old(chosen)
+            sentence = _refuse_database(chosen)
         if not sentence:
             return Parent(chosen, serve).run()
     except StartError as error:

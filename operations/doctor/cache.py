@@ -6,6 +6,7 @@ from typing import Final
 from django.conf import settings
 
 from common.errors import PlatformError
+from common.machine.reasons import reason
 from operations.doctor.findings import Finding, Level
 
 SUBJECT: Final = "cache"
@@ -23,8 +24,10 @@ def check_cache() -> Iterator[Finding]:
 
     try:
         nodes = staff_overview.all_nodes()
-    except PlatformError:
+    except PlatformError as exc:
         message = "The brain does not respond, or refuses the platform's secret."
+        if exc.__cause__ is not None:
+            message = f"The brain does not respond: {reason(exc.__cause__)}"
         advice = "Start `python -m edgecache.brain`; see ZCACHE_BRAIN_URL and ZCACHE_BRAIN_SECRET."
         yield Finding(SUBJECT, Level.FAILED, message, advice)
         return

@@ -10,16 +10,6 @@ FLOORS: Final = {15: 150020, 16: 160016, 17: 170012, 18: 180007}
 # ALTER ROLE compares a new verifier with the empty password, with the verifier's number of
 # iterations. Since this version that can be interrupted.
 INTERRUPTS_SCRAM: Final = 160000
-# Extensions that access other servers, the server's files, or the operating system.
-FORBIDDEN: Final = (
-    "dblink",
-    "postgres_fdw",
-    "file_fdw",
-    "adminpack",
-    "plpython3u",
-    "plperlu",
-    "pltclu",
-)
 TRUSTED: Final = frozenset(
     {
         "plpgsql",
@@ -127,16 +117,12 @@ def _settings(connection: psycopg.Connection) -> Iterator[str]:
 
 
 def _extensions(connection: psycopg.Connection) -> Iterator[str]:
+    # Those that are not trusted (dblink, file_fdw, …) need a superuser, which no tenant is.
     rows = connection.execute(
-        "SELECT DISTINCT name, trusted FROM pg_available_extension_versions ORDER BY name"
+        "SELECT DISTINCT name FROM pg_available_extension_versions WHERE trusted ORDER BY name"
     )
-    for name, trusted in rows:
-        if name in FORBIDDEN:
-            yield (
-                f"The extension {name} is installed on the server. Remove its package, or divert "
-                "its control file, so that no upgrade brings it back (docs/production.md)."
-            )
-        elif trusted and name not in TRUSTED | HARMLESS:
+    for (name,) in rows:
+        if name not in TRUSTED | HARMLESS:
             yield (
                 f"The extension {name} is trusted: each tenant can install it. Remove its package, "
                 "or divert its control file, so that no upgrade brings it back "

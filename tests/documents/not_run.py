@@ -13,7 +13,7 @@ SETTING: Final = "A setting's value, not a command."
 
 # What a block begins with.
 PROGRAMS: Final[dict[str, str]] = {
-    **dict.fromkeys(("systemctl ", "docker ", "useradd ", "pgbackrest "), MACHINE),
+    **dict.fromkeys(("systemctl ", "docker ", "useradd ", "pgbackrest ", "dpkg-divert "), MACHINE),
     "make ": PROJECT,
     "python3 -m venv venv && . venv/bin/activate\npip install ": INSTALLED,
     **dict.fromkeys(("manage.py ", ".venv/bin/python manage.py "), TESTED),

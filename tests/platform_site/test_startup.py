@@ -288,19 +288,21 @@ def test_a_database_that_is_not_migrated_is_a_sentence(tmp_path: Path) -> None:
         installation = Installation(tmp_path, url)
         sentence = "The control database is not migrated: run `manage.py migrate`."
         assert installation.run(COMMAND) == (1, f"CommandError: {sentence}\n")
-        worker = installation.start(PROCESSES["task worker"])
+        waiting = [installation.start(PROCESSES[name]) for name in ("task worker", "brain")]
         web = installation.start(
             PROCESSES["web"], ZBIND=f"127.0.0.1:{port}", ZWEB_WORKERS="1", ZTRUSTED_PROXY_COUNT="1"
         )
         try:
-            assert worker.stderr is not None
-            assert "migrations_awaited" in next(line for line in worker.stderr)
+            for process in waiting:
+                assert process.stderr is not None
+                assert "migrations_awaited" in next(line for line in process.stderr)
             wait_until(partial(_answers, port, "/healthz", 200), timeout_s=60)
             assert _signs_up(port) == 503
         finally:
-            worker.kill()
             web.terminate()
-            worker.communicate(timeout=60)
+            for process in waiting:
+                process.kill()
+                process.communicate(timeout=60)
             _, errors = web.communicate(timeout=60)
     assert sentence in errors
     assert "Traceback" not in errors
