@@ -71,7 +71,7 @@ def _refuse_database(chosen: BrainSettings) -> str:
         awaited, about = "migrations_awaited", NOT_MIGRATED
         try:
             wrong = _database_complaint(chosen) or _refuse_too_old(chosen)
-            if wrong or KNOWN <= _applied(chosen):
+            if wrong or _applied(chosen) >= KNOWN:
                 return wrong
         except psycopg.OperationalError as exc:
             awaited, about = "database_awaited", reason(exc)
