@@ -293,7 +293,7 @@ class OutcomeUnknown(errors.EngineError):
 
 
 class EngineUnavailable(errors.Unavailable):
-    """The tenants' cluster cannot be reached or used; nothing ran."""
+    """The tenants' cluster cannot be reached or used, or takes no writes; nothing is kept."""
 
     code = "sql_unavailable"
     title = "The database is unavailable for the moment."

@@ -23,7 +23,7 @@ class ClusterSilent(psycopg.errors.ConnectionTimeout):
 class SilentClusters:
     """The clusters of which this process's last attempt to connect timed out.
 
-    A refused connection is an answer, and keeps nobody waiting.
+    A refused connection is an answer, for which no caller waits.
     """
 
     def __init__(self) -> None:

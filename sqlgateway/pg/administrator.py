@@ -42,8 +42,8 @@ log = structlog.get_logger(__name__)
 class Administrator:
     """One administrative connection for each cluster, reopened when it breaks.
 
-    The watchdog has an instance of its own, so that it never waits for another thread. Nobody waits
-    for another cluster.
+    The watchdog has an instance of its own, so that it never waits for another thread. A
+    cluster that does not answer delays no other.
     """
 
     def __init__(self) -> None:

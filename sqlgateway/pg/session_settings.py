@@ -92,15 +92,16 @@ def _load(connection: psycopg.Connection, extension: str) -> None:
         log.debug("sql_library_not_loaded", extension=extension, said=said(exc))
 
 
-def startup_options(address: ClusterAddress, role: Role) -> str:
+def startup_options(address: ClusterAddress, role: Role, *, is_copy: bool = False) -> str:
     """Return the start-up packet's options for a tenant's session.
 
     Extensions' settings come last. Those that exceed the packet's size are left out; a change of
     these is undone only by the check of roles (changed_roles.py).
+    is_copy: for a copy, which goes on whatever the tenant has changed about its role.
     Raises EngineUnavailable.
     """
     values = _values(address, role)
-    if role != "reader":
+    if role != "reader" and not is_copy:
         # The server's own value applies: an operator, or a failover, may have made it read only. If
         # it is the role's, the login is refused, and the role repaired (pool.py).
         values.pop(READ_ONLY_DEFAULT, None)

@@ -255,7 +255,7 @@ class Wire:
             raise WireFull
 
     def end(self) -> None:
-        """End the connection to the server; whoever waits for it gets its end."""
+        """End the connection to the server, also for a thread that waits for it."""
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
 

@@ -102,7 +102,10 @@ class Execution:
             self.outcome.is_clean = False
         # A backend that is terminated while it writes to the gateway does not send an error.
         is_open = self._looks_late or (watch.was_open and self.is_lost)
-        if was_late and is_open and not watch.is_abandoned:
+        if was_late and is_open and watch.is_abandoned:
+            # Terminated, if the cancel came before the statement began.
+            self.outcome.error = errors.QueryCancelled("The client went away.")
+        elif was_late and is_open:
             self.outcome.error = self._ended_late(timeout_s)
         if self.outcome.error is not None and self._may_have_committed(self.outcome.error):
             self.outcome.error = outcomes.after_commit(self.outcome.error)

@@ -205,7 +205,7 @@ def restore_section(
             command.append(f"--use-list={stack.enter_context(_listed(entries))}")
         # The tenant's functions compute what they compute in the tenant's sessions.
         address = target.address
-        options = startup_options(address, "admin") if address.takes_options else ""
+        options = startup_options(address, "admin", is_copy=True) if address.takes_options else ""
         restore = _start(command, target, words, options=options, stdin=subprocess.PIPE)
         feeder = threading.Thread(target=_feed, args=(archive.pieces(section), restore.stdin))
         feeder.start()

@@ -170,7 +170,7 @@ class RestoreConnection:
         words["password"] = self._login.password
         words["connect_timeout"] = settings.SQL.connect_timeout_s
         if address.takes_options:
-            words["options"] = startup_options(address, "admin")
+            words["options"] = startup_options(address, "admin", is_copy=True)
         self._connection = psycopg.connect(**words, autocommit=True, prepare_threshold=None)
         try:
             if not address.takes_options:
