@@ -40,7 +40,7 @@ def proxy() -> Iterator[Proxy]:
         yield made
         made.is_silent = False
         pool.CONNECTION_POOL.clear()
-        SILENT_CLUSTERS.__init__()  # type: ignore[misc]  # as at its first use
+        SILENT_CLUSTERS.__init__()  # type: ignore[misc]  # emptied in place, for other tests
 
 
 def _timed(someone: Caller, query: str) -> tuple[Answer, float]:
