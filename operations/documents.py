@@ -115,6 +115,8 @@ DJANGO_ARGUMENTS: Final = frozenset(
         "--skip-checks",
     }
 )
+# Django's and the queue's commands, with a check of ours before them.
+EXTENDED: Final = frozenset({"migrate", "procrastinate"})
 # Arguments of nearly all commands of the platform; the pages list them once, and in each synopsis.
 SHARED_ARGUMENTS: Final = frozenset({"--json", "--url"})
 

@@ -75,7 +75,7 @@ def call(
 
 @contextmanager
 def web_process(
-    folder: Path, command: Sequence[str] = COMMAND, code: Path = ROOT, /, **variables: str
+    folder: Path, code: Path = ROOT, command: Sequence[str] = COMMAND, /, **variables: str
 ) -> Iterator[Web]:
     """Run the platform's web server with two processes. folder: for its own files.
 

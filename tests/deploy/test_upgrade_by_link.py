@@ -68,7 +68,7 @@ def link(tmp_path: Path) -> Link:
 @pytest.mark.django_db(transaction=True)
 def test_a_reload_of_web_starts_the_code_that_the_link_names(link: Link, tmp_path: Path) -> None:
     command, variables = link.unit("zonal-web.service")
-    with web_process(tmp_path, command, link.path, **variables) as web:
+    with web_process(tmp_path, link.path, command, **variables) as web:
         assert web.ask("GET", "/readyz")["version"] == "0.1.0"
 
         link.point_at("0.2.0")

@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from pytest_django import Settings
 
 from common.crypto import decrypt
 from edgecache import local_nodes
@@ -124,3 +125,18 @@ def test_a_wrong_argument_is_refused(tmp_path: Path, words: tuple[str, ...]) -> 
     with pytest.raises(CommandError):
         command(tmp_path / "node", *words)
     assert not Node.objects.exists()
+
+
+def test_in_production_the_command_guesses_no_address_of_the_brain(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The brain's certificate is among the brain's settings, not among the platform's."""
+    settings.IS_PRODUCTION = True
+    monkeypatch.delenv("ZBRAIN_WORKER_URL", raising=False)
+    words = ("--region", "eu-central")
+    with pytest.raises(CommandError, match="ZBRAIN_WORKER_URL is missing"):
+        command(tmp_path / "node", *words)
+    assert not (tmp_path / "node").exists()
+
+    url = "https://brain.example.com:8083"
+    assert f"--brain {url} " in command(tmp_path / "node", *words, "--brain", url)

@@ -27,7 +27,7 @@ from tests.edgecache.cluster import Cluster, Keys
 from tests.edgecache.conftest import connect
 from tests.sqlgateway import conftest as databases
 from tests.waiting import wait_until
-from tests.web_process import COMMAND, ROOT, Web, web_process
+from tests.web_process import ROOT, Web, web_process
 
 pytestmark = pytest.mark.slow
 
@@ -107,10 +107,7 @@ def processes(code: Path, folder: Path) -> Iterator[tuple[Web, PreviousBrain]]:
     }
     try:
         brain.start()
-        with (
-            web_process(folder, COMMAND, code, **cache) as web,
-            task_worker(code, folder / "mails"),
-        ):
+        with web_process(folder, code, **cache) as web, task_worker(code, folder / "mails"):
             yield web, brain
     finally:
         brain.stop()

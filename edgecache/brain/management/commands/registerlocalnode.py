@@ -1,5 +1,6 @@
 """``manage.py registerlocalnode``: a worker of this machine, as the platform's own."""
 
+import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from common.commands import CommandRefused, CommandResult, OpsCommand
+from common.settings.env import Env
 from edgecache import local_nodes
 from edgecache.brain import local_setup
 from edgecache.brain.core.errors import Invalid
@@ -36,10 +38,14 @@ class Command(OpsCommand):
             "--port", type=int, default=local_nodes.FIRST_PORT, help="Its port on 127.0.0.1."
         )
         parser.add_argument("--endpoint", help="How it is reached, when not at 127.0.0.1.")
+        parser.add_argument(
+            "--brain", metavar="URL", help="The brain's workers' API; default: ZBRAIN_WORKER_URL."
+        )
         parser.add_argument("--capacity", type=_size, default="10GiB", help="As 10GiB.")
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Write the folder and the row."""
+        brain_url = options["brain"] or _brain_url()
         folder: Path = options["folder"].absolute()
         known = local_nodes.load(folder)
         try:
@@ -60,13 +66,25 @@ class Command(OpsCommand):
         )
         local_setup.register(node, endpoint=endpoint)
         command = (
-            f"python -m edgecache.worker --brain {settings.BRAIN.workers_url} "
+            f"python -m edgecache.worker --brain {brain_url} "
             f"--node-id {node.node_id} --secret-file {node.secret_file} "
             f"--dir {node.folder / 'store'} --capacity {node.capacity_bytes} "
             f"--region {node.region} --listen 127.0.0.1:{node.port}"
         )
         facts = {"node_id": str(node.node_id), "endpoint": endpoint, "command": command}
         return CommandResult(facts, command)
+
+
+def _brain_url() -> str:
+    """Return where workers reach the brain, whose settings this process may not have.
+
+    Raises CommandRefused in production, where a guess would name http for a brain with TLS.
+    """
+    is_known = settings.BRAIN.tls_cert or Env(os.environ).raw("ZBRAIN_WORKER_URL")
+    if settings.IS_PRODUCTION and not is_known:
+        message = "ZBRAIN_WORKER_URL is missing: set it as the brain has it, or give --brain URL."
+        raise CommandRefused("brain_url_missing", message)
+    return settings.BRAIN.workers_url
 
 
 def _region(text: str) -> str:
