@@ -120,9 +120,6 @@ EXTENDED: Final = frozenset({"migrate", "procrastinate"})
 # Arguments of nearly all commands of the platform; the pages list them once, and in each synopsis.
 SHARED_ARGUMENTS: Final = frozenset({"--json", "--url"})
 
-# Commands of Django and of the task queue that the platform extends: their options are theirs.
-EXTENDED: Final = frozenset({"migrate", "procrastinate"})
-
 
 def pages() -> dict[str, str]:
     """Return every generated page by its file name."""
