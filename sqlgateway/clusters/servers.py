@@ -16,6 +16,7 @@ from django.db.models.functions import Cast
 from psycopg.conninfo import conninfo_to_dict
 
 from common.errors import PlatformError
+from common.server_states import is_of_server
 from sqlgateway import names
 from sqlgateway.clusters.silence import SILENT_CLUSTERS, BoundedConnection
 from sqlgateway.errors import EngineUnavailable
@@ -80,14 +81,14 @@ NO_SUPERUSER: Final = (
 # How long an administrator's statement may go beyond its statement_timeout until its server counts
 # as lost.
 ANSWER_MARGIN_S: Final = 5.0
-# SQLSTATEs, or their beginnings, of a server that cannot do its work now: the statement is right.
 TAKES_NO_WRITES: Final = (
     "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
 )
 READ_ONLY: Final = (
     "The server takes no writes: it is a standby, or its default_transaction_read_only is on."
 )
-OF_THE_SERVER: Final = ("08", "25006", "42501", "53", "55000", "57", "58", "XX")
+# A right that the role lacks, a statement that took too long, the server's own faults.
+REFUSALS: Final = ("42501", "57014", "58", "XX")
 QUOTED: Final = re.compile(r"""(["'])(.*?)\1""")
 NO_RIGHT: Final = "permission denied to set parameter"
 # Connections that are compared. One may not be enough: the pooler has several server connections.
@@ -205,7 +206,8 @@ def administer(address: ClusterAddress, dbname: str = MAINTENANCE) -> Iterator[p
     except psycopg.Error as exc:
         if connection.closed:
             raise _unavailable("sql_cluster_lost", address, exc) from None
-        if not (exc.sqlstate or "").startswith(OF_THE_SERVER):
+        state = exc.sqlstate or ""
+        if not (is_of_server(state) or state.startswith(REFUSALS)):
             raise
         raise _unavailable("sql_cluster_refuses", address, exc) from None
     finally:

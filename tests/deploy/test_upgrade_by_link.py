@@ -14,6 +14,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from common.version import VERSION
 from tests.deploy.tools import DEPLOY
 from tests.edgecache.cluster import Cluster
 from tests.processes import has_ended
@@ -58,7 +59,8 @@ def link(tmp_path: Path) -> Link:
         for path in (ROOT / "common").iterdir():
             if path.name not in {"version.py", "__pycache__"}:
                 (folder / "common" / path.name).symlink_to(path)
-        (folder / "common" / "version.py").write_text(f'VERSION = "{version}"\n')
+        code = (ROOT / "common" / "version.py").read_text()
+        (folder / "common" / "version.py").write_text(code.replace(f'"{VERSION}"', f'"{version}"'))
         (folder / ".venv").symlink_to(sys.prefix)
     made = Link(tmp_path / "zonal")
     made.path.symlink_to("0.1.0")

@@ -40,10 +40,11 @@ EMAIL, PASSWORD = "dora@example.com", "a long sentence of Dora's"
 def previous(tmp_path: Path) -> Path:
     """Return a folder with the previous release's code.
 
-    Fails where git does not have its commit; skipped only where there is no git at all.
+    Fails where git does not have its commit; skipped only where there is no history at all.
     """
-    if not (ROOT / ".git").exists():
-        pytest.skip("The previous release is in git, and this is no checkout.")
+    git = ROOT / ".git"
+    if not git.exists() or (git / "shallow").exists():
+        pytest.skip("The previous release is in git's history, and there is none.")
     commit, folder = PREVIOUS.read_text().strip(), tmp_path / "previous"
     command = ["git", "archive", "--format=tar", commit]
     archive = subprocess.run(command, cwd=ROOT, check=False, capture_output=True)
