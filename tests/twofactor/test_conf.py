@@ -81,5 +81,5 @@ def test_an_unknown_country_prevents_the_start() -> None:
 
     assert read("") == frozenset()
     assert read("DE, AT") == {"DE", "AT"}
-    with pytest.raises(SettingError, match=r"ZSMS_COUNTRIES must list ISO 3166 codes .*UK"):
+    with pytest.raises(SettingError, match="ZSMS_COUNTRIES must list ISO 3166 codes"):
         read("DE, UK")
