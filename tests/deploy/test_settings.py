@@ -60,15 +60,13 @@ def of_compose(folder: Path) -> dict[str, str]:
 
 
 def of_units(folder: Path) -> dict[str, str]:
-    """Return the settings of the units, and what docs/production.md asks platform.env to have."""
+    """Return the settings of the units, and the platform.env of docs/running.md."""
     words = unit("zonal-web.service")["Environment"].split()
-    own = dict(word.split("=", 1) for word in words)
-    platform = of_compose(folder)
-    page = (ROOT / "docs/production.md").read_text().partition("## Threads")[0]
-    asked = {*re.findall(r"`(Z?[A-Z_]+)(?:=\w+)?`", page), "ZCACHE_BRAIN_SECRET"}
-    return own | {
-        name: value for name, value in platform.items() if name.removesuffix("_FILE") in asked
-    }
+    page = (ROOT / "docs/running.md").read_text()
+    [block] = re.findall(r"platform\.env <<'END'\n(.*?)\n +END", page, re.DOTALL)
+    made = secrets(folder)
+    lines = block.replace("/etc/zonal/secrets", str(made)).replace("/srv/zonal", str(folder))
+    return dict(line.strip().split("=", 1) for line in [*words, *lines.splitlines()])
 
 
 @pytest.mark.parametrize("settings_of", [of_compose, of_units])
