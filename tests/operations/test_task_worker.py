@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,10 +22,10 @@ pytestmark = pytest.mark.slow
 START_S = 120.0
 
 
-def is_working() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT FROM procrastinate_workers)")
-        return bool(cursor.fetchall()[0][0])
+def takes_the_end(process: "subprocess.Popen[bytes]") -> bool:
+    """Return True once the worker takes SIGTERM; before, it would end at once."""
+    [caught] = re.findall(r"SigCgt:\s+(\w+)", Path(f"/proc/{process.pid}/status").read_text())
+    return bool(int(caught, 16) & 1 << signal.SIGTERM - 1)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -38,7 +40,7 @@ def test_each_line_of_a_task_worker_s_log_is_json(tmp_path: Path) -> None:
         command = [sys.executable, "manage.py", "procrastinate", "worker"]
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
     try:
-        wait_until(is_working, timeout_s=START_S)
+        wait_until(partial(takes_the_end, process), timeout_s=START_S)
         process.send_signal(signal.SIGHUP)
         assert process.wait(START_S) == 0
     finally:

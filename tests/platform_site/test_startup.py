@@ -295,7 +295,8 @@ def test_a_database_that_is_not_migrated_is_a_sentence(tmp_path: Path) -> None:
         try:
             for process in waiting:
                 assert process.stderr is not None
-                assert "migrations_awaited" in next(line for line in process.stderr)
+                assert "_starting" in next(process.stderr)
+                assert "migrations_awaited" in next(process.stderr)
             wait_until(partial(_answers, port, "/healthz", 200), timeout_s=60)
             assert _signs_up(port) == 503
         finally:
@@ -343,7 +344,8 @@ def test_a_mistyped_name_is_in_the_first_lines(bare: Installation, process: str)
     mistyped = {"ZSECRET_KEY_FILE": "/run/secrets/x", "ZDOTDIR": "/root", "ZSH": "/bin/zsh"}
     _, errors = bare.run(PROCESSES[process], **mistyped, ZCACHE_BRAIN_SECRET="", SECRET_KEY="")
     lines = errors.splitlines()
-    assert "ZSECRET_KEY_FILE is set, but is no setting. Did you mean ZSECRET_KEYS_FILE?" in lines[0]
+    sentence = "ZSECRET_KEY_FILE is set, but is no setting. Did you mean ZSECRET_KEYS_FILE?"
+    assert sentence in "".join(lines[:2])
     assert not [line for line in lines if "ZDOTDIR" in line or "ZSH" in line]
 
 

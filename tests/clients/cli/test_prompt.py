@@ -1,5 +1,6 @@
 """What is asked at a terminal: a password, a code, and statements at the prompt."""
 
+import codecs
 import hashlib
 import os
 import pty
@@ -33,6 +34,8 @@ class Terminal:
         self._handle = handle
         self.shown = ""
         self._seen = 0
+        # What is read may end within a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def until(self, text: str) -> str:
         """Return what is shown from the last text that was waited for to this one."""
@@ -41,7 +44,7 @@ class Terminal:
             ready, _, _ = select.select([self._handle], [], [], LIMIT_S)
             assert ready, self.shown
             try:
-                self.shown += os.read(self._handle, 65_536).decode()
+                self.shown += self._decoder.decode(os.read(self._handle, 65_536))
             except OSError:
                 raise AssertionError(self.shown) from None
         self._seen = self.shown.index(text, at) + len(text)
@@ -259,8 +262,10 @@ def test_a_recalled_statement_is_the_one_that_was_sent(alice: Run, folder: Path)
     first, previous = "\x1b<", "\x10"
     with terminal("sql") as screen:
         screen.until("live=> ")
-        for line in lines:
+        for line in lines[:-1]:
             screen.type(line)
+            screen.until("live-> ")
+        screen.type(lines[-1])
         assert digest in screen.until("(1 row)")
         screen.type(previous)
         assert digest in screen.until("(1 row)")
