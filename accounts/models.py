@@ -160,7 +160,9 @@ class ApiKey(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="+")
-    creator = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    creator = models.ForeignKey(
+        User, on_delete=models.CASCADE, related_name="+", db_column="maker_id"
+    )
     name = models.CharField(max_length=100)
     hint = models.CharField(max_length=8)
     digest = models.CharField(max_length=64, unique=True)

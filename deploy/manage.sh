@@ -2,7 +2,7 @@
 # manage.py of /opt/zonal with the settings of the systemd units, as their user: docs/running.md installs
 # it as zonal-manage. /etc/zonal/platform.env has one NAME=value a line, without quotes.
 set -eu
-while IFS= read -r line; do
+while IFS= read -r line || [ -n "$line" ]; do
   case "$line" in
     [A-Za-z]*=*) export "$line" ;;
   esac

@@ -36,7 +36,7 @@ _QUERY: Final = PreparedQuery(
     f"""
     SELECT json_build_array({", ".join(_COLUMNS.values())})::text
     FROM accounts_apikey k
-    JOIN accounts_user u ON u.id = k.creator_id AND u.organization_id = k.organization_id
+    JOIN accounts_user u ON u.id = k.maker_id AND u.organization_id = k.organization_id
     JOIN environments_organization o ON o.id = k.organization_id
     JOIN environments_environment e
         ON e.id = k.environment_id AND e.organization_id = k.organization_id

@@ -8,6 +8,8 @@ import ssl
 from typing import Any, Final
 
 MAX_CHARS: Final = 300
+# Patterns take a time that grows with the square of the text.
+READ_CHARS: Final = 1000
 HIDDEN: Final = "…"
 # A client puts credentials into a URL, providers into its query; texts of mail servers name
 # recipients, texts of SMS services numbers.
@@ -41,7 +43,7 @@ def reason(exc: BaseException) -> str:
     name of the class.
     """
     found = _innermost(exc)
-    text = NOISE.sub("", _text(found))
+    text = NOISE.sub("", _text(found)[:READ_CHARS])
     if MALFORMED.search(text):
         text = QUOTED.sub(f'"{HIDDEN}"', text)
     for shape, put in SECRETS:
