@@ -264,7 +264,8 @@ class Unavailable(PlatformError, branch=True):
     status = 503
     code = "unavailable"
     title = "The service is unavailable for the moment."
-    retry_after_s = 2
+    # None where something may have been done: clients repeat what has Retry-After.
+    retry_after_s: int | None = 2
 
 
 class Contended(Unavailable):

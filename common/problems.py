@@ -128,8 +128,15 @@ def translate(exc: BaseException) -> errors.PlatformError | None:
 
 
 def unavailable(exc: BaseException) -> errors.ControlDatabaseUnavailable:
-    """Return the error for an exception that ``is_database_unreachable``."""
-    return errors.ControlDatabaseUnavailable(UNKNOWN if isinstance(exc, CommitLost) else "")
+    """Return the error for an exception that ``is_database_unreachable``.
+
+    Without Retry-After if the outcome is unknown: clients take that header for "nothing was done".
+    """
+    if not isinstance(exc, CommitLost):
+        return errors.ControlDatabaseUnavailable()
+    error = errors.ControlDatabaseUnavailable(UNKNOWN)
+    error.retry_after_s = None
+    return error
 
 
 def is_database_unreachable(exc: BaseException) -> bool:

@@ -151,8 +151,12 @@ def call(
         # A cut connection made nobody wait, and another brain may be well.
         if not _is_cut(exc):
             breaker.failed(began)
-        detail = "" if method in SAFE or _is_unsent(exc) else UNKNOWN
-        raise errors.CacheUnavailable(detail, retry_after_s=breaker.retry_after_s()) from exc
+        if method in SAFE or _is_unsent(exc):
+            raise errors.CacheUnavailable(retry_after_s=breaker.retry_after_s()) from exc
+        # Clients take Retry-After for "nothing was done", and repeat the call.
+        unknown = errors.CacheUnavailable(UNKNOWN)
+        unknown.retry_after_s = None
+        raise unknown from exc
     breaker.succeeded()
     return _read(response)
 

@@ -12,7 +12,7 @@ from django.db.backends.postgresql import base
 from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 
-from common.server_states import READ_ONLY, CommitLost, is_ended, is_of_server
+from common.server_states import READ_ONLY, CommitLost, is_ended
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -55,7 +55,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super()._commit()  # type: ignore[misc]  # not in the stubs
         except OperationalError as exc:
             state = getattr(exc.__cause__, "sqlstate", None)
-            if state is not None and not is_of_server(state):
+            # Of other states the server says that it has rolled back.
+            if state is not None and not state.startswith(("08", "57P")):
                 raise
             raise CommitLost(*exc.args) from exc.__cause__
 

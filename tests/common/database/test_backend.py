@@ -181,6 +181,7 @@ def test_an_answer_that_is_lost_at_the_commit_is_said_to_be_unknown(db: None) ->
             cursor.execute("DROP FUNCTION end_at_commit CASCADE")
     assert (answer.status, answer.code) == (503, "database_unavailable")
     assert "whether the change was made is unknown" in answer.body["detail"]
+    assert "Retry-After" not in answer.headers
 
 
 @pytest.mark.parametrize(

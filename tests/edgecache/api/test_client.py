@@ -147,6 +147,7 @@ def test_a_cut_connection_does_not_open_the_breaker(brain: ScriptedBrain) -> Non
     with pytest.raises(CacheUnavailable) as caught:
         client.call("POST", "/v1/purge", body={})
     assert "whether the change was made is unknown" in caught.value.detail
+    assert caught.value.retry_after_s is None
     assert client.call("GET", "/v1/status") == STATUS
 
 
