@@ -383,13 +383,17 @@ def test_an_operator_s_node_is_taken_out_after_wrong_objects(faulty: FaultyClust
     try:
         faulty.break_workers(faulty_workers.altered, faulty_workers.altered)
 
+        # A brain takes a node out for three wrong blobs, never for one.
+        wrong = [faulty.fresh() for _ in range(3)]
+
         def are_out() -> bool:
-            # Workers are asked for it each time, as memory keeps small objects only.
+            for key, body in wrong:
+                assert faulty.get(key) == body
+            # Large objects come from the workers each time, as memory keeps small ones only.
             assert faulty.get("large") == LARGE
             return faulty.statuses() == ["quarantined", "quarantined"]
 
         # Again and again, as a node that failed is left alone for a while.
-        # Wrong answers to earlier tests count as well.
         until(are_out, seconds=60)
     finally:
         faulty.own(None)
