@@ -14,11 +14,13 @@ from accounts.sessions.sessions import request_source
 from accounts.signin import credentials, metrics, signin
 from common.errors import PlatformError
 from common.principals import PlatformRequest
+from common.scoping import unscoped
 
 
 class StaffBackend(BaseBackend):
     """Signs in platform staff only."""
 
+    @unscoped("the credentials determine the user")
     def authenticate(
         self,
         request: HttpRequest | None,
@@ -49,9 +51,8 @@ class StaffBackend(BaseBackend):
         signin.note_refused(cast(PlatformRequest, request), username, tag=tag)
         return None
 
+    @unscoped("staff belong to the platform")
     def get_user(self, user_id: UUID) -> User | None:
         """Return the user of an admin session; None signs a disabled user out."""
-        user: User | None = User.unscoped.filter(  # unscoped: staff belong to the platform
-            pk=user_id, is_active=True, is_staff=True
-        ).first()
+        user: User | None = User.objects.filter(pk=user_id, is_active=True, is_staff=True).first()
         return user

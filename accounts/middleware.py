@@ -15,6 +15,7 @@ from common import problems
 from common.errors import PlatformError, TokenInvalid
 from common.middleware import API_PREFIX
 from common.principals import PlatformRequest, Principal
+from common.scoping import unscoped
 from common.web import client_presence
 
 Authenticator = Callable[[PlatformRequest, str], Principal | None]
@@ -59,6 +60,7 @@ class PrincipalMiddleware:
         return self.get_response(request)
 
 
+@unscoped("the token determines the tenant")
 def _resolve(request: PlatformRequest) -> Principal | None:
     token = sessions.bearer_token(request)
     if token is None:

@@ -65,7 +65,7 @@ class User(AbstractBaseUser, TenantModel):
     @classmethod
     def locked(cls, user_id: UUID) -> "User":
         """Return a user's current row, locked until the transaction ends."""
-        rows = cls.unscoped.select_for_update(no_key=True)  # unscoped: by its own key
+        rows = cls.objects.select_for_update(no_key=True)
         found: User = rows.get(pk=user_id)
         return found
 
@@ -154,6 +154,8 @@ class ApiKey(TenantModel):
     last_used_at, last_used_address: up to a minute old.
     text: the key itself, only on a newly created instance; not a column.
     """
+
+    is_of_environment = True
 
     text: str = ""
 

@@ -22,7 +22,7 @@ def able_admins(organization_id: int) -> QuerySet[User]:
     is_in_use = ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX) | Q(
         email_verified_at__isnull=False
     )
-    admins: QuerySet[User] = User.scoped.within_organization(organization_id).filter(
+    admins: QuerySet[User] = User.objects.filter(organization_id=organization_id).filter(
         is_in_use, ~Q(email=""), roles__contains=["admin"], is_active=True
     )
     return admins
@@ -30,7 +30,7 @@ def able_admins(organization_id: int) -> QuerySet[User]:
 
 def notify_admins(organization_id: int, notice: Notice, **context: Scalar) -> None:
     """Queue a notice to every admin, in the caller's transaction."""
-    admins = User.scoped.within_organization(organization_id).filter(
+    admins = User.objects.filter(organization_id=organization_id).filter(
         Q(roles__contains=["admin"]) | Q(derived_roles__contains=["admin"]), is_active=True
     )
     # In one order: each notice locks the counter of its address.

@@ -93,7 +93,7 @@ def upgrade(user: User, password: str) -> None:
     hasher = TunedArgon2Hasher()
     if hasher.must_update(user.password):
         encoded = hash_password(password)
-        same = User.unscoped.filter(pk=user.pk, password=user.password)  # unscoped: its own row
+        same = User.objects.filter(pk=user.pk, password=user.password)
         # A password that was changed in the meantime must not be overwritten.
         if not same.update(password=encoded):
             user.refresh_from_db(fields=["password"])

@@ -13,6 +13,7 @@ from accounts.sessions import known_devices
 from accounts.signin import mailbox_proofs
 from accounts.signup_links import links
 from accounts.terminal import terminal_sign_ins
+from common.scoping import unscoped
 
 # Ended sessions are kept this long for the user's list and for replay detection: a refresh token is
 # valid for at most its own lifetime after its session has ended.
@@ -22,6 +23,7 @@ BATCH: Final = 2000
 
 @app.periodic(cron="41 * * * *")
 @app.task(queueing_lock="forget_expired_accounts_data")
+@unscoped("upkeep for every organization")
 def forget_expired(timestamp: int) -> None:
     """Delete expired data: sessions, keys, links, codes, accounts without an address."""
     now = timezone.now()
@@ -36,6 +38,6 @@ def forget_expired(timestamp: int) -> None:
 
 def _delete_sessions(now: datetime) -> None:
     """Delete old sessions, a few at a time: each is read first, with what refers to it."""
-    old = Session.unscoped.filter(ends_at__lt=now - KEEP_ENDED)  # unscoped: housekeeping
+    old = Session.objects.filter(ends_at__lt=now - KEEP_ENDED)
     while keys := list(old.values_list("pk", flat=True)[:BATCH]):
-        Session.unscoped.filter(pk__in=keys).delete()  # unscoped: as above
+        Session.objects.filter(pk__in=keys).delete()

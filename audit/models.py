@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 from django.db import models
 
 from common.ids import uuid7
+from common.scoping import TenantModel
 
 
-class AuditEvent(models.Model):
+class AuditEvent(TenantModel):
     """An audit event: append-only (a trigger refuses UPDATE and DELETE).
 
     tag: ``source:subject:action``. Ids are plain values without constraints, because an event

@@ -14,6 +14,7 @@ from billing.payouts.providers import PayoutProviderUnavailable
 from billing.service import brain_notifications, states
 from billing.usage import charges_and_shares, usage_import
 from common.jobs import WEEK_ATTEMPTS, Retry
+from common.scoping import unscoped, within_organization
 from edgecache.api.errors import CacheUnavailable
 
 log = structlog.get_logger(__name__)
@@ -21,6 +22,7 @@ log = structlog.get_logger(__name__)
 
 @app.periodic(cron="*/5 * * * *")
 @app.task(queueing_lock="billing_settle")
+@unscoped("upkeep for every organization")
 def settle(timestamp: int) -> None:
     """Import the brain's usage lines and charge them."""
     try:
@@ -42,11 +44,13 @@ def notify_brain(organization_id: int) -> None:
 
     Raises CacheUnavailable, so that the job runs again.
     """
-    brain_notifications.notify(organization_id)
+    with within_organization(organization_id):
+        brain_notifications.notify(organization_id)
 
 
 @app.periodic(cron="50 2 * * *")
 @app.task(queueing_lock="billing_decide_again")
+@unscoped("upkeep for every organization")
 def decide_again(timestamp: int) -> None:
     """Have all of these decisions sent again after the next settlement."""
     brain_notifications.decide_again(now=timezone.now())
@@ -54,6 +58,7 @@ def decide_again(timestamp: int) -> None:
 
 @app.periodic(cron="*/5 * * * *")
 @app.task(queueing_lock="billing_quarantines")
+@unscoped("upkeep for every organization")
 def follow_quarantines(timestamp: int) -> None:
     """Record quarantined nodes, and mail their operators."""
     try:
@@ -64,6 +69,7 @@ def follow_quarantines(timestamp: int) -> None:
 
 @app.periodic(cron="20 2 * * *")
 @app.task(queueing_lock="billing_release")
+@unscoped("upkeep for every organization")
 def release_earnings(timestamp: int) -> None:
     """Make earnings payable after their hold."""
     holds.release_all(now=timezone.now())
@@ -71,6 +77,7 @@ def release_earnings(timestamp: int) -> None:
 
 # Repeated often within the first hours; payouts that are open then are checked each hour.
 @app.task(retry=RetryStrategy(max_attempts=12, wait=30, linear_wait=60))
+@unscoped("a job knows its row alone")
 def send_payout(payout_id: str) -> None:
     """Send a payout.
 
@@ -82,6 +89,7 @@ def send_payout(payout_id: str) -> None:
 
 @app.periodic(cron="25 * * * *")
 @app.task(queueing_lock="billing_payouts")
+@unscoped("upkeep for every organization")
 def follow_payouts(timestamp: int) -> None:
     """Ask providers for the state of the payouts that were sent."""
     for payout in requests.open_payouts():

@@ -27,6 +27,7 @@ from common.ids import uuid7
 from common.logs import line_logger
 from common.metrics import http
 from common.principals import PlatformRequest
+from common.scoping import outside
 from common.web import client_presence
 from common.web.compute_slots import waiting
 
@@ -63,6 +64,7 @@ class RequestMiddleware:
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:
             with (
+                outside(),
                 REQUEST_DEADLINE.enforced(),
                 connections[DEFAULT_DB_ALIAS].execute_wrapper(_run_without_slot),
                 tracing.root("request") as span,

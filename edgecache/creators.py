@@ -24,7 +24,7 @@ def created_by(member: User) -> Created:
         found = client.call("GET", path, disabled={"access_keys": [], "origins": [], "nodes": []})
     except CacheUnavailable:
         return Created(is_complete=False)
-    rows = Environment.scoped.within_organization(member.organization_id)
+    rows = Environment.objects.filter(organization_id=member.organization_id)
     environments = dict(rows.values_list("pk", "slug"))
 
     def items(kind: str, listed: list[dict[str, Any]]) -> list[Item]:
@@ -44,7 +44,7 @@ def on_admin_ended(user_id: UUID) -> None:
 
     A job does so if the brain cannot be reached then.
     """
-    user = User.unscoped.only("organization_id").get(pk=user_id)  # unscoped: by its own key
+    user = User.objects.only("organization_id").get(pk=user_id)
     until = timezone.now()
     tasks.revoke_keys_created_by.defer(
         organization_id=user.organization_id, user_id=str(user_id), until=until.isoformat()

@@ -166,8 +166,8 @@ def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     owners = {row["organization_id"] for row in rows} - {None}
     environment_pks = {row["environment_pk"] for row in rows if "environment_pk" in row}
     organizations = dict(Organization.objects.filter(pk__in=owners).values_list("pk", "name"))
-    # unscoped: staff see every tenant's
-    live = Environment.unscoped.filter(pk__in=environment_pks)
+
+    live = Environment.objects.filter(pk__in=environment_pks)
     environments = dict(live.values_list("pk", "slug"))
     return [
         row

@@ -11,6 +11,7 @@ from procrastinate.contrib.django import app
 
 from common.jobs import WEEK_ATTEMPTS, Retry
 from common.principals import Scope
+from common.scoping import unscoped, within_organization
 from edgecache.api import access_keys, buckets, client, hosts, metrics_history, nodes
 from edgecache.api.errors import CacheUnavailable
 from environments.models import Environment
@@ -43,6 +44,7 @@ def poll_metrics() -> None:
 
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="cache_follow_nodes")
+@unscoped("upkeep for every organization")
 def follow_nodes(timestamp: int) -> None:
     """Tell operators what became of their nodes; while the brain does not answer, later."""
     if not client.is_enabled():
@@ -62,6 +64,7 @@ def roll_up_metrics(timestamp: int) -> None:
 
 @app.periodic(cron="*/10 * * * *")
 @app.task(queueing_lock="cache_check_host_records")
+@unscoped("upkeep for every organization")
 def check_host_records(timestamp: int) -> None:
     """Check that buckets' hosts still have their DNS records."""
     try:
@@ -71,12 +74,13 @@ def check_host_records(timestamp: int) -> None:
 
 
 @app.task(retry=Retry(max_attempts=WEEK_ATTEMPTS, wait=3, linear_wait=10))
+@unscoped("a job knows its row alone")
 def close_environment(environment_pk: int) -> None:
     """Revoke a deleted environment's keys and public access; its objects are deleted later.
 
     Raises CacheUnavailable, so that the job runs again.
     """
-    environment = Environment.unscoped.filter(pk=environment_pk).first()  # unscoped: by key
+    environment = Environment.objects.filter(pk=environment_pk).first()
     if environment is not None:
         scope = Scope(environment.organization_id, environment_pk)
         access_keys.revoke_all(scope)
@@ -89,6 +93,7 @@ def revoke_keys_created_by(organization_id: int, user_id: str, until: str) -> No
 
     Raises CacheUnavailable, so that the job runs again.
     """
-    access_keys.revoke_created_by(
-        organization_id, UUID(user_id), until=datetime.fromisoformat(until)
-    )
+    with within_organization(organization_id):
+        access_keys.revoke_created_by(
+            organization_id, UUID(user_id), until=datetime.fromisoformat(until)
+        )

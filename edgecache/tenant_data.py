@@ -63,7 +63,7 @@ class CacheData(TenantData):
         own = (node for node in nodes.all_seen_by(organization_id) if node["is_own"])
         archive.records("cache/nodes.ndjson", own)
         left = MAX_OBJECTS
-        rows = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+        rows = Environment.objects.filter(organization_id=organization_id, deleted_at=None)
         live = list(rows.order_by("pk"))
         with archive.entry("cache/README.txt") as write_text:
             write_text(readme([environment.slug for environment in live]).encode())
@@ -94,7 +94,7 @@ class CacheData(TenantData):
 
         Raises CacheUnavailable, so that the job that drops the environment runs again.
         """
-        environment = Environment.unscoped.get(pk=environment_pk)  # unscoped: housekeeping, by key
+        environment = Environment.objects.get(pk=environment_pk)
         client.call("DELETE", f"/v1/environments/{environment.organization_id}/{environment_pk}")
 
     def organization_erased(self, organization_id: int) -> None:

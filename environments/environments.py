@@ -28,7 +28,7 @@ def create_organization(name: str) -> Organization:
     """Create an organization with its built-in environments."""
     with transaction.atomic():
         organization = Organization.objects.create(name=name)
-        Environment.unscoped.bulk_create(  # unscoped: the tenant is being created
+        Environment.objects.bulk_create(
             [
                 Environment(organization=organization, slug=slug, name=slug, is_built_in=True)
                 for slug in BUILT_IN
@@ -58,7 +58,7 @@ def by_slug(organization_id: int, slug: str) -> Environment:
     if not SLUG.fullmatch(slug):
         raise EnvironmentNotFound
     found: Environment | None = (
-        Environment.scoped.within_organization(organization_id)
+        Environment.objects.filter(organization_id=organization_id)
         .filter(slug=slug, deleted_at=None)
         .first()
     )
@@ -132,7 +132,7 @@ def close_organization(organization_id: int, *, now: datetime) -> None:
     Call inside a transaction; the data is dropped after the retention.
     """
     _lock(organization_id)
-    live = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    live = Environment.objects.filter(organization_id=organization_id, deleted_at=None)
     for environment in live:
         environment.deleted_at = now
         environment.save(update_fields=["deleted_at"])
@@ -143,16 +143,14 @@ def close_organization(organization_id: int, *, now: datetime) -> None:
 def expired(*, now: datetime) -> list[int]:
     """Return the keys of environments deleted longer ago than the retention."""
     cutoff = now - timedelta(days=settings.ENVIRONMENTS.retention_days)
-    # unscoped: housekeeping for all tenants
-    rows = Environment.unscoped.filter(deleted_at__lte=cutoff)
+
+    rows = Environment.objects.filter(deleted_at__lte=cutoff)
     return list(rows.values_list("pk", flat=True))
 
 
 def drop(environment_pk: int) -> None:
     """Drop a deleted environment's data, then its row; safe to repeat. Ignores existing ones."""
-    rows = Environment.unscoped.filter(  # unscoped: housekeeping, by key
-        pk=environment_pk, deleted_at__isnull=False
-    )
+    rows = Environment.objects.filter(pk=environment_pk, deleted_at__isnull=False)
     environment = rows.first()
     if environment is None:
         return
@@ -163,7 +161,7 @@ def drop(environment_pk: int) -> None:
 
 def _refuse_too_many(organization_id: int) -> None:
     limit = ENVIRONMENT_LIMIT(organization_id)
-    own = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    own = Environment.objects.filter(organization_id=organization_id, deleted_at=None)
     if own.count() >= limit:
         raise QuotaExceeded(f"The organization may have {limit} environments.")
 
@@ -182,7 +180,7 @@ def _refuse_taken(organization_id: int, word: str, *, except_pk: int = 0) -> Non
 
 def _named(organization_id: int, name: str, or_slug: Q) -> QuerySet[Environment]:
     """Return the environments with a name or slug; names are compared as in their index."""
-    rows = Environment.scoped.within_organization(organization_id).alias(folded=Lower("name"))
+    rows = Environment.objects.filter(organization_id=organization_id).alias(folded=Lower("name"))
     named: QuerySet[Environment] = rows.filter(
         or_slug | Q(folded=Lower(Value(name))), deleted_at=None
     )

@@ -1,21 +1,32 @@
 """Middleware for the scope of the request, derived from its principal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
 from common.principals import PlatformRequest
+from common.scoping import carried, within
 
 
 class ScopeMiddleware:
-    """Sets ``request.scope``; None for an anonymous caller."""
+    """Enters the scope of the principal for the view and for what its response streams.
+
+    An anonymous request has none: its queries of tenant models raise OutsideScope.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, http_request: HttpRequest) -> HttpResponse:
-        """Call the view with the scope set."""
+        """Call the view within the scope."""
         request = cast(PlatformRequest, http_request)
-        request.scope = request.principal.scope if request.principal is not None else None
-        return self.get_response(request)
+        if request.principal is None:
+            return self.get_response(request)
+        with within(request.principal.scope):
+            response = self.get_response(request)
+            if response.streaming:
+                streamed = cast(StreamingHttpResponse, response)
+                chunks = cast(Iterable[bytes], streamed.streaming_content)
+                streamed.streaming_content = carried(iter(chunks))
+            return response

@@ -13,6 +13,7 @@ from django.db import Error, connection
 from common.machine.reasons import reason
 from common.metrics import publishing
 from common.metrics.organization_tally import ORGANIZATIONS, Answers, Key
+from common.scoping import unscoped
 from environments.models import RequestHour
 
 RETENTION: Final = timedelta(days=8)
@@ -54,14 +55,14 @@ def first_hour(*, now: datetime) -> datetime:
 
 def hours(organization_id: int, *, since: datetime) -> list[RequestHour]:
     """Return an organization's hours with requests, oldest first."""
-    rows = RequestHour.scoped.within_organization(organization_id).filter(hour__gte=since)
+    rows = RequestHour.objects.filter(organization_id=organization_id, hour__gte=since)
     return list(rows.order_by("hour"))
 
 
 def delete_old(*, now: datetime) -> None:
     """Delete rows that are no longer shown."""
-    # unscoped: the retention is the same for all.
-    RequestHour.unscoped.filter(hour__lt=now - RETENTION).delete()
+    with unscoped("upkeep for every organization"):
+        RequestHour.objects.filter(hour__lt=now - RETENTION).delete()
 
 
 def _rows(taken: dict[Key, Answers]) -> list[dict[str, object]]:

@@ -4,11 +4,13 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from common.jobs import defer_once
+from common.scoping import unscoped
 from environments import environments
 
 
 @app.periodic(cron="17 * * * *")
 @app.task(queueing_lock="drop_expired_environments")
+@unscoped("upkeep for every organization")
 def drop_expired_environments(timestamp: int) -> None:
     """Queue one job for each environment whose retention is over."""
     for environment_pk in environments.expired(now=timezone.now()):
@@ -20,6 +22,7 @@ def drop_expired_environments(timestamp: int) -> None:
 
 
 @app.task
+@unscoped("a job knows its row alone")
 def drop_environment(environment_pk: int) -> None:
     """Drop one deleted environment permanently; after a failure the next hour's job tries again."""
     environments.drop(environment_pk)

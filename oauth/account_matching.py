@@ -121,9 +121,9 @@ def require_verified_email(profile: Profile) -> None:
 
 def lock(user: User) -> User:
     """Return the user's current row, locked until the transaction ends."""
-    rows = User.unscoped.select_for_update(  # unscoped: the user who signs in
-        no_key=True, of=("self",)
-    ).select_related("organization", "last_environment")
+    rows = User.objects.select_for_update(no_key=True, of=("self",)).select_related(
+        "organization", "last_environment"
+    )
     found: User = rows.get(pk=user.pk)
     return found
 
@@ -186,9 +186,7 @@ def _by_domain(domain: str) -> OrganizationMatch | None:
     """Match the Workspace domain, which its administrators control, not the e-mail address."""
     if not domain:
         return None
-    proven = Domain.unscoped.filter(  # unscoped: this determines the organization
-        domain=domain, verified_at__isnull=False
-    )
+    proven = Domain.objects.filter(domain=domain, verified_at__isnull=False)
     found: Domain | None = proven.select_related("organization").first()
     return OrganizationMatch(found.organization, [found.role]) if found is not None else None
 

@@ -106,7 +106,7 @@ def _mine(user: User, identity_id: str) -> Identity:
         key = UUID(identity_id)
     except ValueError:
         raise NotFound from None
-    mine = Identity.scoped.within_organization(user.organization_id)
+    mine = Identity.objects.filter(organization_id=user.organization_id)
     found: Identity | None = mine.filter(pk=key, user=user).first()
     if found is None:
         raise NotFound

@@ -19,7 +19,7 @@ def can_sign_in(user: User) -> bool:
     """True if the user has a sign-in method; providers that are not configured do not count."""
     if user.has_usable_password():
         return True
-    mine = Identity.scoped.within_organization(user.organization_id).filter(user=user)
+    mine = Identity.objects.filter(organization_id=user.organization_id, user=user)
     if mine.filter(provider__in=list(settings.OAUTH.providers)).exists():
         return True
     return any(can(user.pk) for can in FURTHER_METHODS)

@@ -7,6 +7,7 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 
+from common.scoping import unscoped
 from oauth.domains import verification
 from oauth.memberships import sync
 from oauth.models import OAuthGrant, OAuthTransaction
@@ -23,6 +24,7 @@ def delete_expired(timestamp: int) -> None:
 
 @app.periodic(cron="23 4 * * *")
 @app.task(queueing_lock="recheck_domains")
+@unscoped("upkeep for every organization")
 def recheck_domains(timestamp: int) -> None:
     """Check whether verified domains still have their DNS records."""
     verification.recheck_all(now=timezone.now())
@@ -30,6 +32,7 @@ def recheck_domains(timestamp: int) -> None:
 
 @app.periodic(cron="*/10 * * * *")
 @app.task(queueing_lock="plan_membership_syncs")
+@unscoped("upkeep for every organization")
 def plan_membership_syncs(timestamp: int) -> None:
     """Queue a job for each identity whose memberships are due."""
     for identity_id in sync.due(now=timezone.now()):
@@ -44,6 +47,7 @@ def plan_membership_syncs(timestamp: int) -> None:
 
 
 @app.task
+@unscoped("a job knows its row alone")
 def sync_membership(identity_id: str) -> None:
     """Ask a provider about one identity's memberships; safe to repeat."""
     sync.sync(UUID(identity_id), now=timezone.now())

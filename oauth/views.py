@@ -192,7 +192,7 @@ class IdentityViewSet(ListAction):
 
     def get_queryset(self) -> QuerySet[Identity]:
         """Return the caller's identities."""
-        mine = Identity.scoped.within_organization(self.principal.organization_id)
+        mine = Identity.objects.all()
         rows: QuerySet[Identity] = mine.filter(user_id=self.principal.own_id)
         return rows
 
@@ -222,7 +222,7 @@ class ProviderUseViewSet(PlatformViewSet):
 
 def _provider_use(organization_id: int) -> list[dict[str, Any]]:
     """Return the providers that are configured, or that members are linked to."""
-    rows = Identity.scoped.within_organization(organization_id)
+    rows = Identity.objects.filter(organization_id=organization_id)
     counts = dict(rows.values_list("provider").annotate(Count("user_id", distinct=True)))
     return [
         {
@@ -238,7 +238,7 @@ def _provider_use(organization_id: int) -> list[dict[str, Any]]:
 
 
 def _members_of(organization_id: int, provider: Provider) -> list[str]:
-    rows = Identity.scoped.within_organization(organization_id).filter(provider=provider.value)
+    rows = Identity.objects.filter(organization_id=organization_id, provider=provider.value)
     emails = rows.exclude(user__email="").values_list("user__email", flat=True)
     return list(emails.distinct().order_by("user__email")[:MAX_LISTED_MEMBERS])
 

@@ -3,6 +3,7 @@
 from procrastinate.contrib.django import app
 
 from common import jobs
+from common.scoping import unscoped
 from operations.doctor import keys
 
 
@@ -15,6 +16,7 @@ def release_lost_jobs(timestamp: int) -> None:
 
 @app.periodic(cron="13 * * * *")
 @app.task(queueing_lock="platform_record_keys")
+@unscoped("upkeep for every organization")
 def record_keys(timestamp: int) -> None:
     """Record new keys, so that their age is known."""
     keys.record()

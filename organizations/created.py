@@ -11,6 +11,7 @@ from typing import Final
 from accounts import account_lifecycle
 from accounts.api_keys import api_keys
 from accounts.models import ApiKey, User
+from common.scoping import across_environments
 from organizations import invitations
 from organizations.models import Invitation
 from outbox.models import WebhookEndpoint
@@ -99,14 +100,18 @@ def summary(created: Created) -> str:
 
 
 def _own(member: User, now: datetime) -> Created:
-    keys = ApiKey.scoped.within_organization(member.organization_id).filter(
-        creator=member, revoked_at=None, expires_at__gt=now
+    keys = across_environments(ApiKey).filter(
+        organization_id=member.organization_id, creator=member, revoked_at=None, expires_at__gt=now
     )
-    invited = Invitation.scoped.within_organization(member.organization_id).filter(
-        invited_by=member, accepted_at=None, revoked_at=None, expires_at__gt=now
+    invited = Invitation.objects.filter(
+        organization_id=member.organization_id,
+        invited_by=member,
+        accepted_at=None,
+        revoked_at=None,
+        expires_at__gt=now,
     )
-    hooks = WebhookEndpoint.scoped.within_organization(member.organization_id).filter(
-        creator_id=member.pk
+    hooks = WebhookEndpoint.objects.filter(
+        organization_id=member.organization_id, creator_id=member.pk
     )
     return Created(
         [

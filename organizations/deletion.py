@@ -149,8 +149,7 @@ def carry_out(organization_id: int, *, now: datetime) -> bool:
 
 def _finish(organization_id: int, *, now: datetime) -> bool:
     """Delete the data of a closed organization; return True."""
-    # unscoped: housekeeping; the organization is closed
-    for environment in Environment.unscoped.filter(organization_id=organization_id):
+    for environment in Environment.objects.filter(organization_id=organization_id):
         environments.drop(environment.pk)
     for data in tenant_data.ALL:
         data.organization_erased(organization_id)
@@ -177,7 +176,7 @@ def _begin(organization_id: int, *, now: datetime) -> bool:
                 data={"requested_by": row.deletion_requested_by},
             )
         # Repeated after each failure: a user may have joined by a provider's membership.
-        for member in User.scoped.within_organization(organization_id).filter(is_active=True):
+        for member in User.objects.filter(organization_id=organization_id, is_active=True):
             member.is_active = False
             member.save(update_fields=["is_active"])
             sessions.end_all_of_user(member.pk, reason="disabled", now=now)
@@ -189,11 +188,11 @@ def _begin(organization_id: int, *, now: datetime) -> bool:
 def _erase(organization_id: int, *, now: datetime) -> None:
     """Delete the members, and every other row that belongs to the organization."""
     for user_id in list(
-        User.scoped.within_organization(organization_id).values_list("pk", flat=True)
+        User.objects.filter(organization_id=organization_id).values_list("pk", flat=True)
     ):
         with transaction.atomic():
             account_lifecycle.run_hooks("user_removed", user_id)
-            User.scoped.within_organization(organization_id).filter(pk=user_id).delete()
+            User.objects.filter(organization_id=organization_id, pk=user_id).delete()
     exports.remove_all(organization_id)
     with transaction.atomic():
         row = _locked(organization_id)

@@ -20,6 +20,7 @@ from common import archives
 from common.archives import ArchiveRefused
 from common.errors import PlatformError
 from common.jobs import LONG_JOBS
+from common.scoping import unscoped
 from environments import tenant_data
 from environments.models import Organization
 from organizations.errors import (
@@ -53,17 +54,15 @@ def request(organization_id: int, *, by: str, now: datetime) -> OrganizationExpo
     Call inside a transaction. Raises ExportUnderWay, TooManyExports (409), ExportsFull (503).
     """
     stop_lost(now=now)
-    mine = OrganizationExport.scoped.within_organization(organization_id)
+    mine = OrganizationExport.objects.filter(organization_id=organization_id)
     if mine.filter(state=State.READY, expires_at__gt=now).count() >= MAX_READY_EXPORTS:
         raise TooManyExports(f"It may have {MAX_READY_EXPORTS} at a time. Delete one first.")
     if not _room_bytes():
         raise ExportsFull(retry_after_s=FULL_RETRY_S)
     try:
         with transaction.atomic():
-            row: OrganizationExport = (
-                OrganizationExport.unscoped.create(  # unscoped: the row's own tenant is written
-                    organization_id=organization_id, requested_by=by, requested_at=now
-                )
+            row: OrganizationExport = OrganizationExport.objects.create(
+                organization_id=organization_id, requested_by=by, requested_at=now
             )
     except IntegrityError:
         raise ExportUnderWay from None
@@ -125,7 +124,7 @@ def find(organization_id: int, export_id: str) -> OrganizationExport:
         key = UUID(export_id)
     except ValueError:
         raise ExportNotFound from None
-    rows = OrganizationExport.scoped.within_organization(organization_id)
+    rows = OrganizationExport.objects.filter(organization_id=organization_id)
     found: OrganizationExport | None = rows.filter(pk=key).first()
     if found is None:
         raise ExportNotFound
@@ -142,7 +141,7 @@ def remove(row: OrganizationExport) -> None:
 
 def remove_all(organization_id: int) -> None:
     """Delete all exports of a deleted organization, also one that is being written."""
-    for row in OrganizationExport.scoped.within_organization(organization_id):
+    for row in OrganizationExport.objects.filter(organization_id=organization_id):
         _delete_files(row)
         row.delete()
 
@@ -154,11 +153,11 @@ def path_of(row: OrganizationExport) -> Path:
 
 def maintain(*, now: datetime) -> None:
     """Delete expired exports: files first, so that no file stays without its row."""
-    rows = OrganizationExport.unscoped.filter(expires_at__lte=now)  # unscoped: housekeeping
+    rows = OrganizationExport.objects.filter(expires_at__lte=now)
     for row in rows:
         path_of(row).unlink(missing_ok=True)
-    # unscoped: as above
-    OrganizationExport.unscoped.filter(requested_at__lte=now - KEEP_ROWS).delete()
+
+    OrganizationExport.objects.filter(requested_at__lte=now - KEEP_ROWS).delete()
     stop_lost(now=now)
     folder = Path(settings.ORGANIZATIONS.export_dir)
     cutoff = (now - KEEP_ROWS).timestamp()
@@ -167,15 +166,14 @@ def maintain(*, now: datetime) -> None:
             left.unlink(missing_ok=True)
 
 
+@unscoped("the disk is shared by every organization")
 def stop_lost(*, now: datetime) -> None:
     """Mark exports of killed processes as failed, so that another one can be requested.
 
     Their files are deleted: they count in no sum of sizes and would stay for weeks.
     """
     limit = timedelta(seconds=settings.ORGANIZATIONS.export_timeout_s) + GRACE
-    lost = OrganizationExport.unscoped.filter(  # unscoped: housekeeping
-        state=State.RUNNING, started_at__lte=now - limit
-    )
+    lost = OrganizationExport.objects.filter(state=State.RUNNING, started_at__lte=now - limit)
     for row in lost:
         _delete_files(row)
     lost.update(state=State.FAILED, failure=STOPPED, finished_at=now)
@@ -188,17 +186,17 @@ def _delete_files(row: OrganizationExport) -> None:
     path.unlink(missing_ok=True)
 
 
+@unscoped("the disk is shared by every organization")
 def _room_bytes() -> int:
     """Return the maximum size of one more export: half of the free space, since two may run."""
-    # unscoped: the disk is everybody's
-    ready = OrganizationExport.unscoped.filter(state=State.READY, expires_at__gt=timezone.now())
+    ready = OrganizationExport.objects.filter(state=State.READY, expires_at__gt=timezone.now())
     taken = ready.aggregate(taken=Sum("size_bytes"))["taken"] or 0
     return max(0, settings.ORGANIZATIONS.export_disk_bytes - int(taken)) // MAX_CONCURRENT_EXPORTS
 
 
 def _begin(export_id: UUID) -> OrganizationExport | None:
     with transaction.atomic():
-        rows = OrganizationExport.unscoped.select_for_update()  # unscoped: by key, from the queue
+        rows = OrganizationExport.objects.select_for_update()
         row = rows.filter(pk=export_id, state=State.QUEUED).first()
         if row is not None:
             row.state, row.started_at = State.RUNNING, timezone.now()
@@ -220,8 +218,8 @@ def _finish(
     if state == State.READY:
         row.expires_at = now + timedelta(days=settings.ORGANIZATIONS.export_keep_days)
     # The organization and its exports may have been deleted: an UPDATE does not recreate the row.
-    # unscoped: by its own key
-    rows = OrganizationExport.unscoped.filter(pk=row.pk, state=State.RUNNING)
+
+    rows = OrganizationExport.objects.filter(pk=row.pk, state=State.RUNNING)
     names = ("state", "failure", "size_bytes", "finished_at", "missing", "expires_at")
     if not rows.update(**{name: getattr(row, name) for name in names}):
         path_of(row).unlink(missing_ok=True)

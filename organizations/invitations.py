@@ -123,7 +123,7 @@ def _lock_inviter(organization_id: int, inviter: Inviter) -> None:
     """Lock the inviter: disabling or demoting a member revokes the invitations that exist then."""
     if inviter.user_id is None:
         return
-    users = User.scoped.within_organization(organization_id).select_for_update(no_key=True)
+    users = User.objects.filter(organization_id=organization_id).select_for_update(no_key=True)
     user: User | None = users.filter(pk=inviter.user_id, is_active=True).first()
     if user is None or "admin" not in (*user.roles, *user.derived_roles):
         raise SessionRevoked
@@ -136,8 +136,8 @@ def _check_limit(organization_id: int, now: datetime) -> None:
 
 
 def _open_invitations(organization_id: int) -> QuerySet[Invitation]:
-    return Invitation.scoped.within_organization(organization_id).filter(
-        accepted_at=None, revoked_at=None
+    return Invitation.objects.filter(
+        organization_id=organization_id, accepted_at=None, revoked_at=None
     )
 
 
@@ -206,7 +206,7 @@ def open_for(token: str, *, now: datetime, lock: bool = False) -> Invitation:
     lock: lock the row until the transaction ends.
     Raises InvitationGone (410) if it is unknown, expired, accepted, revoked or replaced.
     """
-    rows = Invitation.unscoped.select_related("organization", "invited_by")  # unscoped: by a token
+    rows = Invitation.objects.select_related("organization", "invited_by")
     if lock:
         rows = rows.select_for_update(of=("self",))
     found: Invitation | None = rows.filter(digest=digest(token)).first()
@@ -243,6 +243,6 @@ def revoke_created_by(inviter: User, *, now: datetime) -> int:
 
 def delete_old(*, now: datetime) -> int:
     """Delete invitations that ended long ago; return their number."""
-    old = Invitation.unscoped.filter(expires_at__lt=now - KEEP_ENDED)  # unscoped: housekeeping
+    old = Invitation.objects.filter(expires_at__lt=now - KEEP_ENDED)
     deleted: int = old.delete()[0]
     return deleted

@@ -178,7 +178,7 @@ def _faults(
 def _without_taken(
     organization: Organization, batch: list[MemberRow], progress: _Progress
 ) -> list[MemberRow]:
-    users = User.unscoped.annotate(key=Upper("email"))  # unscoped: an address has one account
+    users = User.objects.annotate(key=Upper("email"))
     found = users.filter(key__in=[row.key for row in batch])
     holders = {user.key: user for user in found}
     free = []
@@ -208,7 +208,7 @@ def _make(organization: Organization, batch: list[MemberRow], progress: _Progres
     ]
     try:
         with transaction.atomic():
-            User.unscoped.bulk_create(users)  # unscoped: the organization is the operator's choice
+            User.objects.bulk_create(users)
     except IntegrityError:
         progress.wrong += _offenders(batch, users)
         return []

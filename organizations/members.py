@@ -37,7 +37,7 @@ class MemberChanges:
 
 def find(organization_id: int, user_id: str) -> User:
     """Return a member. Raises MemberNotFound (404), also for another organization's."""
-    rows = User.scoped.within_organization(organization_id)
+    rows = User.objects.filter(organization_id=organization_id)
     found: User | None = rows.filter(pk=_key(user_id)).first()
     if found is None:
         raise MemberNotFound
@@ -146,7 +146,7 @@ def _lock_organization(organization_id: int) -> None:
 
 
 def _lock(organization_id: int, user_id: str) -> User:
-    rows = User.scoped.within_organization(organization_id).select_for_update(no_key=True)
+    rows = User.objects.filter(organization_id=organization_id).select_for_update(no_key=True)
     found: User | None = rows.filter(pk=_key(user_id)).first()
     if found is None:
         raise MemberNotFound

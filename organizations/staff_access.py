@@ -51,7 +51,7 @@ def set_active(user: User, *, is_active: bool, by: str, now: datetime) -> bool:
     gets a mail, and the organization's webhooks an event; the caller adds the audit event in the
     same transaction. by: the name of the acting person, for the mail.
     """
-    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: staff act on every tenant
+    rows = User.objects.select_for_update(no_key=True)
     row = rows.get(pk=user.pk)
     if row.is_active == is_active:
         return False

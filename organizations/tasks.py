@@ -6,12 +6,14 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from common.jobs import defer_once, long_job_lock
+from common.scoping import unscoped, within_organization
 from organizations import deletion, exports, invitations
 from organizations.models import OrganizationExport
 
 
 @app.periodic(cron="41 * * * *")
 @app.task(queueing_lock="forget_expired_invitations")
+@unscoped("upkeep for every organization")
 def forget_expired(timestamp: int) -> None:
     """Delete invitations that were over long ago."""
     invitations.delete_old(now=timezone.now())
@@ -19,6 +21,7 @@ def forget_expired(timestamp: int) -> None:
 
 @app.periodic(cron="23 * * * *")
 @app.task(queueing_lock="delete_due_organizations")
+@unscoped("upkeep for every organization")
 def delete_due(timestamp: int) -> None:
     """Queue one job for each organization whose delay is over."""
     for organization_id in deletion.due(now=timezone.now()):
@@ -30,7 +33,8 @@ def delete_due(timestamp: int) -> None:
 @app.task
 def delete_organization(organization_id: int) -> None:
     """Delete one organization permanently; the next hour's job tries again after a failure."""
-    deletion.carry_out(organization_id, now=timezone.now())
+    with within_organization(organization_id):
+        deletion.carry_out(organization_id, now=timezone.now())
 
 
 def queue_export(row: OrganizationExport) -> None:
@@ -40,6 +44,7 @@ def queue_export(row: OrganizationExport) -> None:
 
 
 @app.task
+@unscoped("a job knows its row alone")
 def write_export(export_id: str) -> None:
     """Write one export; a failed export has to be requested again."""
     exports.run(UUID(export_id))
@@ -47,6 +52,7 @@ def write_export(export_id: str) -> None:
 
 @app.periodic(cron="37 * * * *")
 @app.task(queueing_lock="maintain_organization_exports")
+@unscoped("upkeep for every organization")
 def maintain_exports(timestamp: int) -> None:
     """Delete expired exports."""
     exports.maintain(now=timezone.now())

@@ -71,6 +71,6 @@ def rows_of(
     organization_id: int, model: Any, columns: tuple[str, ...]
 ) -> Iterable[Mapping[str, Any]]:
     """Return columns of an organization's rows, reading a limited number at a time."""
-    rows = model.scoped.within_organization(organization_id).order_by("pk").values(*columns)
+    rows = model.objects.filter(organization_id=organization_id).order_by("pk").values(*columns)
     found: Iterable[Mapping[str, Any]] = rows.iterator(chunk_size=1000)
     return found

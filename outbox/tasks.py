@@ -6,6 +6,7 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from common.jobs import Retry
+from common.scoping import unscoped
 from outbox.messages import maintenance, queue, sending
 from outbox.webhooks import delivery_queue
 from outbox.webhooks import dispatch as dispatcher
@@ -14,6 +15,7 @@ from outbox.webhooks.events import DISPATCH
 
 # A provider's failures are recorded in the row; procrastinate retries when the database is down.
 @app.task(name=queue.DELIVER, retry=Retry(max_attempts=5, exponential_wait=4))
+@unscoped("a job knows its row alone")
 def deliver(delivery_id: str) -> None:
     """Attempt one delivery; safe to repeat."""
     sending.attempt(UUID(delivery_id))
@@ -21,12 +23,14 @@ def deliver(delivery_id: str) -> None:
 
 @app.periodic(cron="*/5 * * * *")
 @app.task(queueing_lock="outbox_maintain_deliveries")
+@unscoped("upkeep for every organization")
 def maintain_deliveries(timestamp: int) -> None:
     """Release stuck deliveries, give up expired ones, delete old ones."""
     maintenance.maintain(now=timezone.now())
 
 
 @app.task(name=DISPATCH)
+@unscoped("deliveries of every organization are sent")
 def dispatch() -> None:
     """Send due deliveries; ``send_due_webhooks`` tries again after a failure."""
     dispatcher.run()
@@ -34,6 +38,7 @@ def dispatch() -> None:
 
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="outbox_send_due_webhooks")
+@unscoped("upkeep for every organization")
 def send_due_webhooks(timestamp: int) -> None:
     """Send due deliveries, including those of killed processes and lost jobs."""
     if delivery_queue.maintain(now=timezone.now()):

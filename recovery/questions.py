@@ -74,7 +74,8 @@ def _rank(subject: str, name: str) -> bytes:
 
 def _answers_of(org_id: int, email: str) -> dict[str, str]:
     """Return the hashes by question; empty if questions are disabled or there is no account."""
-    found = SecurityAnswer.scoped.within_organization(org_id).filter(
+    found = SecurityAnswer.objects.filter(
+        organization_id=org_id,
         user__email__iexact=email.strip(),
         user__is_active=True,
         organization__recovery_questions_enabled=True,
@@ -127,9 +128,9 @@ def _is_right(encoded: str | None, answer: str) -> bool:
 
 def mine(principal: Principal) -> dict[str, Any]:
     """Return the catalogue and which questions the caller has answered, never the answers."""
-    rows = SecurityAnswer.scoped.within_organization(principal.organization_id)
+    rows = SecurityAnswer.objects.all()
     chosen = rows.filter(user_id=principal.own_id).order_by("question")
-    users = User.scoped.within_organization(principal.organization_id)
+    users = User.objects.all()
     user = users.select_related("organization").get(pk=principal.own_id)
     return {
         "enabled": user.organization.recovery_questions_enabled,
@@ -145,7 +146,7 @@ def replace(
 
     Raises QuestionsDisabled (403), InvalidRequest (400), HashingBusy (503).
     """
-    users = User.scoped.within_organization(principal.organization_id)
+    users = User.objects.all()
     user = users.select_related("organization").get(pk=principal.own_id)
     if answers:
         if not user.organization.recovery_questions_enabled:
@@ -155,8 +156,8 @@ def replace(
     with transaction.atomic():
         # Serializes concurrent replacements.
         users.select_for_update(of=("self",)).get(pk=user.pk)
-        SecurityAnswer.scoped.within_organization(user.organization_id).filter(user=user).delete()
-        SecurityAnswer.unscoped.bulk_create(  # unscoped: the user's own, with its organization
+        SecurityAnswer.objects.filter(organization_id=user.organization_id, user=user).delete()
+        SecurityAnswer.objects.bulk_create(
             SecurityAnswer(
                 organization_id=user.organization_id,
                 user=user,

@@ -39,7 +39,7 @@ def fingerprint(user: User, user_holdings: Holdings) -> str:
 
 def lock_by_capability(recovery_id: str, *, now: datetime) -> Recovery:
     """Lock the open recovery of an id; call inside a transaction. Raises RecoveryGone."""
-    rows = Recovery.unscoped.select_for_update()  # unscoped: by a capability
+    rows = Recovery.objects.select_for_update()
     found: Recovery | None = rows.filter(digest=capability_digest(recovery_id)).first()
     if found is None or not found.is_open(now):
         raise RecoveryGone
@@ -48,7 +48,7 @@ def lock_by_capability(recovery_id: str, *, now: datetime) -> Recovery:
 
 def lock_by_pointer(pointer: ResetPointer, *, now: datetime) -> Recovery:
     """Lock the recovery of a reset token; call inside a transaction. Raises RecoveryGone."""
-    return _pick(Recovery.unscoped.select_for_update(), pointer, now)  # unscoped: signed token
+    return _pick(Recovery.objects.select_for_update(), pointer, now)
 
 
 def peek(pointer: ResetPointer, *, now: datetime) -> Recovery:
@@ -56,7 +56,7 @@ def peek(pointer: ResetPointer, *, now: datetime) -> Recovery:
 
     Raises RecoveryGone.
     """
-    rows = Recovery.unscoped.select_related("user__organization")  # unscoped: signed token
+    rows = Recovery.objects.select_related("user__organization")
     return _pick(rows, pointer, now)
 
 
@@ -88,7 +88,7 @@ def lock_present_holder(recovery: Recovery) -> Holder:
     if recovery.user_id is None:
         raise RecoveryGone
     user_holdings = holdings.holdings_of(recovery.user_id, lock=True)
-    rows = User.unscoped.select_for_update(of=("self",))  # unscoped: the recovery's own user
+    rows = User.objects.select_for_update(of=("self",))
     user: User = rows.select_related("organization", "last_environment").get(pk=recovery.user_id)
     if not user.is_active:
         raise RecoveryGone

@@ -28,7 +28,7 @@ def unlock(confirmed: ConfirmedAction, user: User) -> bool:
 def forget_failures(user: User) -> tuple[bool, int]:
     """Reset the counts; return if there were wrong passwords, and the factors with wrong codes."""
     had_passwords = staff_access.unlock_password(user)
-    mine = Factor.unscoped.filter(user=user)  # unscoped: staff act on every tenant
+    mine = Factor.objects.filter(user=user)
     return had_passwords, mine.filter(failures__gt=0).update(failures=0, blocked_until=None)
 
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from common.jobs import Retry
+from common.scoping import unscoped
 from outbox.messages.queue import URGENT_PRIORITY
 from recovery.models import Recovery, RecoveryChallenge
 from recovery.tokens import token_issuing
@@ -23,6 +24,7 @@ KEEP: Final = timedelta(days=7)
     priority=URGENT_PRIORITY,
     retry=Retry(max_attempts=5, exponential_wait=4),
 )
+@unscoped("a job knows its row alone")
 def resolve(recovery_id: str) -> None:
     """Look up the account of a recovery and send its token; safe to repeat."""
     token_issuing.resolve(UUID(recovery_id), now=timezone.now())
@@ -30,10 +32,11 @@ def resolve(recovery_id: str) -> None:
 
 @app.periodic(cron="53 * * * *")
 @app.task(queueing_lock="forget_old_recoveries")
+@unscoped("upkeep for every organization")
 def forget_expired(timestamp: int) -> None:
     """Delete old recoveries, with the claimed addresses."""
     now = timezone.now()
     longest = timedelta(seconds=settings.RECOVERY.delay_s) + KEEP
-    Recovery.unscoped.filter(created_at__lt=now - longest).delete()  # unscoped: housekeeping
-    Recovery.unscoped.filter(expires_at__lt=now, user=None).delete()  # unscoped: housekeeping
-    RecoveryChallenge.unscoped.filter(expires_at__lt=now).delete()  # unscoped: housekeeping
+    Recovery.objects.filter(created_at__lt=now - longest).delete()
+    Recovery.objects.filter(expires_at__lt=now, user=None).delete()
+    RecoveryChallenge.objects.filter(expires_at__lt=now).delete()

@@ -80,6 +80,8 @@ class Database(TenantModel):
     (provisioning.on_environment_dropped).
     """
 
+    is_of_environment = True
+
     class State(models.TextChoices):
         """States of a database.
 
@@ -204,6 +206,8 @@ class RetiredDatabase(TenantModel):
     roles: the roles to drop with it; empty if the environment still uses them on this cluster.
     """
 
+    is_of_environment = True
+
     organization = models.ForeignKey(
         "environments.Organization", on_delete=models.PROTECT, related_name="retired_databases"
     )
@@ -307,6 +311,8 @@ class InteractiveTransaction(TenantModel):
     active_until: when it no longer counts as open.
     """
 
+    is_of_environment = True
+
     class State(models.TextChoices):
         """Only one caller can change the state from OPEN to another one."""
 
@@ -359,6 +365,8 @@ class SqlRecord(TenantModel):
     row_count: of the last statement; None after an error.
     """
 
+    is_of_environment = True
+
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(
         "environments.Organization", on_delete=models.CASCADE, related_name="+", db_index=False
@@ -404,6 +412,8 @@ class RunningSql(TenantModel):
     expires_at: a process that has not renewed the row by then has died.
     is_cancelled: a request to its process to cancel it.
     """
+
+    is_of_environment = True
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(

@@ -104,10 +104,10 @@ def with_proven_address(user: User) -> User:
 
 def session_of(user: User, environment: str = "live") -> Session:
     """Open a session without a login."""
-    place = Environment.unscoped.get(organization_id=user.organization_id, slug=environment)
+    place = Environment.objects.get(organization_id=user.organization_id, slug=environment)
     return sessions.open_session(
         # As it is now: a test's fixture may be older than what the test has done.
-        User.unscoped.get(pk=user.pk),
+        User.objects.get(pk=user.pk),
         place,
         assurance=sessions.Assurance(aal=1, amr=["pwd"]),
         source=sessions.RequestSource("127.0.0.1", "test"),

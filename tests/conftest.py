@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
+from procrastinate.contrib.django import app
 
 from accounts.models import User
 from accounts.passwords import TunedArgon2Hasher
+from common.scoping import outside, unscoped
 from edgecache.api import client
 from environments.models import Organization
 from sqlgateway.pg import changed_roles
@@ -44,6 +46,15 @@ def pytest_collection_finish() -> None:
 def _cheap_hashes() -> None:
     """Hash passwords at low cost, to keep thousands of sign-ups fast."""
     TunedArgon2Hasher.memory_cost, TunedArgon2Hasher.time_cost = 1024, 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unscoped() -> Iterator[None]:
+    """Let tests arrange and read every tenant's rows; requests and jobs begin outside of it."""
+    for task in app.tasks.values():
+        task.func = outside()(task.func)
+    with unscoped("tests arrange rows"):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

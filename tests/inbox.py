@@ -11,7 +11,7 @@ from outbox.models import Delivery
 
 def messages(kind: str = "", template: str = "") -> list[dict[str, Any]]:
     """Return the contents of queued messages, oldest first."""
-    rows = Delivery.unscoped.order_by("created_at", "id")
+    rows = Delivery.objects.order_by("created_at", "id")
     rows = rows.filter(kind=kind) if kind else rows
     rows = rows.filter(template=template) if template else rows
     return [json.loads(decrypt(row.payload)) for row in rows if row.payload]

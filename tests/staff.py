@@ -30,7 +30,7 @@ def enter(client: Client, code: str, password: str = PASSWORD) -> int:
 def staff_client(monkeypatch: pytest.MonkeyPatch) -> Client:
     """Return a client that is signed in to the admin."""
     create_staff(monkeypatch, EMAIL)
-    holder = with_totp(User.unscoped.get(email=EMAIL))
+    holder = with_totp(User.objects.get(email=EMAIL))
     client = Client()
     assert enter(client, holder.code()) == 302
     return client
@@ -39,7 +39,7 @@ def staff_client(monkeypatch: pytest.MonkeyPatch) -> Client:
 def staff_inside(email: str = EMAIL) -> Client:
     """Return a client with a new member of staff's session, without a sign-in."""
     user = member(organization("Staff"), email)
-    User.unscoped.filter(pk=user.pk).update(is_staff=True)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
     client = Client()
     client.force_login(user)
     session = client.session

@@ -17,16 +17,14 @@ def on_trust_ended(user_id: UUID) -> None:
     refused, because the user has changed (sessions.open_session).
     """
     devices.delete_all(user_id)
-    waiting = PendingSignIn.unscoped.filter(user_id=user_id, used_at=None)  # unscoped: by own key
+    waiting = PendingSignIn.objects.filter(user_id=user_id, used_at=None)
     free = waiting.select_for_update(skip_locked=True).values_list("pk", flat=True)
-    PendingSignIn.unscoped.filter(pk__in=list(free)).update(  # unscoped: as above
-        used_at=timezone.now()
-    )
+    PendingSignIn.objects.filter(pk__in=list(free)).update(used_at=timezone.now())
 
 
 def on_user_removed(user_id: UUID) -> None:
     """Delete a user's factors and devices, in the lock order of challenges."""
     holdings.holdings_of(user_id, lock=True)
     for model in (Challenge, Enrolment, PendingSignIn):
-        model.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
-    active_factors.reset(User.unscoped.get(pk=user_id))  # unscoped: as above
+        model.objects.filter(user_id=user_id).delete()
+    active_factors.reset(User.objects.get(pk=user_id))

@@ -21,6 +21,7 @@ from common import rate_limits
 from common.errors import FieldError, InvalidRequest
 from common.permissions import Role, scopes_of
 from common.principals import Principal
+from common.scoping import across_environments
 from environments.models import Organization
 
 DEFAULT_DAYS: Final = 90
@@ -62,7 +63,7 @@ def create(principal: Principal, wanted: NewApiKey, *, now: datetime) -> ApiKey:
     creator = _lock_creator(principal)
     _check_limit(principal.organization_id, now)
     text = secret.new(principal.environment_id)
-    key: ApiKey = ApiKey.unscoped.create(  # unscoped: the caller's own scope
+    key: ApiKey = ApiKey.objects.create(
         organization_id=principal.organization_id,
         environment_id=principal.environment_pk,
         creator=creator,
@@ -107,7 +108,7 @@ def revoke_created_by(creator: User, *, reason: str, now: datetime) -> int:
 
     A creator who becomes an admin again has to create new keys.
     """
-    mine = ApiKey.scoped.within_organization(creator.organization_id).filter(creator=creator)
+    mine = across_environments(ApiKey).filter(creator=creator)
     return _end(mine, reason, now)
 
 
@@ -118,16 +119,14 @@ def revoke_all(rows: QuerySet[ApiKey], *, now: datetime) -> int:
 
 def on_environment_deleted(environment_pk: int) -> None:
     """Revoke the keys of an environment (a lifecycle hook)."""
-    keys = ApiKey.unscoped.filter(  # unscoped: a hook knows the environment alone
-        environment_id=environment_pk
-    )
+    keys = across_environments(ApiKey).filter(environment_id=environment_pk)
     _end(keys, "environment_deleted", timezone.now())
 
 
 def delete_old(*, now: datetime) -> int:
     """Delete keys that ended long ago; return their number."""
     ended = now - KEEP_ENDED
-    keys = ApiKey.unscoped.all()  # unscoped: housekeeping
+    keys = ApiKey.objects.all()
     number: int = keys.filter(expires_at__lt=ended).delete()[0]
     return number + keys.filter(revoked_at__lt=ended).delete()[0]
 
@@ -153,11 +152,11 @@ def _lock_creator(principal: Principal) -> User:
     """Return the caller's current row, locked; a demotion takes the same locks."""
     organizations = Organization.objects.select_for_update(no_key=True)
     organizations.only("pk").get(pk=principal.organization_id)
-    users = User.scoped.within_organization(principal.organization_id)
+    users = User.objects.all()
     creator: User | None = (
         users.select_for_update(no_key=True).filter(pk=principal.own_id, is_active=True).first()
     )
-    session = Session.scoped.within(principal.scope).filter(pk=principal.session_id, ended_at=None)
+    session = Session.objects.filter(pk=principal.session_id, ended_at=None)
     if creator is None or "admin" not in (*creator.roles, *creator.derived_roles):
         raise SessionRevoked
     if not session.exists():
@@ -166,8 +165,6 @@ def _lock_creator(principal: Principal) -> User:
 
 
 def _check_limit(organization_id: int, now: datetime) -> None:
-    live = ApiKey.scoped.within_organization(organization_id).filter(
-        revoked_at=None, expires_at__gt=now
-    )
+    live = across_environments(ApiKey).filter(revoked_at=None, expires_at__gt=now)
     if live.count() >= settings.ACCOUNTS.api_keys_per_organization:
         raise TooManyApiKeys("Revoke some, or wait until they expire.")

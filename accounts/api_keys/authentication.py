@@ -96,6 +96,6 @@ def _note_use(row: dict[str, Any], request: PlatformRequest, now: datetime) -> N
         return
     # Of concurrent requests one writes: each checks again once it has locked the row.
     is_due = Q(last_used_at=None) | Q(last_used_at__lte=since)
-    ApiKey.unscoped.filter(  # unscoped: by the row just read
-        is_due, pk=row["id"]
-    ).update(last_used_at=now, last_used_address=client_address(request))
+    ApiKey.objects.filter(is_due, pk=row["id"]).update(
+        last_used_at=now, last_used_address=client_address(request)
+    )

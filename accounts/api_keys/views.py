@@ -50,7 +50,7 @@ class ApiKeyViewSet(ListAction, RetrieveAction):
 
     def get_queryset(self) -> QuerySet[ApiKey]:
         """Return the environment's keys; for a list, filtered by state."""
-        rows = ApiKey.scoped.within(self.principal.scope).select_related("creator")
+        rows = ApiKey.objects.select_related("creator")
         state = self.read_query().get("state") if self.action == "list" else None
         now = timezone.now()
         if state == "revoked":

@@ -68,7 +68,7 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
     """
     digest = mailbox_proofs.cancel_digest(token)
     with transaction.atomic():
-        rows = MailboxProof.unscoped.filter(cancel=digest)  # unscoped: by a capability
+        rows = MailboxProof.objects.filter(cancel=digest)
         user_id = rows.values_list("pk", flat=True).first()
         if user_id is None:
             raise EmailChangeGone

@@ -28,6 +28,7 @@ from accounts.signin import credentials, mailbox_proofs
 from accounts.signin.mailbox_proofs import AddressChange
 from audit import trail
 from common.principals import PlatformRequest
+from common.scoping import unscoped
 
 COOL_DOWN: Final = timedelta(seconds=60)
 
@@ -62,7 +63,7 @@ class State:
 
 def state_of(user_id: UUID, *, now: datetime) -> State:
     """Return the state of a user's mailbox."""
-    user = User.unscoped.get(pk=user_id)  # unscoped: the principal's own
+    user = User.objects.get(pk=user_id)
     return State(user, mailbox_proofs.current(user, now=now))
 
 
@@ -128,24 +129,25 @@ def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime)
     return state
 
 
+@unscoped("an address has one account among all organizations")
 def _lock(user_id: UUID) -> User:
     """Lock a user together with the account that may lose the address to it.
 
     In one order: two accounts may change to each other's address at the same time.
     """
     keys = {user_id}
-    mine = MailboxProof.unscoped.filter(pk=user_id)  # unscoped: the user's own
+    mine = MailboxProof.objects.filter(pk=user_id)
     for email in mine.values_list("email", flat=True):
         holder = credentials.find(email)
         keys |= {holder.pk} if holder is not None else set()
-    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: as above
+    rows = User.objects.select_for_update(no_key=True)
     locked: dict[UUID, User] = {user.pk: user for user in rows.filter(pk__in=keys).order_by("pk")}
     return locked[user_id]
 
 
 def note_proof(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime) -> None:
     """Verify the caller's own address with a secret that was mailed to it for another purpose."""
-    mine = User.unscoped.filter(pk=user_id, email=email)  # unscoped: the principal's own
+    mine = User.objects.filter(pk=user_id, email=email)
     if mine.filter(email_verified_at=None).update(email_verified_at=now):
         trail.record_request(request, AccountTag.EMAIL_VERIFY, email=email)
 
@@ -155,7 +157,7 @@ def _apply_code(request: PlatformRequest, user: User, code: str, now: datetime) 
     if proof is None:
         raise EmailCodeGone
     if not mailed_secrets.is_same(proof.code, mailbox_proofs.code_digest(user, proof.email, code)):
-        rows = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: of the user just locked
+        rows = MailboxProof.objects.filter(pk=user.pk)
         rows.update(attempts_left=F("attempts_left") - 1)
         return None
     former, is_moved = user.email, False

@@ -19,7 +19,7 @@ from common.principals import PlatformRequest, Principal
 
 def has_one(principal: Principal) -> bool:
     """True if the caller's account has a password."""
-    user: User = User.unscoped.only("password").get(pk=principal.own_id)  # unscoped: its own
+    user: User = User.objects.only("password").get(pk=principal.own_id)
     return user.has_usable_password()
 
 
@@ -39,7 +39,7 @@ def change(
     of address always end. Raises InvalidRequest (400) for a weak or a missing password,
     InvalidCredentials (401) under the login's own limits, TooManyAttempts (429), HashingBusy (503).
     """
-    rows = User.unscoped.select_related("organization")  # unscoped: the principal's own
+    rows = User.objects.select_related("organization")
     user: User = rows.get(pk=principal.own_id)
     if user.has_usable_password():
         user = _prove(request, user, current_password, now)
@@ -77,7 +77,7 @@ def _lock_unchanged(user: User) -> User:
 
     Raises InvalidCredentials.
     """
-    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own
+    rows = User.objects.select_for_update(no_key=True)
     locked: User | None = rows.filter(pk=user.pk, password=user.password, is_active=True).first()
     if locked is None:
         raise InvalidCredentials

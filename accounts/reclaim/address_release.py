@@ -27,6 +27,7 @@ from accounts.signin.signin import SignInAttempt
 from audit import trail
 from common.emails import folded
 from common.principals import PlatformRequest
+from common.scoping import unscoped, within_organization
 from environments import environments
 from environments.models import Organization
 from outbox.webhooks import events
@@ -60,6 +61,7 @@ def is_free_for(holder: User, home: Organization | None) -> bool:
     return is_releasable(holder) and not is_member and not is_waiting
 
 
+@unscoped("an address has one account among all organizations")
 def lock_holder(email: str) -> User | None:
     """Lock the account that has an address; None without one, or if it loses it meanwhile.
 
@@ -68,9 +70,9 @@ def lock_holder(email: str) -> User | None:
     found = credentials.find(email)
     if found is None:
         return None
-    rows = User.unscoped.select_for_update(  # unscoped: whose mailbox was proven
-        no_key=True, of=("self",)
-    ).select_related("organization", "last_environment")
+    rows = User.objects.select_for_update(no_key=True, of=("self",)).select_related(
+        "organization", "last_environment"
+    )
     holder: User | None = rows.filter(pk=found.pk).first()
     return holder if holder is not None and folded(holder.email) == folded(email) else None
 
@@ -104,8 +106,9 @@ def release(user: User, *, now: datetime) -> str:
     address: str = user.email
     user.email, user.address_released_at = "", now
     user.save(update_fields=["email", "address_released_at"])
-    MailboxProof.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
-    account_lifecycle.run_hooks("admin_ended", user.pk)
+    with within_organization(user.organization_id):
+        MailboxProof.objects.filter(pk=user.pk).delete()
+        account_lifecycle.run_hooks("admin_ended", user.pk)
     # Without the request: the organization must not learn the address of the mailbox's owner.
     trail.add(
         None,
@@ -147,15 +150,19 @@ def notify(user: User) -> None:
 def delete_expired(*, now: datetime) -> int:
     """Delete the accounts that have had no address for 30 days; return their number."""
     cutoff = now - KEEP
-    rows = User.unscoped.filter(address_released_at__lte=cutoff)  # unscoped: housekeeping
+    rows = User.objects.filter(address_released_at__lte=cutoff)
     found = list(rows.values_list("pk", "organization_id"))
-    return sum(_delete(user_id, home, cutoff, now=now) for user_id, home in found)
+    deleted = 0
+    for user_id, home in found:
+        with within_organization(home):
+            deleted += _delete(user_id, home, cutoff, now=now)
+    return deleted
 
 
 def _delete(user_id: UUID, organization_id: int, cutoff: datetime, *, now: datetime) -> bool:
     with transaction.atomic():
         Organization.objects.select_for_update(no_key=True).only("pk").get(pk=organization_id)
-        others = User.scoped.within_organization(organization_id).exclude(pk=user_id)
+        others = User.objects.exclude(pk=user_id)
         # Other expired accounts of the organization are deleted with it.
         staying = others.exclude(address_released_at__lte=cutoff)
         if staying.exists() and not able_admins(organization_id).exists():
@@ -164,7 +171,7 @@ def _delete(user_id: UUID, organization_id: int, cutoff: datetime, *, now: datet
             log.warning("account_without_address_is_last_admin", organization=organization_id)
             return False
         account_lifecycle.run_hooks("user_removed", user_id)
-        rows = User.scoped.within_organization(organization_id).select_for_update()
+        rows = User.objects.select_for_update()
         user = rows.filter(pk=user_id, address_released_at__lte=cutoff).first()
         if user is None:
             # It got an address while this waited for the locks.

@@ -94,7 +94,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
         raise SessionRevoked
     if not row["is_confirmed"] and pointer.generation == row["generation"]:
         # From now on a token of the previous generation means theft, not a lost response.
-        Session.unscoped.filter(  # unscoped: by the row just read
+        Session.objects.filter(
             pk=pointer.session_id, generation=pointer.generation, is_confirmed=False
         ).update(is_confirmed=True)
     return Principal(

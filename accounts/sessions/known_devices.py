@@ -87,7 +87,7 @@ def device_of(user: User | None, source: RequestSource) -> str:
 
 def is_known(user: User | None, device: str) -> bool:
     """True if the user has signed in from the device."""
-    mine = KnownDevice.unscoped.filter(user_id=_key(user))  # unscoped: by the user's own key
+    mine = KnownDevice.objects.filter(user_id=_key(user))
     return mine.filter(digest=device).exists()
 
 
@@ -139,7 +139,7 @@ def notify(request: PlatformRequest, session: Session, *, environment: str, now:
 
 def delete_old(*, now: datetime) -> int:
     """Delete devices that were not used for ``KEEP``; return their number."""
-    old = KnownDevice.unscoped.filter(last_seen_at__lt=now - KEEP)  # unscoped: housekeeping
+    old = KnownDevice.objects.filter(last_seen_at__lt=now - KEEP)
     number: int = old.delete()[0]
     return number
 
@@ -159,7 +159,7 @@ def _differs_from_sessions(session: Session, device: str) -> bool:
     Such sessions are older than this table, or than its retention.
     """
     earlier = (
-        Session.scoped.within_organization(session.organization_id)
+        Session.objects.filter(organization_id=session.organization_id)
         .filter(user_id=session.user_id)
         .exclude(pk=session.pk)
         .values_list("address", "agent")

@@ -20,7 +20,7 @@ def live_sessions(principal: Principal, *, now: datetime) -> QuerySet[Session]:
     idle_since = now - timedelta(
         seconds=max(settings.ACCOUNTS.refresh_ttl_s, settings.ACCOUNTS.access_ttl_s)
     )
-    return Session.scoped.within_organization(principal.organization_id).filter(
+    return Session.objects.filter(
         user_id=principal.own_id,
         ended_at=None,
         ends_at__gt=now,

@@ -83,8 +83,7 @@ def _count_switch(pointer: session_tokens.SessionPointer, now: datetime) -> int:
     Each switch adds rows that are kept for weeks, and costs its caller nothing.
     Raises SessionRevoked (401), SwitchedTooOften (429).
     """
-    # unscoped: the signed token names the tenant
-    owner = Session.unscoped.filter(pk=pointer.session_id, user_id=pointer.user_id)
+    owner = Session.objects.filter(pk=pointer.session_id, user_id=pointer.user_id)
     found = owner.values_list("organization_id", "login_id").first()
     if found is None:
         raise SessionRevoked
@@ -130,7 +129,7 @@ def _end_session_of_lost_rotation(
     the lost rows may have ended the session.
     """
     with transaction.atomic():
-        rows = Session.unscoped.filter(pk=session.pk, ended_at=None)  # unscoped: by its own key
+        rows = Session.objects.filter(pk=session.pk, ended_at=None)
         rows.update(ended_at=now, end_reason="rotation_lost")
         trail.record_user(
             request,

@@ -207,9 +207,7 @@ def _successor(
     if is_further:
         sessions.end_surplus_sessions(session.user, now, kept=session.pk)
     successor.save(force_insert=True)
-    User.unscoped.filter(pk=session.user_id).update(  # unscoped: the session's own user
-        last_environment=target
-    )
+    User.objects.filter(pk=session.user_id).update(last_environment=target)
     return successor
 
 
@@ -236,7 +234,7 @@ def _lock_successor(session: Session) -> Session | None:
     if session.succeeded_by_id is None:
         return None
     found: Session | None = (
-        Session.unscoped.select_for_update(of=("self",))  # unscoped: reached from a locked row
+        Session.objects.select_for_update(of=("self",))
         .select_related("environment", "user")
         .filter(pk=session.succeeded_by_id)
         .first()

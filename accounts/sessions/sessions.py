@@ -126,7 +126,7 @@ def lock_user_sessions(user_id: UUID) -> None:
     Call inside a transaction. Without it a concurrent switch could add a session while all sessions
     are being ended.
     """
-    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: by its own key
+    rows = User.objects.select_for_update(no_key=True)
     rows.filter(pk=user_id).values("pk").first()
 
 
@@ -159,9 +159,8 @@ def lock(pointer: SessionPointer) -> Session:
 
     Raises SessionRevoked if it does not exist.
     """
-    # unscoped: the signed token names the tenant
     found: Session | None = (
-        Session.unscoped.select_for_update(of=("self",))
+        Session.objects.select_for_update(of=("self",))
         .select_related("environment", "user")
         .filter(pk=pointer.session_id, user_id=pointer.user_id)
         .first()
@@ -190,15 +189,13 @@ def end_login(login_id: UUID, *, reason: str, now: datetime) -> int:
 
     Call inside a transaction that holds the lock of ``lock_user_sessions``.
     """
-    live = Session.unscoped.filter(login_id=login_id, ended_at=None)  # unscoped: by its own key
+    live = Session.objects.filter(login_id=login_id, ended_at=None)
     return live.update(ended_at=now, end_reason=reason)
 
 
 def on_environment_deleted(environment_pk: int) -> None:
     """End the sessions in an environment (a lifecycle hook)."""
-    live = Session.unscoped.filter(  # unscoped: a hook knows the environment alone
-        environment_id=environment_pk, ended_at=None
-    )
+    live = Session.objects.filter(environment_id=environment_pk, ended_at=None)
     live.update(ended_at=timezone.now(), end_reason="environment_deleted")
 
 
@@ -210,7 +207,7 @@ def end_all_of_user(
     Sessions of the admin end too, but are not counted. Call inside a transaction.
     """
     # Takes the same lock as ``lock_user_sessions``.
-    row = User.unscoped.filter(pk=user_id)  # unscoped: by its own key
+    row = User.objects.filter(pk=user_id)
     row.update(sessions_ended=F("sessions_ended") + 1)
-    live = Session.unscoped.filter(user_id=user_id, ended_at=None)  # unscoped: by its own key
+    live = Session.objects.filter(user_id=user_id, ended_at=None)
     return live.exclude(pk=except_session).update(ended_at=now, end_reason=reason)

@@ -13,6 +13,7 @@ from accounts.sessions import known_devices
 from accounts.sessions.sessions import RequestSource
 from common import rate_limits
 from common.emails import folded
+from common.scoping import unscoped
 from common.web.addresses import subscriber_network
 
 WINDOW: Final = timedelta(minutes=15)
@@ -111,12 +112,13 @@ def _count(
     return of_device if known_devices.is_known(user, device) and is_free else None
 
 
+@unscoped("an address has one account among all organizations")
 def find(email: str) -> User | None:
     """Return the user of an address, without regard to the case of A to Z."""
     if "\0" in email:
         return None
     found: User | None = (
-        User.unscoped.select_related("organization", "last_environment")  # unscoped: signing in
+        User.objects.select_related("organization", "last_environment")
         .filter(email__iexact=email.strip())
         .exclude(email="")
         .first()
@@ -131,6 +133,6 @@ def lock_unchanged(user: User) -> None:
     A later change of the password finds what this transaction has created, and ends it.
     Raises InvalidCredentials (401) if the password was changed or the user disabled in between.
     """
-    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: the user is signing in
+    rows = User.objects.select_for_update(no_key=True)
     if not rows.filter(pk=user.pk, password=user.password, is_active=True).values("pk").first():
         raise InvalidCredentials

@@ -58,7 +58,7 @@ def put(
     """
     code = mailed_secrets.new_code()
     proof: MailboxProof
-    proof, _ = MailboxProof.unscoped.update_or_create(  # unscoped: the user's own
+    proof, _ = MailboxProof.objects.update_or_create(
         user=user,
         defaults={
             "organization_id": user.organization_id,
@@ -113,7 +113,7 @@ def fingerprint(user: User) -> str:
 
 def current(user: User, *, now: datetime) -> MailboxProof | None:
     """Return the user's pending verification, None without a valid one."""
-    mine = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: the user's own
+    mine = MailboxProof.objects.filter(pk=user.pk)
     proof: MailboxProof | None = mine.first()
     if proof is None or not proof.is_open(now):
         return None
@@ -126,11 +126,11 @@ def current(user: User, *, now: datetime) -> MailboxProof | None:
 
 def delete_change(user: User) -> None:
     """Delete a pending change of address, which its fingerprint would invalidate anyway."""
-    rows = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: the user's own
+    rows = MailboxProof.objects.filter(pk=user.pk)
     rows.exclude(fingerprint="").delete()
 
 
 def delete_old(*, now: datetime) -> int:
     """Delete expired verifications; return their number."""
-    old = MailboxProof.unscoped.filter(expires_at__lt=now)  # unscoped: housekeeping
+    old = MailboxProof.objects.filter(expires_at__lt=now)
     return old.delete()[0]

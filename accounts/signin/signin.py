@@ -20,6 +20,7 @@ from accounts.signin import credentials, metrics
 from audit import trail
 from common.principals import PlatformRequest
 from common.provided import Provided
+from common.scoping import within_organization
 from environments import environments
 from environments.models import Environment
 
@@ -102,6 +103,11 @@ def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | 
     """
     # An account created by this request is slightly younger than the request's time.
     attempt.now = max(attempt.now, attempt.user.created_at)
+    with within_organization(attempt.user.organization_id):
+        return _finish(request, attempt)
+
+
+def _finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | StageResponse:
     for stage in STAGES:
         response = stage(request, attempt)
         if response is not None:

@@ -92,7 +92,7 @@ def complete(
 
 
 def _open_link(token: str, *, lock: bool = False, now: datetime) -> SignupLink:
-    rows = SignupLink.objects.select_for_update() if lock else SignupLink.objects
+    rows = SignupLink.objects.select_for_update() if lock else SignupLink.objects.all()
     found: SignupLink | None = rows.filter(pk=_digest(token), expires_at__gt=now).first()
     if found is None:
         raise SignupLinkGone

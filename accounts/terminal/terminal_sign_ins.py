@@ -145,7 +145,7 @@ def allow(
     """
     with transaction.atomic():
         waiting = find(request_id, now=now, for_update=True)
-        user = User.unscoped.get(pk=principal.own_id)  # unscoped: the caller's own row
+        user = User.objects.get(pk=principal.own_id)
         target = signin.environment_for(user, waiting.environment or principal.environment_id)
         code = new_secret()
         waiting.user, waiting.session_id = user, principal.session_id
@@ -213,8 +213,8 @@ def _use_up(code: str, *, now: datetime) -> TerminalSignIn | None:
 
 
 def _allowing_session(waiting: TerminalSignIn, *, now: datetime) -> Session:
-    # unscoped: the code names the session
-    rows = Session.unscoped.select_related("user__organization", "user__last_environment")
+
+    rows = Session.objects.select_related("user__organization", "user__last_environment")
     found: Session | None = rows.filter(pk=waiting.session_id, user_id=waiting.user_id).first()
     if found is None or not found.is_live(now):
         raise TerminalSignInGone

@@ -55,7 +55,7 @@ def fill() -> None:
     homes = Organization.objects.bulk_create(
         (Organization(name=f"organization {number}") for number in range(MANY)), BATCH
     )
-    Environment.unscoped.bulk_create(  # of all organizations
+    Environment.objects.bulk_create(  # of all organizations
         (
             Environment(organization=home, slug=slug, name=f"{slug} {home.pk}")
             for home in homes
@@ -63,7 +63,7 @@ def fill() -> None:
         ),
         BATCH,
     )
-    User.unscoped.bulk_create(  # of all organizations
+    User.objects.bulk_create(  # of all organizations
         (User(organization=home, email=f"person{home.pk}@example.com") for home in homes), BATCH
     )
     AuditEvent.objects.bulk_create(

@@ -95,7 +95,7 @@ def _bare_handler() -> BaseHandler:
 
 def _waiting(user: User) -> cast.Caller:
     """Return a pending sign-in with a correct password."""
-    place = Environment.unscoped.get(organization_id=user.organization_id, slug="live")
+    place = Environment.objects.get(organization_id=user.organization_id, slug="live")
     now = timezone.now()
     waiting = pending.open_pending(user, place, use=pending.CHALLENGE, amr=["pwd"], now=now)
     return cast.Caller(pending.token_for(waiting))
@@ -104,7 +104,7 @@ def _waiting(user: User) -> cast.Caller:
 def _answer(handler: BaseHandler, holder: Holder, caller: cast.Caller) -> float:
     challenge_id = ask(caller).body["challenge_id"]
     # A code is accepted once; without this the next answer would have to wait for half a minute.
-    Factor.unscoped.filter(user=holder.user, method="totp").update(last_step=0)
+    Factor.objects.filter(user=holder.user, method="totp").update(last_step=0)
     body = json.dumps({"code": holder.code()})
     where = f"{CHALLENGE}/{challenge_id}/verify"
     return _timed(handler, requests.post(where, body, content_type="application/json"))

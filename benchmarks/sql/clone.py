@@ -34,12 +34,12 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
         by_psql = _copy_s(source.dbname)
         started = time.perf_counter()
         made = environments.create(home, f"copy-{number}", copy_from="live")
-        # unscoped: the database of the environment that was just created
-        clones.run(Database.unscoped.get(environment_id=made.pk).pk)
+
+        clones.run(Database.objects.get(environment_id=made.pk).pk)
         times.append(time.perf_counter() - started)
         ratios.append(times[-1] / by_psql)
-        # unscoped: as above
-        state = Database.unscoped.get(environment_id=made.pk).state
+
+        state = Database.objects.get(environment_id=made.pk).state
         if state != Database.State.ACTIVE:
             raise RuntimeError(f"the clone is {state}")
     size = someone.value("SELECT pg_database_size(current_database())")

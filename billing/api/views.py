@@ -479,7 +479,7 @@ def used(
 
 def _named(organization_id: int, rows: list[statements.Row]) -> list[statements.Row]:
     """Add the environments' ids to rows of usage."""
-    environments = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    environments = Environment.objects.filter(organization_id=organization_id, deleted_at=None)
     slugs = dict(environments.values_list("pk", "slug"))
     return [row | {"environment": slugs.get(row["environment_pk"], "")} for row in rows]
 

@@ -76,8 +76,8 @@ def send_networks(*, now: datetime) -> None:
 
 def networks(organization_id: int, *, now: datetime) -> list[str]:
     """Return the networks (/24, /56) of recent sessions of an organization's members."""
-    rows = Session.scoped.within_organization(organization_id).filter(
-        rotated_at__gt=now - RECENT_SESSIONS
+    rows = Session.objects.filter(
+        organization_id=organization_id, rotated_at__gt=now - RECENT_SESSIONS
     )
     latest = rows.order_by("-rotated_at").values_list("address", flat=True)
     prefixes = dict.fromkeys(map(prefix_of, latest.iterator()))

@@ -10,7 +10,7 @@ How to write one (``environments/views.py`` is the example)::
         not_found = DeviceNotFound
 
         def get_queryset(self) -> QuerySet[Device]:
-            return Device.scoped.within(self.principal.scope).filter(user_id=self.principal.own_id)
+            return Device.objects.filter(user_id=self.principal.own_id)
 
         @extend_schema(summary="Trust a device")
         def create(self, request: Request) -> Response:

@@ -10,6 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from common.machine.reasons import reason
+from common.scoping import unscoped
 
 log = structlog.get_logger(__name__)
 
@@ -42,6 +43,7 @@ class GaugeGroup:
         """Clear the cached values."""
         self._until = 0.0
 
+    @unscoped("figures of the installation")
     def _try(self) -> list[GaugeMetricFamily] | None:
         try:
             return list(self._read())

@@ -90,6 +90,6 @@ def revoke_created_by(organization_id: int, user_id: UUID, *, until: datetime) -
 
 def _admin(organization_id: int, user_id: UUID) -> User | None:
     """Return the user's current row if it acts as admin and has not lost its address."""
-    users = User.scoped.within_organization(organization_id)
+    users = User.objects.filter(organization_id=organization_id)
     user: User | None = users.filter(pk=user_id).first()
     return user if user is not None and user.email and is_admin(user) else None

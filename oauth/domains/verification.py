@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 def domains_of(organization_id: int) -> QuerySet[Domain]:
     """Return an organization's domains."""
-    rows: QuerySet[Domain] = Domain.scoped.within_organization(organization_id)
+    rows: QuerySet[Domain] = Domain.objects.filter(organization_id=organization_id)
     return rows
 
 
@@ -119,12 +119,12 @@ def recheck_all(*, now: datetime) -> None:
     The buyer of a domain can create Workspace accounts in it, and these must not join the
     organization of the previous owner.
     """
-    for domain in Domain.unscoped.exclude(verified_at=None):  # unscoped: housekeeping
+    for domain in Domain.objects.exclude(verified_at=None):
         try:
             is_found = _has_record(domain)
         except DnsUnavailable:
             continue
-        row = Domain.unscoped.filter(pk=domain.pk)  # unscoped: as above
+        row = Domain.objects.filter(pk=domain.pk)
         if is_found:
             row.update(seen_at=now)
         elif domain.seen_at is None or now >= domain.seen_at + EXPIRES_AFTER:

@@ -57,7 +57,7 @@ def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: 
 
     reason: the provider, or another cause. The user's row is locked.
     """
-    mine = Identity.scoped.within_organization(user.organization_id).filter(user=user)
+    mine = Identity.objects.filter(organization_id=user.organization_id, user=user)
     held = {
         row.role
         for identity in mine

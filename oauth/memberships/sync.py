@@ -38,7 +38,7 @@ def due(*, now: datetime) -> list[UUID]:
     waited = Q(synced_at=None) | Q(synced_at__lte=now - INTERVAL)
     # Memberships without tokens: the mapping, or the provider, was removed.
     affects_roles = ~Q(credentials="") | ~Q(memberships=[])
-    rows = Identity.unscoped.filter(waited, affects_roles)  # unscoped: housekeeping
+    rows = Identity.objects.filter(waited, affects_roles)
     return list(rows.order_by("synced_at").values_list("pk", flat=True)[:BATCH])
 
 
@@ -47,7 +47,7 @@ def sync(identity_id: UUID, *, now: datetime) -> None:
 
     No transaction may be open: the provider may be slow.
     """
-    rows = Identity.unscoped.select_related("user")  # unscoped: the job's own row, by its id
+    rows = Identity.objects.select_related("user")
     identity: Identity | None = rows.filter(pk=identity_id).first()
     if identity is None:
         return
@@ -87,9 +87,9 @@ def _fresh_credentials(
     before, identity.credentials = identity.credentials, identities.encrypt_credentials(renewed)
     # Stored immediately, because the old refresh token may be invalid now; but tokens of a
     # concurrent sign-in are not overwritten.
-    Identity.unscoped.filter(  # unscoped: by its own key
-        pk=identity.pk, credentials=before
-    ).update(credentials=identity.credentials)
+    Identity.objects.filter(pk=identity.pk, credentials=before).update(
+        credentials=identity.credentials
+    )
     return renewed
 
 
@@ -106,7 +106,7 @@ def _store(identity: Identity, found: Memberships | None, *, now: datetime) -> N
     """Store what was found; None removes tokens and memberships until the next sign-in."""
     with transaction.atomic():
         user = account_matching.lock(identity.user)
-        rows = Identity.unscoped.filter(pk=identity.pk)  # unscoped: by its own key
+        rows = Identity.objects.filter(pk=identity.pk)
         current: Identity | None = rows.first()
         if current is None or current.credentials != identity.credentials:
             # Unlinked, or signed in again in the meantime, which is more recent.

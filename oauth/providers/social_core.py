@@ -20,6 +20,7 @@ from social_django.storage import BaseDjangoStorage, DjangoNonceMixin, DjangoUse
 from social_django.strategy import DjangoStrategy
 
 from accounts.models import User
+from common.scoping import unscoped
 from oauth.models import Identity
 
 # social-core takes some of its settings from the request, such as Apple's client id.
@@ -37,14 +38,16 @@ class IdentityStorage(DjangoUserMixin):
     @classmethod
     def get_social_auth(cls, provider: str, uid: str, id_key: str | None = None) -> Identity | None:
         """Return the identity of an account at a provider, with its user."""
-        rows = Identity.unscoped.select_related("user")  # unscoped: this determines the user
+        with unscoped("the identity determines the user"):
+            rows = Identity.objects.select_related("user")
         found: Identity | None = rows.filter(provider=provider, subject=uid).first()
         return found
 
     @classmethod
     def get_users_by_email(cls, email: str) -> QuerySet[User]:
         """Return no user: an e-mail address never associates an identity (associate_by_email)."""
-        return User.unscoped.none()  # unscoped: no row
+        with unscoped("no row"):
+            return User.objects.none()
 
 
 class StateStorage(DjangoNonceMixin):

@@ -216,7 +216,7 @@ def _dump(archive: BackupArchive, work: Work, plan: Plan, environment: Environme
     Raises CommandRefused, EngineUnavailable.
     """
     database = (
-        Database.unscoped.select_related("cluster")  # unscoped: a backup of all tenants
+        Database.objects.select_related("cluster")
         .filter(pk=environment.database_pk, environment_id=environment.environment_pk)
         .first()
     )

@@ -207,8 +207,8 @@ def _row(planned: EnvironmentPlan) -> Database:
     """Return the row of the restored database: its roles are named in the dump."""
     cluster = servers.default()
     servers.address_of(cluster)
-    # unscoped: by key
-    row = Database.unscoped.filter(environment_id=planned.environment_pk).first()
+
+    row = Database.objects.filter(environment_id=planned.environment_pk).first()
     if row is None:
         row = Database(
             cluster=cluster,

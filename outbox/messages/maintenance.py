@@ -36,7 +36,7 @@ def maintain(*, now: datetime) -> None:
     _release_lost(now=now)
     _enqueue_overdue(now=now)
     finished = Q(finished_at__lt=now - KEEP_FINISHED) & ~Q(state=State.FAILED)
-    Delivery.unscoped.filter(finished).delete()  # unscoped: housekeeping
+    Delivery.objects.filter(finished).delete()
 
 
 def retry(delivery: Delivery, *, now: datetime) -> None:
@@ -56,7 +56,7 @@ def retry(delivery: Delivery, *, now: datetime) -> None:
 
 
 def _locked(which: Q) -> QuerySet[Delivery]:
-    rows = Delivery.unscoped.select_for_update()  # unscoped: housekeeping for all tenants
+    rows = Delivery.objects.select_for_update()
     return rows.filter(which)
 
 
@@ -86,9 +86,7 @@ def _release_lost(*, now: datetime) -> None:
 
 def _enqueue_overdue(*, now: datetime) -> None:
     """Queue a job for each overdue delivery, whose own job may be lost."""
-    overdue = Delivery.unscoped.filter(  # unscoped: housekeeping for all tenants
-        state=State.QUEUED, next_attempt_at__lte=now - LEASE
-    )
+    overdue = Delivery.objects.filter(state=State.QUEUED, next_attempt_at__lte=now - LEASE)
     for delivery in overdue.only("pk", "created_at", "expires_at")[:BATCH]:
         _enqueue_once(delivery)
 

@@ -55,7 +55,7 @@ def wait_s(delivery: Delivery) -> float:
 
 
 def _locked(delivery_id: UUID) -> Delivery | None:
-    rows = Delivery.unscoped.select_for_update()  # unscoped: the job's own row, by its id
+    rows = Delivery.objects.select_for_update()
     found: Delivery | None = rows.filter(pk=delivery_id).first()
     return found
 

@@ -102,7 +102,7 @@ def _claim(due: list[UUID], now: datetime) -> list[ClaimedDelivery]:
 
     Another process may have the key already: keys are changed while deliveries are waiting.
     """
-    rows = WebhookDelivery.unscoped.filter(pk__in=due)  # unscoped: those just found
+    rows = WebhookDelivery.objects.filter(pk__in=due)
     rows.update(
         state=State.SENDING,
         attempts=F("attempts") + 1,
@@ -150,9 +150,9 @@ def settle(claimed: ClaimedDelivery, answer: WebhookAnswer, *, now: datetime) ->
     """Record the result of an attempt, and schedule the next one or disable the endpoint."""
     with transaction.atomic():
         # Locks the endpoint first, in the same order as changing and removing it.
-        endpoints = WebhookEndpoint.unscoped.select_for_update()  # unscoped: by the claim
+        endpoints = WebhookEndpoint.objects.select_for_update()
         endpoint = endpoints.filter(pk=claimed.endpoint_id).first()
-        rows = WebhookDelivery.unscoped.select_for_update()  # unscoped: by the claim
+        rows = WebhookDelivery.objects.select_for_update()
         row = rows.filter(pk=claimed.delivery_id, attempts=claimed.attempts).first()
         if endpoint is None or row is None or row.state != State.SENDING:
             # Its endpoint was removed, or the lease ended during the attempt.
@@ -237,9 +237,9 @@ def disable(endpoint: WebhookEndpoint, reason: WebhookEndpoint.Reason, *, now: d
     """Disable an endpoint; its queued deliveries fail. Call inside a transaction."""
     endpoint.state, endpoint.disabled_reason = WebhookEndpoint.State.DISABLED, reason
     endpoint.save(update_fields=["state", "disabled_reason"])
-    WebhookDelivery.unscoped.filter(  # unscoped: the endpoint's own
-        endpoint=endpoint, state=State.QUEUED
-    ).update(state=State.FAILED, last_error="switched_off", finished_at=now, next_attempt_at=None)
+    WebhookDelivery.objects.filter(endpoint=endpoint, state=State.QUEUED).update(
+        state=State.FAILED, last_error="switched_off", finished_at=now, next_attempt_at=None
+    )
 
 
 def resend(delivery: WebhookDelivery, *, now: datetime) -> WebhookDelivery:
@@ -248,9 +248,9 @@ def resend(delivery: WebhookDelivery, *, now: datetime) -> WebhookDelivery:
     Call inside a transaction. Raises WebhookIsOff (409), WebhookDeliveryNotFound (404). A delivery
     in progress is not changed.
     """
-    endpoints = WebhookEndpoint.unscoped.select_for_update()  # unscoped: the caller's
+    endpoints = WebhookEndpoint.objects.select_for_update()
     endpoint = endpoints.filter(pk=delivery.endpoint_id).first()
-    rows = WebhookDelivery.unscoped.select_for_update()  # unscoped: the caller's
+    rows = WebhookDelivery.objects.select_for_update()
     row: WebhookDelivery | None = rows.filter(pk=delivery.pk).first()
     if endpoint is None or row is None:
         raise WebhookDeliveryNotFound
@@ -272,7 +272,7 @@ def maintain(*, now: datetime) -> bool:
 
     Returns True if anything is due.
     """
-    rows = WebhookDelivery.unscoped.all()  # unscoped: housekeeping for all tenants
+    rows = WebhookDelivery.objects.all()
     lost = rows.filter(state=State.SENDING, claimed_at__lt=now - LEASE)
     lost.update(state=State.QUEUED, claimed_at=None, next_attempt_at=now, last_error="lost")
     late = Q(state=State.QUEUED, expires_at__lte=now)

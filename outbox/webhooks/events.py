@@ -43,8 +43,10 @@ def emit(organization_id: int, event: Event, data: Mapping[str, Any]) -> None:
 
     data: JSON values that the organization may read, never a secret.
     """
-    endpoints = WebhookEndpoint.scoped.within_organization(organization_id).filter(
-        state=WebhookEndpoint.State.ENABLED, events__contains=[event]
+    endpoints = WebhookEndpoint.objects.filter(
+        organization_id=organization_id,
+        state=WebhookEndpoint.State.ENABLED,
+        events__contains=[event],
     )
     rows = [*endpoints.only("pk", "organization_id")]
     if rows:
@@ -69,9 +71,7 @@ def queue(
         )
         for endpoint in endpoints
     ]
-    made: list[WebhookDelivery] = WebhookDelivery.unscoped.bulk_create(  # unscoped: endpoints' own
-        rows
-    )
+    made: list[WebhookDelivery] = WebhookDelivery.objects.bulk_create(rows)
     for endpoint in endpoints:
         _drop_oldest(endpoint, now)
     wake()
@@ -88,16 +88,14 @@ def wake() -> None:
 
 def _drop_oldest(endpoint: WebhookEndpoint, now: datetime) -> None:
     """Fail an endpoint's oldest deliveries beyond the limit, so that the table stays bounded."""
-    rows = WebhookDelivery.unscoped.filter(  # unscoped: the endpoint's own
-        endpoint=endpoint, state=WebhookDelivery.State.QUEUED
-    )
+    rows = WebhookDelivery.objects.filter(endpoint=endpoint, state=WebhookDelivery.State.QUEUED)
     surplus = rows.order_by("-id").values("pk")[settings.WEBHOOKS.queue_limit :]
     # Locked ones are being sent, or failed by another concurrent event.
     found = rows.filter(pk__in=surplus).select_for_update(skip_locked=True)
     dropped = [*found.values_list("pk", flat=True)]
     if not dropped:
         return
-    WebhookDelivery.unscoped.filter(pk__in=dropped).update(  # unscoped: as above
+    WebhookDelivery.objects.filter(pk__in=dropped).update(
         state=WebhookDelivery.State.FAILED,
         last_error="queue_full",
         finished_at=now,

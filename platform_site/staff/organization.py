@@ -35,12 +35,12 @@ def facts(object_id: str) -> list[Card]:
 
 
 def _people(number: int) -> list[Card]:
-    users = User.scoped.within_organization(number).aggregate(
+    users = User.objects.filter(organization_id=number).aggregate(
         all=Count("pk"), active=Count("pk", filter=Q(is_active=True))
     )
-    sessions = Session.scoped.within_organization(number).filter(ended_at=None).count()
-    keys = ApiKey.scoped.within_organization(number).filter(revoked_at=None).count()
-    hooks = WebhookEndpoint.scoped.within_organization(number).count()
+    sessions = Session.objects.filter(organization_id=number, ended_at=None).count()
+    keys = ApiKey.objects.filter(organization_id=number, revoked_at=None).count()
+    hooks = WebhookEndpoint.objects.filter(organization_id=number).count()
     return [
         _card("Users", users["all"], f"{users['active']} active", "accounts_user", number),
         _card("Open sessions", sessions, "", "accounts_session", number),
@@ -51,14 +51,14 @@ def _people(number: int) -> list[Card]:
 
 
 def _data(number: int, *, now: datetime) -> list[Card]:
-    environments = Environment.scoped.within_organization(number).filter(deleted_at=None).count()
-    databases = Database.scoped.within_organization(number).aggregate(
+    environments = Environment.objects.filter(organization_id=number, deleted_at=None).count()
+    databases = Database.objects.filter(organization_id=number).aggregate(
         all=Count("pk"),
         size=Sum("size_bytes"),
         full=Count("pk", filter=Q(is_over_quota=True)),
     )
     asked = (
-        RequestHour.scoped.within_organization(number)
+        RequestHour.objects.filter(organization_id=number)
         .filter(hour__gte=request_activity.first_hour(now=now))
         .aggregate(all=Sum("requests"), refused=Sum("refused"), failed=Sum("failed"))
     )
@@ -74,7 +74,7 @@ def _data(number: int, *, now: datetime) -> list[Card]:
 
 
 def _limits(number: int) -> Card:
-    quota = OrganizationQuota.scoped.within_organization(number).first()
+    quota = OrganizationQuota.objects.filter(organization_id=number).first()
     own = [limit.label for limit in LIMITS if own_of(quota)[limit.name] is not None]
     path = reverse("admin:sqlgateway_organizationlimits_change", args=[number])
     return Card("Limits", f"{len(own)} own" if own else "Default", ", ".join(own), path)

@@ -1,5 +1,6 @@
 """Sign-in to the admin with a passkey: possession and user verification prove both factors."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import orjson
@@ -18,6 +19,7 @@ from audit import trail
 from common import problems
 from common.errors import InvalidRequest, NotAuthenticated, PlatformError
 from common.principals import PlatformRequest
+from common.scoping import unscoped
 from platform_site.staff.login import BACKEND, note_proven, note_proven_again
 from twofactor.errors import PasskeyRejected
 from twofactor.factors import holdings
@@ -28,10 +30,13 @@ from twofactor.webauthn.factor import FACTOR
 def urls() -> list[URLPattern]:
     """Return the paths; CSRF protection applies, as for the login form."""
     return [
-        path("login/passkey/start/", never_cache(require_POST(start)), name="passkey_start"),
-        path("login/passkey/finish/", never_cache(require_POST(finish)), name="passkey_finish"),
-        path("login/passkey/confirm/", never_cache(require_POST(confirm)), name="passkey_confirm"),
+        path(f"login/passkey/{view.__name__}/", _page(view), name=f"passkey_{view.__name__}")
+        for view in (start, finish, confirm)
     ]
+
+
+def _page(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    return never_cache(require_POST(unscoped("staff belong to the platform")(view)))
 
 
 def start(request: HttpRequest) -> HttpResponse:

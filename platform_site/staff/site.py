@@ -6,11 +6,14 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import SimpleTemplateResponse
 from unfold.sites import UnfoldAdminSite
 
+from common.scoping import unscoped
 from platform_site.staff import passkeys
 from platform_site.staff.login import StaffLoginForm, is_proven, is_recent, require_recent
 
+STAFF: Final = "staff act on every organization"
 # Unfold's pages have no inline script, but Alpine evaluates their attributes, and theme colors
 # are an inline style sheet.
 CONTENT_SECURITY_POLICY: Final = "; ".join(
@@ -63,7 +66,8 @@ class PlatformAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold ships 
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Show the login page, or sign in."""
-        return _with_policy(super().login(request, extra_context))
+        with unscoped(STAFF):
+            return _answer(super().login(request, extra_context))
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -80,12 +84,16 @@ class PlatformAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold ships 
         checked = super().admin_view(view, cacheable)
 
         @wraps(checked)
+        @unscoped(STAFF)
         def answer(*args: Any, **kwargs: Any) -> Any:
-            return _with_policy(checked(*args, **kwargs))
+            return _answer(checked(*args, **kwargs))
 
         return answer
 
 
-def _with_policy(response: HttpResponse) -> HttpResponse:
+def _answer(response: HttpResponse) -> HttpResponse:
+    """Return a page with its policy, rendered: later its queries would be outside of the scope."""
+    if isinstance(response, SimpleTemplateResponse):
+        response.render()
     response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     return response

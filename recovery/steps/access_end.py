@@ -20,5 +20,5 @@ def end_access(user: User, *, reason: str, now: datetime) -> None:
     sessions.end_all_of_user(user.pk, reason=reason, now=now)
     devices.delete_all(user.pk)
     for model in (PendingSignIn, Enrolment, Challenge):
-        mine = model.unscoped.filter(user=user, used_at=None)  # unscoped: by the user's own key
+        mine = model.objects.filter(user=user, used_at=None)
         mine.update(used_at=now)

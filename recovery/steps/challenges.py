@@ -82,9 +82,7 @@ def _choose(recovery: Recovery, user_holdings: Holdings, wanted: str) -> Factor:
 
 
 def _latest(recovery: Recovery, factor: Factor) -> RecoveryChallenge | None:
-    mine = RecoveryChallenge.unscoped.filter(  # unscoped: by a locked row
-        recovery=recovery, factor=factor
-    )
+    mine = RecoveryChallenge.objects.filter(recovery=recovery, factor=factor)
     found: RecoveryChallenge | None = mine.order_by("-created_at").first()
     return found
 
@@ -135,7 +133,7 @@ def _is_of(challenge: RecoveryChallenge, user_holdings: Holdings, name: str) -> 
 
 
 def _lock(recovery: Recovery, challenge_id: str, now: datetime) -> RecoveryChallenge:
-    rows = RecoveryChallenge.unscoped.select_for_update()  # unscoped: by a capability
+    rows = RecoveryChallenge.objects.select_for_update()
     found: RecoveryChallenge | None = rows.filter(
         pk=challenge_base.digest_of(RecoveryChallenge, challenge_id), recovery=recovery
     ).first()

@@ -194,8 +194,8 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
     """
     digest = channel_tokens.cancel_digest(channel_tokens.canonical_long(token))
     with transaction.atomic():
-        found = Recovery.unscoped.select_for_update(of=("self",)).select_related("user")
-        recovery = found.filter(cancel=digest, ended_at=None).first()  # unscoped: by a capability
+        found = Recovery.objects.select_for_update(of=("self",)).select_related("user")
+        recovery = found.filter(cancel=digest, ended_at=None).first()
         if recovery is None or recovery.user is None or not _can_still_lead(recovery, now):
             raise RecoveryGone
         recovery_rows.end(recovery, reason="cancelled", now=now)

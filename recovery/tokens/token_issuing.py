@@ -38,7 +38,7 @@ def resolve(key: UUID, *, now: datetime) -> None:
 
 
 def _lock(key: UUID, now: datetime) -> Recovery | None:
-    rows = Recovery.unscoped.select_for_update()  # unscoped: the job's own row, by its id
+    rows = Recovery.objects.select_for_update()
     found: Recovery | None = rows.filter(
         pk=key, resolved_at=None, ended_at=None, expires_at__gt=now
     ).first()

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from common.api.views import StrictSerializer
 from common.api.viewsets import ListAction, PlatformViewSet
 from common.permissions import needs
+from common.scoping import within
 from sqlgateway.models import SqlRecord
 from sqlgateway.run import history
 from sqlgateway.run.requests import Caller
@@ -134,7 +135,8 @@ class ActivityViewSet(PlatformViewSet):
 
 def readable_by(caller: Caller) -> QuerySet[SqlRecord]:
     """Return the requests that a caller may read: its own, or as an admin all."""
-    rows: QuerySet[SqlRecord] = SqlRecord.scoped.within(caller.scope)
+    with within(caller.scope):
+        rows: QuerySet[SqlRecord] = SqlRecord.objects.all()
     return rows if caller.sees_all else rows.filter(user_id=caller.user_id)
 
 

@@ -82,8 +82,8 @@ class SqlUsageViewSet(PlatformViewSet):
         """Return what the environment uses of its limits, and the organization of its own."""
         scope = self.principal.scope
         quota = quota_of(scope.organization_id)
-        database: Database | None = Database.scoped.within(scope).first()
-        environments = Environment.scoped.within_organization(scope.organization_id)
+        database: Database | None = Database.objects.first()
+        environments = Environment.objects.filter(organization_id=scope.organization_id)
         limits = settings.SQL
         usage = {
             "disk": {

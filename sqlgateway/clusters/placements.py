@@ -9,6 +9,7 @@ from typing import Final
 
 from common.errors import NotFound
 from common.permissions import Role
+from common.scoping import unscoped
 from sqlgateway.clusters.request_limits import NO_LIMITS, RequestLimits
 from sqlgateway.clusters.servers import ClusterAddress, address_of
 from sqlgateway.hardening.tenant_roles import RoleSpec
@@ -114,14 +115,14 @@ def quota_row_of(database: Database) -> OrganizationQuota | None:
     return quota
 
 
+@unscoped("the row of a login that is in use")
 def read_again(login: Login) -> Login:
     """Read the login again: the password or the cluster may have changed.
 
     Raises NotFound (the database is no longer in use), EngineUnavailable.
     """
     database = (
-        Database.unscoped.select_related("cluster", "organization__quota")
-        # unscoped: by key, from a placement
+        Database.objects.select_related("cluster", "organization__quota")
         .filter(pk=login.database_id, state=Database.State.ACTIVE)
         .first()
     )

@@ -76,9 +76,9 @@ def stop_placing(cluster: Cluster) -> int:
     cluster.save(update_fields=["state"])
     while _drop_one_of_stock(cluster):
         pass
-    # unscoped: databases of all tenants
-    remaining = Database.unscoped.filter(cluster=cluster).count()
-    remaining += RetiredDatabase.unscoped.filter(cluster=cluster).count()  # unscoped: as above
+
+    remaining = Database.objects.filter(cluster=cluster).count()
+    remaining += RetiredDatabase.objects.filter(cluster=cluster).count()
     if not remaining:
         cluster.state = Cluster.State.CLOSED
         cluster.save(update_fields=["state"])
@@ -112,7 +112,7 @@ def _examine(cluster: Cluster, new: NewCluster) -> list[str]:
 
 def _drop_one_of_stock(cluster: Cluster) -> bool:
     with transaction.atomic():
-        rows = Database.unscoped.filter(  # unscoped: the stock has no tenant
+        rows = Database.objects.filter(
             cluster=cluster,
             environment=None,
             state__in=[Database.State.STOCK, Database.State.PREPARING],

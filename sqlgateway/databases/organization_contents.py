@@ -18,12 +18,12 @@ def write(organization_id: int, archive: ZipWriter) -> None:
 
     Raises ArchiveRefused, EngineUnavailable.
     """
-    saved = SavedQuery.scoped.within_organization(organization_id)
+    saved = SavedQuery.objects.filter(organization_id=organization_id)
     columns = ("name", "text", "created_at", "updated_at", "updated_by")
     archive.records("saved_queries.ndjson", saved.order_by("pk").values(*columns))
-    live = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    live = Environment.objects.filter(organization_id=organization_id, deleted_at=None)
     for environment in live.order_by("pk"):
-        rows = Database.scoped.within_organization(organization_id).select_related("cluster")
+        rows = Database.objects.filter(organization_id=organization_id).select_related("cluster")
         database = rows.filter(environment=environment).first()
         if database is None:
             continue

@@ -167,8 +167,7 @@ def set_own(organization_id: int, given: Values, *, seen: Values | None = None) 
     Raises Conflict if they have changed since then.
     """
     with transaction.atomic():
-        # unscoped: an operator names the tenant
-        rows = OrganizationQuota.unscoped.select_for_update()
+        rows = OrganizationQuota.objects.select_for_update()
         row = rows.filter(organization_id=organization_id).first()
         changed = checked(own_of(row), given, seen=seen)
         if changed and row is None:

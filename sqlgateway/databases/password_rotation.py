@@ -76,7 +76,7 @@ def end_old_sessions(*, now: datetime) -> None:
     """
     looked_for = now - LOOKED_FOR - timedelta(seconds=max_request_s())
     for cluster in Cluster.objects.exclude(state=Cluster.State.CLOSED):
-        rows = Database.unscoped.filter(  # unscoped: housekeeping
+        rows = Database.objects.filter(
             cluster=cluster, state__in=STATES, passwords_since__gt=looked_for
         )
         since = {user: row.passwords_since for row in rows for user in row.roles.values()}
@@ -93,7 +93,7 @@ def max_request_s() -> float:
 
 def _locked_row(database: Database) -> Database:
     row: Database | None = (
-        Database.unscoped.select_related("cluster", "environment")  # unscoped: by key
+        Database.objects.select_related("cluster", "environment")
         .select_for_update(of=("self",))
         .filter(pk=database.pk)
         .first()

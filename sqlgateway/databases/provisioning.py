@@ -9,6 +9,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 from common.errors import NotFound
 from common.locks import AlreadyLocked
 from common.principals import Scope
+from common.scoping import across_environments, within
 from sqlgateway.clusters.placements import PLACEMENT_CACHE, Placement, placement_of, quota_row_of
 from sqlgateway.clusters.request_limits import RequestLimits
 from sqlgateway.clusters.servers import emptiest
@@ -61,7 +62,7 @@ def limits_of(scope: Scope) -> RequestLimits:
     database = _find(scope)
     if database is None:
         # the organization's own row
-        own = OrganizationQuota.scoped.within_organization(scope.organization_id).first()
+        own = OrganizationQuota.objects.filter(organization_id=scope.organization_id).first()
         return RequestLimits.of(own)
     # placement_of would contact a cluster without flags.
     if database.state == Database.State.ACTIVE and database.cluster.flags:
@@ -76,9 +77,7 @@ def on_environment_deleted(environment_pk: int) -> None:
     answer then, the environment is closed nevertheless: its sessions on the platform have ended,
     and the row is not ACTIVE.
     """
-    rows = Database.unscoped.filter(  # unscoped: the hook gets the environment's key
-        environment_id=environment_pk
-    )
+    rows = across_environments(Database).filter(environment_id=environment_pk)
     rows.filter(state__in=ALIVE).update(state=Database.State.SUSPENDED)
     PLACEMENT_CACHE.forget(environment_pk)
     for database in rows.select_related("cluster"):
@@ -93,7 +92,8 @@ def on_environment_dropped(environment_pk: int) -> None:
     PLACEMENT_CACHE.forget(environment_pk)
     retirement.drop_of_environment(environment_pk)
     database = (
-        Database.unscoped.select_related("cluster")  # unscoped: housekeeping, by key
+        across_environments(Database)
+        .select_related("cluster")
         .filter(environment_id=environment_pk)
         .first()
     )
@@ -132,15 +132,15 @@ def state_of(environment_pk: int) -> str:
 
     ``none`` (it is created at the first query), ``ready``, ``moving``, ``copying`` or ``failed``.
     """
-    # unscoped: the caller has found the environment in its scope
-    rows = Database.unscoped.filter(environment_id=environment_pk)
+    rows = across_environments(Database).filter(environment_id=environment_pk)
     return STATES.get(rows.values_list("state", flat=True).first() or "", "none")
 
 
 def error_of(environment_pk: int) -> str | None:
     """Return why the clone of an environment failed, for its members; None if it did not."""
-    # unscoped: the caller has found the environment in its scope
-    rows = Database.unscoped.filter(environment_id=environment_pk, state=Database.State.FAILED)
+    rows = across_environments(Database).filter(
+        environment_id=environment_pk, state=Database.State.FAILED
+    )
     return rows.values_list("copy_error", flat=True).first()
 
 
@@ -151,8 +151,8 @@ def progress_of(environment_pk: int) -> float | None:
     does not answer.
     """
     database = (
-        Database.unscoped.select_related("cluster", "copy_source__cluster")
-        # unscoped: the caller has found the environment in its scope
+        across_environments(Database)
+        .select_related("cluster", "copy_source__cluster")
         .filter(environment_id=environment_pk, state=Database.State.COPYING)
         .first()
     )
@@ -175,12 +175,13 @@ def _require_ready(database: Database) -> None:
 
 
 def _find(scope: Scope) -> Database | None:
-    return (
-        Database.scoped.within(scope)
-        .select_related("cluster", "organization__quota")
-        .exclude(state=Database.State.PREPARING)
-        .first()
-    )
+    with within(scope):
+        found: Database | None = (
+            Database.objects.select_related("cluster", "organization__quota")
+            .exclude(state=Database.State.PREPARING)
+            .first()
+        )
+    return found
 
 
 def _claim(scope: Scope) -> Database | None:
@@ -205,12 +206,9 @@ def _make(scope: Scope) -> Database:
     except IntegrityError:
         log.debug("sql_database_made_by_another", environment=scope.environment_pk)
     with transaction.atomic():
-        database: Database | None = (
-            Database.scoped.within(scope)
-            .select_related("cluster")
-            .select_for_update(of=("self",))
-            .first()
-        )
+        with within(scope):
+            rows = Database.objects.select_related("cluster").select_for_update(of=("self",))
+        database: Database | None = rows.first()
         if database is None:
             raise NotFound
         if database.state == Database.State.PREPARING:

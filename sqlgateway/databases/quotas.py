@@ -47,7 +47,7 @@ class Quota:
 def quota_of(organization_id: int) -> Quota:
     """Return an organization's limits: its own, or those of the settings."""
     # the organization's own row
-    own = OrganizationQuota.scoped.within_organization(organization_id).first()
+    own = OrganizationQuota.objects.filter(organization_id=organization_id).first()
     return _resolved(own)
 
 
@@ -61,11 +61,9 @@ def measure_all(*, now: datetime) -> None:
 
     A cluster that does not answer is skipped.
     """
-    own = {row.organization_id: row for row in OrganizationQuota.unscoped.all()}  # unscoped: all
+    own = {row.organization_id: row for row in OrganizationQuota.objects.all()}
     for cluster in Cluster.objects.exclude(state=Cluster.State.CLOSED):
-        rows = Database.unscoped.filter(  # unscoped: all tenants are measured
-            cluster=cluster, state=Database.State.ACTIVE
-        )
+        rows = Database.objects.filter(cluster=cluster, state=Database.State.ACTIVE)
         databases = list(rows.select_related("cluster"))
         try:
             sizes = _sizes(cluster, [database.dbname for database in databases])
@@ -134,7 +132,7 @@ def _apply(database: Database, size_bytes: int, quota: Quota, *, now: datetime) 
     if is_over != database.is_over_quota:
         log.info("sql_quota", database=database.pk, is_over=is_over, size_bytes=size_bytes)
     with transaction.atomic():
-        Database.unscoped.filter(pk=database.pk).update(  # unscoped: by key
+        Database.objects.filter(pk=database.pk).update(
             size_bytes=size_bytes, measured_at=now, is_over_quota=is_over
         )
         if is_over and not database.is_over_quota:

@@ -26,11 +26,10 @@ def retire(database: Database, *, roles: Sequence[str], keep_hours: int | None =
     the last database to be dropped can drop the roles.
     """
     if roles:
-        # unscoped: of the row's own environment
-        kept = RetiredDatabase.unscoped.filter(environment_id=database.environment_id)
+        kept = RetiredDatabase.objects.filter(environment_id=database.environment_id)
         kept.filter(cluster=database.cluster).update(roles=list(roles))
     hours = settings.SQL.retired_keep_hours if keep_hours is None else keep_hours
-    RetiredDatabase.unscoped.create(  # unscoped: the row's own tenant is written
+    RetiredDatabase.objects.create(
         organization_id=database.organization_id,
         environment_id=database.environment_id,
         cluster=database.cluster,
@@ -42,20 +41,20 @@ def retire(database: Database, *, roles: Sequence[str], keep_hours: int | None =
 
 def drop_due(*, now: datetime) -> int:
     """Drop databases that were kept long enough; return their number. Failures are retried."""
-    due = RetiredDatabase.unscoped.filter(drop_after__lte=now)  # unscoped: housekeeping
+    due = RetiredDatabase.objects.filter(drop_after__lte=now)
     return _drop(due)
 
 
 def drop_of_environment(environment_pk: int) -> None:
     """Drop the kept databases of a deleted environment. Raises EngineUnavailable."""
-    rows = RetiredDatabase.unscoped.filter(environment_id=environment_pk)  # unscoped: by key
+    rows = RetiredDatabase.objects.filter(environment_id=environment_pk)
     for retired in rows.select_related("cluster"):
         _drop_one(retired)
 
 
 def drop_at(cluster: Cluster, dbname: str) -> None:
     """Drop a kept database, because its name is needed again. Raises EngineUnavailable."""
-    rows = RetiredDatabase.unscoped.filter(cluster=cluster, dbname=dbname)  # unscoped: by name
+    rows = RetiredDatabase.objects.filter(cluster=cluster, dbname=dbname)
     for retired in rows.select_related("cluster"):
         _drop_one(retired)
 
@@ -74,15 +73,14 @@ def _drop(rows: QuerySet[RetiredDatabase]) -> int:
 
 def is_kept_at(cluster: Cluster, environment_pk: int | None) -> bool:
     """True if a database of an environment, and therefore its roles, are kept on a cluster."""
-    # unscoped: by key
-    rows = RetiredDatabase.unscoped.filter(cluster=cluster, environment_id=environment_pk)
+    rows = RetiredDatabase.objects.filter(cluster=cluster, environment_id=environment_pk)
     return rows.exists()
 
 
 def _drop_one(retired: RetiredDatabase) -> None:
     cluster, roles = retired.cluster, list(retired.roles)
-    # unscoped: by name; a database that is in use must never be dropped here
-    in_use = Database.unscoped.filter(cluster=cluster, dbname=retired.dbname)
+
+    in_use = Database.objects.filter(cluster=cluster, dbname=retired.dbname)
     with transaction.atomic():
         retired.delete()
         if _is_used_at(cluster, retired.environment_id):
@@ -94,6 +92,6 @@ def _drop_one(retired: RetiredDatabase) -> None:
 def _is_used_at(cluster: Cluster, environment_pk: int) -> bool:
     """True if an environment needs its roles on a cluster, now or after a move."""
     there = Q(cluster=cluster) | Q(moving_to=cluster)
-    # unscoped: by key
-    rows = Database.unscoped.filter(there, environment_id=environment_pk)
+
+    rows = Database.objects.filter(there, environment_id=environment_pk)
     return rows.exists() or is_kept_at(cluster, environment_pk)

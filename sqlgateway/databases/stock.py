@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
+from common.scoping import unscoped
 from sqlgateway import hardening, names
 from sqlgateway.clusters import servers
 from sqlgateway.clusters.servers import emptiest, said
@@ -82,8 +83,9 @@ def claim(organization_id: int, environment_pk: int) -> Database | None:
             unreachable.add(database.cluster_id)
 
 
+@unscoped("the stock has no organization")
 def _ready() -> QuerySet[Database]:
-    return Database.unscoped.select_related("cluster").filter(  # unscoped: it has no tenant
+    return Database.objects.select_related("cluster").filter(
         state=Database.State.STOCK,
         hardening=hardening.VERSION,
         cluster__state=Cluster.State.OPEN,
@@ -94,6 +96,7 @@ def _missing(goal: int) -> int:
     return goal - size()
 
 
+@unscoped("the stock has no organization")
 def _finish_one(unreachable: set[int]) -> bool:
     """Create the database of one prepared row; False if there is no such row.
 
@@ -101,7 +104,7 @@ def _finish_one(unreachable: set[int]) -> bool:
     """
     while True:
         with transaction.atomic():
-            rows = Database.unscoped.select_related("cluster").filter(  # unscoped: no tenant yet
+            rows = Database.objects.select_related("cluster").filter(
                 state=Database.State.PREPARING, environment=None, cluster__state=Cluster.State.OPEN
             )
             rows = rows.exclude(cluster__in=unreachable).select_for_update(

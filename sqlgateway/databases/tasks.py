@@ -8,6 +8,7 @@ from procrastinate.contrib.django import app
 from audit import trail
 from common.commands import CommandRefused
 from common.jobs import defer_once, long_job_lock
+from common.scoping import unscoped
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.databases import password_rotation, quotas, retirement, stock
 from sqlgateway.databases.copies import (
@@ -23,18 +24,21 @@ from sqlgateway.models import Cluster, Database
 
 @app.periodic(cron="*/5 * * * *")
 @app.task(queueing_lock="sqlgateway_keep_stock")
+@unscoped("upkeep for every organization")
 def keep_stock(timestamp: int) -> None:
     """Refill the stock regularly: after installation, a crash or an upgrade."""
     stock.refill()
 
 
 @app.task(queueing_lock="sqlgateway_refill_stock")
+@unscoped("the stock has no organization")
 def refill_stock() -> None:
     """Replace claimed databases; ``keep_stock`` tries again after a failure."""
     stock.refill()
 
 
 @app.task
+@unscoped("a job knows its row alone")
 def clone_database(database_pk: int) -> None:
     """Fill the database of a cloned environment; ``recover_copies`` queues further attempts.
 
@@ -56,10 +60,10 @@ def queue_clone(database_pk: int, organization_id: int) -> None:
 
 
 @app.task
+@unscoped("a job knows its row alone")
 def move_database(database_pk: int, cluster_pk: int) -> None:
     """Move a database to another cluster. If that fails, it stays, and the refusal is audited."""
-    # unscoped: staff move every tenant's
-    rows = Database.unscoped.select_related("cluster", "environment").filter(pk=database_pk)
+    rows = Database.objects.select_related("cluster", "environment").filter(pk=database_pk)
     database, cluster = rows.first(), Cluster.objects.filter(pk=cluster_pk).first()
     if database is None or cluster is None:
         return
@@ -81,10 +85,10 @@ def queue_move(database: Database, cluster: Cluster) -> bool:
 
 
 @app.task
+@unscoped("a job knows its row alone")
 def rotate_passwords(database_pk: int) -> None:
     """Replace the passwords of a database. If that fails, the refusal is audited."""
-    # unscoped: staff rotate every tenant's
-    rows = Database.unscoped.select_related("cluster", "environment").filter(pk=database_pk)
+    rows = Database.objects.select_related("cluster", "environment").filter(pk=database_pk)
     database = rows.first()
     if database is None:
         return
@@ -114,6 +118,7 @@ def _audit_refusal(tag: SqlTag, database: Database, reason: str, **facts: str) -
 
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="sqlgateway_end_old_sessions")
+@unscoped("upkeep for every organization")
 def end_old_sessions(timestamp: int) -> None:
     """End sessions that were opened with passwords that have been replaced."""
     password_rotation.end_old_sessions(now=timezone.now())
@@ -121,6 +126,7 @@ def end_old_sessions(timestamp: int) -> None:
 
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="sqlgateway_recover_copies")
+@unscoped("upkeep for every organization")
 def recover_copies(timestamp: int) -> None:
     """Continue clones, and roll back moves and restores, whose process was killed."""
     for database_pk, organization_id in clones.unfinished():
@@ -130,6 +136,7 @@ def recover_copies(timestamp: int) -> None:
 
 @app.periodic(cron="7 * * * *")
 @app.task(queueing_lock="sqlgateway_drop_retired")
+@unscoped("upkeep for every organization")
 def drop_retired(timestamp: int) -> None:
     """Drop databases that were moved or replaced, and what killed copies have left."""
     retirement.drop_due(now=timezone.now())
@@ -138,6 +145,7 @@ def drop_retired(timestamp: int) -> None:
 
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="sqlgateway_measure_disk")
+@unscoped("upkeep for every organization")
 def measure_disk(timestamp: int) -> None:
     """Measure all databases; stop the growth of those over their quota, permit it below."""
     quotas.measure_all(now=timezone.now())

@@ -27,7 +27,7 @@ def database_of(options: Mapping[str, Any], *, is_made: bool = False) -> Databas
     if is_made:
         database_for(Scope(environment.organization_id, environment.pk))
     database: Database | None = (
-        Database.scoped.within_organization(environment.organization_id)
+        Database.objects.filter(organization_id=environment.organization_id)
         .select_related("cluster", "environment")
         .filter(environment=environment)
         .exclude(state=Database.State.PREPARING)

@@ -28,6 +28,7 @@ from django.db import transaction
 
 from audit import trail
 from common.errors import NotFound, PlatformError
+from common.scoping import unscoped
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.clusters.placements import Login, Placement, placement_of
 from sqlgateway.clusters.servers import ClusterAddress, administer, said, unavailable
@@ -169,10 +170,10 @@ def _repair(login: Login) -> None:
         log.info("sql_role_not_checked", database=login.database_id, said=said(exc))
 
 
+@unscoped("the row of a login that is in use")
 def _locked_row(login: Login) -> Database:
     database: Database | None = (
-        Database.unscoped.select_related("cluster", "organization__quota")
-        # unscoped: by key, from a placement
+        Database.objects.select_related("cluster", "organization__quota")
         .select_for_update(of=("self",))
         .filter(pk=login.database_id)
         .first()

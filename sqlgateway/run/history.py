@@ -228,7 +228,7 @@ def _overfull() -> Iterable[int]:
 
 
 def _all() -> QuerySet[SqlRecord]:
-    return SqlRecord.unscoped.all()  # unscoped: housekeeping for all tenants
+    return SqlRecord.objects.all()
 
 
 RECORDER: Final = Recorder()

@@ -254,7 +254,7 @@ def _create_table(login: Login) -> None:
 
     Raises EngineUnavailable.
     """
-    database = Database.unscoped.get(pk=login.database_id)  # unscoped: that of an open connection
+    database = Database.objects.get(pk=login.database_id)
     roles = {role: sql.Identifier(name) for role, name in database.roles.items()}
     try:
         with (

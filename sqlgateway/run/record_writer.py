@@ -9,6 +9,8 @@ from typing import Final
 import structlog
 from django.db import close_old_connections, connections
 
+from common.scoping import unscoped
+
 TICK_S: Final = 0.25
 CLOSE_S: Final = 3.0
 
@@ -77,6 +79,7 @@ class BackgroundWriter:
                 self._has_work.set()
         connections.close_all()
 
+    @unscoped("requests of every organization are recorded")
     def _run_jobs(self) -> bool:
         is_busy = False
         for job in self._jobs:

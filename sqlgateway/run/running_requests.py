@@ -26,6 +26,7 @@ from django.utils import timezone
 
 from common.ids import uuid7
 from common.middleware import REQUEST_ID
+from common.scoping import within
 from sqlgateway.errors import RequestNotRunning
 from sqlgateway.models import RunningSql
 from sqlgateway.run.record_writer import WRITER
@@ -139,7 +140,7 @@ class RunningRequests:
             ended, self._ended = self._ended, []
             published = {one.row_id: one for one in self._running if one.row_id is not None}
             is_busy = bool(self._running)
-        rows = RunningSql.unscoped  # unscoped: requests of all tenants run in this process
+        rows = RunningSql.objects.all()
         if ended:
             rows.filter(pk__in=ended).delete()
         if new:
@@ -155,7 +156,7 @@ class RunningRequests:
         if time.monotonic() - self._renewed_at < RENEW_S:
             return
         self._renewed_at = time.monotonic()
-        rows = RunningSql.unscoped.filter(pk__in=row_ids)  # unscoped: see sync
+        rows = RunningSql.objects.filter(pk__in=row_ids)
         rows.update(expires_at=timezone.now() + timedelta(seconds=EXPIRY_S))
 
 
@@ -176,14 +177,15 @@ def cancel(caller: Caller, request_id: str) -> None:
 
 def readable_by(caller: Caller) -> QuerySet[RunningSql]:
     """Return the rows of running requests that the caller may see, as ``is_readable_by``."""
-    rows: QuerySet[RunningSql] = RunningSql.scoped.within(caller.scope)
+    with within(caller.scope):
+        rows: QuerySet[RunningSql] = RunningSql.objects.all()
     rows = rows.filter(expires_at__gt=timezone.now())
     return rows if caller.sees_all else rows.filter(user_id=caller.user_id)
 
 
 def delete_expired() -> None:
     """Delete rows of processes that died."""
-    rows = RunningSql.unscoped  # unscoped: housekeeping for all tenants
+    rows = RunningSql.objects.all()
     rows.filter(expires_at__lt=timezone.now()).delete()
 
 

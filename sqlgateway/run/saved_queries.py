@@ -25,7 +25,7 @@ MAX_TEXT: Final = 100_000
 
 def of_organization(organization_id: int) -> QuerySet[SavedQuery]:
     """Return an organization's saved queries."""
-    rows: QuerySet[SavedQuery] = SavedQuery.scoped.within_organization(organization_id)
+    rows: QuerySet[SavedQuery] = SavedQuery.objects.filter(organization_id=organization_id)
     return rows
 
 

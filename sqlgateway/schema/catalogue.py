@@ -12,6 +12,7 @@ import orjson
 from common.errors import PlatformError
 from common.permissions import Role
 from common.principals import Scope
+from common.scoping import within
 from sqlgateway.models import Database
 from sqlgateway.run import gateway
 from sqlgateway.run.requests import ARRAYS, SqlRequest, SqlText
@@ -184,7 +185,8 @@ def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
 
     Does not create a database if the environment has none.
     """
-    database: Database | None = Database.scoped.within(scope).first()
+    with within(scope):
+        database: Database | None = Database.objects.first()
     if database is None:
         return {"tables": 0, "database_bytes": 0}
     try:

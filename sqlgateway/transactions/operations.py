@@ -30,6 +30,7 @@ from common import ids
 from common.errors import InternalError, PlatformError
 from common.permissions import Role, database_role
 from common.principals import Principal, Scope
+from common.scoping import across_environments
 from environments.models import Organization
 from sqlgateway import errors
 from sqlgateway.clusters.request_limits import RequestLimits
@@ -89,16 +90,12 @@ def find(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
 
     Raises TransactionNotFound.
     """
-    row: InteractiveTransaction | None = (
-        InteractiveTransaction.scoped.within(principal.scope)
-        .filter(
-            pk=transaction_id,
-            user_id=principal.actor_id,
-            session_id=principal.session_id,
-            caller_role=database_role(principal),
-        )
-        .first()
-    )
+    row: InteractiveTransaction | None = InteractiveTransaction.objects.filter(
+        pk=transaction_id,
+        user_id=principal.actor_id,
+        session_id=principal.session_id,
+        caller_role=database_role(principal),
+    ).first()
     if row is None:
         raise errors.TransactionNotFound
     return row
@@ -170,7 +167,7 @@ def roll_back(principal: Principal, transaction_id: UUID) -> None:
 def forget_ended(*, now: datetime) -> None:
     """Delete the rows of transactions that ended long enough ago."""
     is_rolled_back = Q(state__in=(State.ROLLED_BACK, State.OPEN))
-    InteractiveTransaction.unscoped.filter(  # unscoped: housekeeping
+    InteractiveTransaction.objects.filter(
         Q(is_rolled_back, expires_at__lt=now - KEEP_ROLLED_BACK)
         | Q(expires_at__lt=now - KEEP_COMMITTED)
     ).delete()
@@ -178,12 +175,12 @@ def forget_ended(*, now: datetime) -> None:
 
 def _trim(scope: Scope) -> None:
     """Delete the oldest ended rows of an environment above the limit, rolled back ones first."""
-    ended = InteractiveTransaction.scoped.within(scope).exclude(state=State.OPEN)
+    ended = InteractiveTransaction.objects.exclude(state=State.OPEN)
     # By the states' names: rows that may be committed are kept for the longest time.
     excess = ended.order_by("state", "-id").values_list("pk", flat=True)[KEEP_PER_ENVIRONMENT:]
     oldest = list(excess[:TRIMMED_AT_ONCE])
     if oldest:
-        InteractiveTransaction.scoped.within(scope).filter(pk__in=oldest).delete()
+        InteractiveTransaction.objects.filter(pk__in=oldest).delete()
 
 
 def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
@@ -192,8 +189,8 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
     with transaction.atomic():
         # The lock serializes the transactions of an organization, so that the count is right.
         Organization.objects.select_for_update().only("pk").get(pk=scope.organization_id)
-        live = InteractiveTransaction.scoped.within_organization(scope.organization_id).filter(
-            state=State.OPEN, active_until__gt=now
+        live = across_environments(InteractiveTransaction).filter(
+            organization_id=scope.organization_id, state=State.OPEN, active_until__gt=now
         )
         of_organization = live.count()
         of_environment = live.filter(environment_id=scope.environment_pk).count()
@@ -203,7 +200,7 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
         ):
             raise errors.TooManyTransactions
         _trim(scope)
-        row: InteractiveTransaction = InteractiveTransaction.unscoped.create(  # unscoped: its keys
+        row: InteractiveTransaction = InteractiveTransaction.objects.create(
             id=ids.uuid7(),
             organization_id=scope.organization_id,
             environment_id=scope.environment_pk,
@@ -253,7 +250,7 @@ def _open(connection: TenantConnection, isolation: Isolation | None) -> None:
 def _count(row: InteractiveTransaction, *, running_s: float = 0.0) -> None:
     idle_s = settings.SQL.transaction_idle_s
     until = timezone.now() + timedelta(seconds=running_s + idle_s) + MARGIN
-    InteractiveTransaction.unscoped.filter(pk=row.pk).update(active_until=until)  # unscoped: by key
+    InteractiveTransaction.objects.filter(pk=row.pk).update(active_until=until)
 
 
 def _open_row(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
@@ -333,7 +330,7 @@ def _look_up(scope: Scope, row: InteractiveTransaction) -> str:
 
 
 def _has_moved(row: InteractiveTransaction) -> bool:
-    left = RetiredDatabase.unscoped.filter(  # unscoped: of the row's own environment
+    left = RetiredDatabase.objects.filter(
         environment_id=row.environment_id, retired_at__gte=row.created_at
     )
     return left.exists()
@@ -341,7 +338,7 @@ def _has_moved(row: InteractiveTransaction) -> bool:
 
 def _move(row: InteractiveTransaction, before: str, after: str, *, xid: str | None = None) -> None:
     """Change the state unless another request has changed it; update ``row`` in both cases."""
-    rows = InteractiveTransaction.unscoped.filter(pk=row.pk, state=before)  # unscoped: by own row
+    rows = InteractiveTransaction.objects.filter(pk=row.pk, state=before)
     if rows.update(state=after, xid=xid or row.xid):
         row.state, row.xid = State(after), xid or row.xid
     else:

@@ -44,7 +44,7 @@ def test_staff_sees_every_list(inside: Client, alice: User) -> None:
         "sqlgateway/database/",
         "sqlgateway/cluster/",
         f"accounts/user/{alice.pk}/change/",
-        f"accounts/session/{Session.unscoped.first().pk}/change/",  # type: ignore[union-attr]  # made above
+        f"accounts/session/{Session.objects.first().pk}/change/",  # type: ignore[union-attr]  # made above
     ]:
         response = inside.get(f"/admin/{path}")
         assert response.status_code == 200, path
@@ -60,7 +60,7 @@ def test_a_tenants_admin_is_not_staff(alice: User) -> None:
 
 def test_the_admins_login_has_the_logins_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     create_staff(monkeypatch, "root@example.com")
-    holder = with_totp(User.unscoped.get(email="root@example.com"))
+    holder = with_totp(User.objects.get(email="root@example.com"))
     client = Client()
     # The clock is stopped: on a slow machine the wait would be over before it is tried.
     with time_machine.travel(timezone.now(), tick=False):
@@ -85,7 +85,7 @@ def test_who_enters_the_admin_or_is_refused_is_audited(
     monkeypatch: pytest.MonkeyPatch, alice: User
 ) -> None:
     create_staff(monkeypatch, EMAIL)
-    staff = User.unscoped.get(email=EMAIL)
+    staff = User.objects.get(email=EMAIL)
     holder = with_totp(staff)
     client = Client()
     enter(client, holder.code(), "wrong one")
@@ -112,7 +112,7 @@ def test_the_password_alone_does_not_enter(monkeypatch: pytest.MonkeyPatch) -> N
     for code in ["", "123456", "ABCD-EFGH-JKMN-PQRS"]:
         assert enter(client, code) == 200
     assert client.get("/admin/").status_code == 302
-    holder = with_totp(User.unscoped.get(email="root@example.com"))
+    holder = with_totp(User.objects.get(email="root@example.com"))
     for code in ["", holder.wrong_code(), "ABCD-EFGH-JKMN-PQRS"]:
         assert enter(client, code) == 200
         assert client.get("/admin/").status_code == 302
@@ -122,7 +122,7 @@ def test_the_password_alone_does_not_enter(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_method_the_policy_forbids_does_not_enter(monkeypatch: pytest.MonkeyPatch) -> None:
     create_staff(monkeypatch, "root@example.com")
-    user = User.unscoped.get(email="root@example.com")
+    user = User.objects.get(email="root@example.com")
     holder = with_totp(user)
     allowed = Organization.objects.filter(pk=user.organization_id)
     allowed.update(mfa_allowed_methods=["totp"])
@@ -131,7 +131,7 @@ def test_a_method_the_policy_forbids_does_not_enter(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_admin_session_of_another_user_is_not_proven(inside: Client, alice: User) -> None:
-    User.unscoped.filter(pk=alice.pk).update(is_staff=True)
+    User.objects.filter(pk=alice.pk).update(is_staff=True)
     inside.force_login(alice, backend="accounts.backends.StaffBackend")
     assert inside.get("/admin/").status_code == 302
 
@@ -140,23 +140,23 @@ def test_factors_are_shown_without_secrets_and_reset_with_a_reason(
     inside: Client, alice: User
 ) -> None:
     holder = with_totp(alice)
-    factor = Factor.unscoped.get(user=alice, method="totp")
+    factor = Factor.objects.get(user=alice, method="totp")
     page = inside.get(f"/admin/twofactor/factor/{factor.pk}/change/")
     assert page.status_code == 200
     assert factor.secret.encode() not in page.content
     assert holder.seed.encode() not in page.content
     form = {"action": "reset_factors", "_selected_action": str(alice.pk), "confirmed": "1"}
     inside.post("/admin/accounts/user/", form | {"reason": " "})
-    assert Factor.unscoped.filter(user=alice).exists()
+    assert Factor.objects.filter(user=alice).exists()
     inside.post("/admin/accounts/user/", form | {"reason": "lost phone"})
-    assert not Factor.unscoped.filter(user=alice).exists()
+    assert not Factor.objects.filter(user=alice).exists()
     event = AuditEvent.objects.get(tag="admin:member:reset_factors")
     assert event.data == {"member": str(alice.pk), "factors": 2, "reason": "lost phone"}
     assert "factors_reset" in inbox.notices_to("alice@example.com")
 
 
 def test_a_disabled_member_of_staff_is_signed_out_immediately(inside: Client) -> None:
-    User.unscoped.filter(email="root@example.com").update(is_active=False)
+    User.objects.filter(email="root@example.com").update(is_active=False)
     assert inside.get("/admin/").status_code == 302
 
 
@@ -164,7 +164,7 @@ def test_an_existing_user_is_promoted_and_keeps_the_password(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_staff(monkeypatch, "ALICE@example.com", "never read")
-    after = User.unscoped.get(pk=alice.pk)
+    after = User.objects.get(pk=alice.pk)
     assert (after.is_staff, after.password) == (True, alice.password)
 
 
@@ -176,4 +176,4 @@ def test_bad_input_is_reported_and_creates_nothing(
 ) -> None:
     with pytest.raises(CommandError):
         create_staff(monkeypatch, email, password)
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()

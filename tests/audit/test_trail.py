@@ -14,13 +14,14 @@ from tests.cast import Answer, Caller, member, signed_in
 
 def happened(user: User, tag: str, **fields: Any) -> AuditEvent:
     """Record an event of a user's."""
-    return AuditEvent.objects.create(
+    event: AuditEvent = AuditEvent.objects.create(
         tag=tag,
         organization_id=user.organization_id,
         actor_id=user.pk,
         actor=user.email,
         **fields,
     )
+    return event
 
 
 def tags(answer: Answer) -> list[str]:

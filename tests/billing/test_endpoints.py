@@ -104,7 +104,7 @@ def test_earnings_do_not_go_to_an_attacker_who_used_the_owners_address(
     for user in (alice, charlie):
         signed_in(user).call("PUT", "/v1/cache/payout-method", METHOD)
     assert complete(proven(alice)).status == 204
-    owner = User.unscoped.get(email=alice.email)
+    owner = User.objects.get(email=alice.email)
     assert owner.organization_id != alice.organization_id
     assert signed_in(owner).get("/v1/cache/payout-method").code == "payout_method_not_found"
     assert signed_in(charlie).get("/v1/cache/payout-method").status == 200

@@ -100,7 +100,7 @@ def case(brain: ScriptedBrain, alice: User, earned: int) -> Quarantine:
 
 def mails(user: User) -> list[str]:
     """Return the templates of the mails to a user, oldest first."""
-    rows = Delivery.unscoped.filter(user_id=user.pk).order_by("pk")
+    rows = Delivery.objects.filter(user_id=user.pk).order_by("pk")
     return list(rows.values_list("template", flat=True))
 
 
@@ -386,7 +386,7 @@ def test_staff_that_may_only_look_decides_nothing(
     case: Quarantine, alice: User, earned: int, action: str
 ) -> None:
     inside = staff_inside()
-    User.unscoped.filter(is_staff=True).update(is_view_only=True)
+    User.objects.filter(is_staff=True).update(is_view_only=True)
     quarantines.appeal(alice.organization_id, case.pk, "please", by="x", now=NOW)
     body = {"action": action, "_selected_action": str(case.pk), "confirmed": "1", "reason": "x"}
     page = "/admin/billing/quarantine/"

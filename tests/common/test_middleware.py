@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def staff_cookie(alice: User) -> str:
     """Return the Cookie header of a member of staff who is signed in to the admin."""
-    User.unscoped.filter(pk=alice.pk).update(is_staff=True)
+    User.objects.filter(pk=alice.pk).update(is_staff=True)
     alice.refresh_from_db()
     session = SessionStore()
     session[SESSION_KEY] = str(alice.pk)

@@ -121,7 +121,7 @@ def test_the_loser_of_a_deadlock_is_asked_to_try_again(
 
     def cross(request: Any) -> list[str]:
         mine, others = (alice, bob) if request.email == alice.email else (bob, alice)
-        users = User.unscoped.select_for_update()
+        users = User.objects.select_for_update()
         with transaction.atomic():
             users.get(pk=mine.pk)
             both_hold_one.wait(timeout=10)

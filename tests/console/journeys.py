@@ -102,5 +102,5 @@ def run_sql(visitor: Visitor, text: str) -> None:
 def age_proofs() -> None:
     """Make the last proof of every session an hour old."""
     earlier = timezone.now() - timedelta(hours=1)
-    Session.unscoped.update(auth_time=earlier)
-    Session.unscoped.exclude(mfa_time=None).update(mfa_time=earlier)
+    Session.objects.update(auth_time=earlier)
+    Session.objects.exclude(mfa_time=None).update(mfa_time=earlier)

@@ -144,7 +144,7 @@ def test_a_refresh_reads_the_cookie_and_sets_new_ones() -> None:
 
 def test_a_refused_refresh_deletes_the_cookies() -> None:
     jar = signed_up()
-    Session.unscoped.all().delete()
+    Session.objects.all().delete()
     assert jar.page("POST", "/v1/auth/refresh", {}).status == 401
     assert jar.cookies == {}
 

@@ -37,7 +37,7 @@ def test_a_request_from_another_origin_is_refused(headers: dict[str, str], metho
     path, body = ("/v1/whoami", None) if method == "GET" else ("/v1/environments", {"id": "mine"})
     answer = signed_up().call(method, path, body, **CONSOLE, **headers)
     assert (answer.status, answer.code) == (403, "csrf_failed")
-    assert not Environment.unscoped.filter(slug="mine").exists()
+    assert not Environment.objects.filter(slug="mine").exists()
 
 
 def test_an_unknown_host_name_is_refused() -> None:

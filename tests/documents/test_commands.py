@@ -73,7 +73,7 @@ def test_the_tutorials_program_asks_for_a_second_factor(terminal: Terminal) -> N
     program = next(each.text for each in blocks(TUTORIAL) if each.language == "python")
     (terminal.folder / "notes.py").write_text(program)
     terminal.sign_up()
-    holder = with_totp(User.unscoped.get(email="reader@example.com"))
+    holder = with_totp(User.objects.get(email="reader@example.com"))
     login = "python3 notes.py login reader@example.com"
     typed = f"{holder.wrong_code()}\n{holder.code()}\n"
     said = terminal.paste(login, stdin=typed, PASSWORD=PASSWORD)
@@ -97,7 +97,7 @@ def test_the_commands_of_zonal_work(terminal: Terminal) -> None:
     """Where standard input is no terminal, a statement is read from it in place of a prompt."""
     token = terminal.sign_up()
     terminal.post("/v1/sql", {"query": "CREATE TABLE items (id int, name text)"}, token)
-    reader = User.unscoped.get(email="reader@example.com")
+    reader = User.objects.get(email="reader@example.com")
     cast.member(reader.organization, "bob@example.com", role="reader")
     for name, text in (
         ("schema.sql", "CREATE TABLE more (id int)"),

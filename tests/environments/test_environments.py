@@ -141,7 +141,7 @@ def test_deleting_ends_the_sessions_immediately_and_frees_the_id(alice: User) ->
     inside = signed_in(alice, "staging")
     assert caller.call("DELETE", f"{PATH}/staging").status == 204
     assert inside.get("/v1/whoami").code == "session_revoked"
-    assert Session.unscoped.get(environment__slug="staging").end_reason == "environment_deleted"
+    assert Session.objects.get(environment__slug="staging").end_reason == "environment_deleted"
     assert caller.get(f"{PATH}/staging").code == "environment_not_found"
     assert caller.call("DELETE", f"{PATH}/staging").status == 404
     assert caller.post(PATH, {"id": "staging"}).status == 201
@@ -159,7 +159,7 @@ def test_deleting_ends_the_sessions_immediately_and_frees_the_id(alice: User) ->
 def test_only_admins_change_environments(
     bob: User, role: str, method: str, path: str, body: dict[str, Any] | None
 ) -> None:
-    User.unscoped.filter(pk=bob.pk).update(roles=[role])
+    User.objects.filter(pk=bob.pk).update(roles=[role])
     answer = signed_in(bob).call(method, path, body)
     assert (answer.status, answer.code) == (403, "permission_denied")
 
@@ -170,25 +170,25 @@ def test_another_organizations_environment_is_404(alice: User, charlie: User) ->
     for method in ["GET", "DELETE"]:
         assert caller.call(method, f"{PATH}/charlies-own").code == "environment_not_found"
     assert caller.call("PATCH", f"{PATH}/charlies-own", {"name": "x"}).status == 404
-    assert Environment.unscoped.get(slug="charlies-own").deleted_at is None
+    assert Environment.objects.get(slug="charlies-own").deleted_at is None
 
 
 def test_data_is_dropped_after_seven_days_and_never_of_a_live_one(alice: User) -> None:
     caller = signed_in(alice)
     caller.post(PATH, {"id": "staging"})
-    row = Environment.unscoped.get(slug="staging")
+    row = Environment.objects.get(slug="staging")
     caller.call("DELETE", f"{PATH}/staging")
     now = timezone.now()
     assert environments.expired(now=now + timedelta(days=6, hours=23)) == []
     assert environments.expired(now=now + timedelta(days=7)) == [row.pk]
-    live = Environment.unscoped.get(organization=alice.organization, slug="live")
+    live = Environment.objects.get(organization=alice.organization, slug="live")
     with patch("environments.environments.ALL", [data := create_autospec(TenantData)]):
         environments.drop(live.pk)
         assert not data.environment_dropped.called
         environments.drop(row.pk)
         environments.drop(row.pk)
         data.environment_dropped.assert_called_once_with(row.pk)
-    assert not Environment.unscoped.filter(pk=row.pk).exists()
+    assert not Environment.objects.filter(pk=row.pk).exists()
 
 
 def test_an_environment_waits_for_its_drop_with_one_job(alice: User) -> None:

@@ -45,7 +45,7 @@ def test_each_organization_s_requests_add_up(alice: User, charlie: User) -> None
     assert (found["requests"], found["refused"], found["failed"]) == (5, 1, 1)
     assert sum(hour["requests"] for hour in found["hours"]) == 5
     # Charlie's are their own.
-    assert RequestHour.scoped.within_organization(charlie.organization_id).get().requests >= 1
+    assert RequestHour.objects.filter(organization_id=charlie.organization_id).get().requests >= 1
 
 
 def test_a_request_without_a_valid_token_has_no_organization(alice: User) -> None:
@@ -55,14 +55,14 @@ def test_a_request_without_a_valid_token_has_no_organization(alice: User) -> Non
 
 
 def test_readers_do_not_see_what_the_organization_does(bob: User) -> None:
-    User.unscoped.filter(pk=bob.pk).update(roles=["reader"])
+    User.objects.filter(pk=bob.pk).update(roles=["reader"])
     assert signed_in(bob).get(PATH).status == 403
 
 
 def test_hours_before_the_last_day_are_not_shown_and_deleted_after_eight(alice: User) -> None:
     now = timezone.now()
     for hours in (1, 30, 24 * 9):
-        RequestHour.unscoped.create(
+        RequestHour.objects.create(
             organization_id=alice.organization_id,
             hour=now - timedelta(hours=hours),
             requests=hours,
@@ -71,7 +71,7 @@ def test_hours_before_the_last_day_are_not_shown_and_deleted_after_eight(alice: 
         )
     assert signed_in(alice).get(PATH).body["requests"] == 1
     activity.roll_up(now=now)
-    assert sorted(RequestHour.unscoped.values_list("requests", flat=True)) == [1, 30]
+    assert sorted(RequestHour.objects.values_list("requests", flat=True)) == [1, 30]
 
 
 def test_nothing_is_lost_while_the_database_is_away(
@@ -87,7 +87,7 @@ def test_nothing_is_lost_while_the_database_is_away(
         request_activity.write()
     ORGANIZATIONS.count(alice.organization_id, 200)
     request_activity.write()
-    assert sum(row.requests for row in RequestHour.unscoped.all()) == 2
+    assert sum(row.requests for row in RequestHour.objects.all()) == 2
 
 
 def test_what_waits_to_be_written_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,5 +108,5 @@ def test_counts_of_a_deleted_organization_are_dropped(alice: User, charlie: User
     Organization.objects.filter(pk=charlie.organization_id).update(deleted_at=timezone.now())
     ORGANIZATIONS.count(10**9, 200)
     request_activity.write()
-    assert RequestHour.unscoped.get().organization_id == alice.organization_id
+    assert RequestHour.objects.get().organization_id == alice.organization_id
     assert (RequestHour, "organization") in deletion.owned()

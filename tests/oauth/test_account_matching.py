@@ -25,7 +25,7 @@ LINK = "/v1/auth/oauth/google/link"
 def dora(google: GoogleServer) -> User:
     """Return a user with a password and a verified address, the same as at Google."""
     user = member(organization("Lakes"), "Dora@Example.com", password=PASSWORD)
-    User.unscoped.filter(pk=user.pk).update(email_verified_at=timezone.now())
+    User.objects.filter(pk=user.pk).update(email_verified_at=timezone.now())
     return user
 
 
@@ -40,8 +40,8 @@ def test_an_account_with_a_verified_address_has_to_be_linked_first(dora: User) -
     assert answer.body["provider"] == "google"
     assert answer.body["link_expires_at"] - timezone.now().timestamp() <= 600
     assert "access_token" not in answer.body
-    assert not Session.unscoped.exists()
-    assert not Identity.unscoped.exists()
+    assert not Session.objects.exists()
+    assert not Identity.objects.exists()
     assert log_in().status == 200
     event = AuditEvent.objects.get(outcome="refused")
     assert (event.actor_id, event.data["error"]) == (dora.pk, "link_required")
@@ -61,7 +61,7 @@ def test_the_owner_signs_in_and_links(dora: User) -> None:
 
 def test_the_owner_proves_the_second_factor_before_linking(dora: User) -> None:
     holder = with_totp(dora)
-    Session.unscoped.all().delete()
+    Session.objects.all().delete()
     token = OAuthFlow("google").sign_in().body["link_token"]
     begun = log_in()
     assert begun.body["status"] == "mfa_required"
@@ -126,7 +126,7 @@ def test_classic_merge_the_attackers_password_does_not_open_the_account(
     answer = OAuthFlow("google").sign_in()
     assert answer.status == 200
     assert {"code": "address_moved"} in answer.body["warnings"]
-    user = User.unscoped.get(email="dora@example.com")
+    user = User.objects.get(email="dora@example.com")
     assert user.email_verified_at is not None
     assert not user.has_usable_password()
     assert log_in().status == 401
@@ -154,7 +154,7 @@ def test_trojan_identifier_the_attackers_identity_stays_with_their_account(
     answer = OAuthFlow("google").sign_in()
     assert answer.body["status"] == "authenticated"
     mine = Caller().holding(answer).get("/v1/auth/identities").body
-    assert [identity.subject for identity in Identity.unscoped.filter(user__email="")] == ["trojan"]
+    assert [identity.subject for identity in Identity.objects.filter(user__email="")] == ["trojan"]
     assert "stranger@example.org" not in str(mine)
     # It opens the account without an address.
     google.person = GooglePerson(sub="trojan", email="stranger@example.org")
@@ -166,7 +166,7 @@ def test_trojan_identifier_an_account_with_a_factor_loses_its_address_only(
     google: GoogleServer,
 ) -> None:
     squatter()
-    holder = with_totp(User.unscoped.get())
+    holder = with_totp(User.objects.get())
     answer = OAuthFlow("google").sign_in()
     assert answer.body["status"] == "authenticated"
     mine = Caller().holding(answer)
@@ -174,7 +174,7 @@ def test_trojan_identifier_an_account_with_a_factor_loses_its_address_only(
     assert mine.get("/v1/whoami").body["user_id"] != str(holder.user.pk)
     assert mine.get("/v1/auth/2fa/status").body["enabled"] is False
     # Its holder, who may have mistyped an address, keeps the data, and may give another address.
-    kept = User.unscoped.get(pk=holder.user.pk)
+    kept = User.objects.get(pk=holder.user.pk)
     assert (kept.email, kept.organization_id) == ("", holder.user.organization_id)
     assert holder.caller.get("/v1/environments").status == 403
     assert holder.caller.get("/v1/auth/2fa/status").body["enabled"] is True
@@ -186,7 +186,7 @@ def test_a_refused_sign_up_leaves_the_account_its_address(
     stranger = squatter()
     settings.ACCOUNTS = replace(settings.ACCOUNTS, signups_per_hour=1)
     assert OAuthFlow("google").sign_in().code == "too_many_attempts"
-    assert User.unscoped.get().email == "dora@example.com"
+    assert User.objects.get().email == "dora@example.com"
     assert stranger.get("/v1/environments").status == 200
 
 
@@ -196,9 +196,9 @@ def test_unexpired_email_change_the_attackers_pending_change_is_removed(
     stranger = squatter()
     change = {"email": "stranger@example.org"}
     assert stranger.post("/v1/auth/email/change", change).status in {200, 202}
-    assert MailboxProof.unscoped.filter(email="stranger@example.org").exists()
+    assert MailboxProof.objects.filter(email="stranger@example.org").exists()
     mine = Caller().holding(OAuthFlow("google").sign_in())
-    assert not MailboxProof.unscoped.exists()
+    assert not MailboxProof.objects.exists()
     assert mine.get("/v1/whoami").body["email"] == "dora@example.com"
 
 
@@ -207,9 +207,9 @@ def test_non_verifying_provider_an_unverified_address_matches_no_account(
 ) -> None:
     google.person.email_verified = False
     assert OAuthFlow("google").error() == "email_unverified"
-    assert not Identity.unscoped.exists()
+    assert not Identity.objects.exists()
     # It does not match an unverified account either.
-    User.unscoped.update(email_verified_at=None)
+    User.objects.update(email_verified_at=None)
     assert OAuthFlow("google").error() == "email_unverified"
     assert log_in().status == 200
 
@@ -222,13 +222,13 @@ def test_a_link_that_the_attacker_started_links_to_their_own_account(google: Goo
     google.person = GooglePerson()
     OAuthFlow("google").sign_in()
     flow.exchange(code, stranger)
-    assert not Identity.unscoped.filter(subject="trojan").exclude(user__email="").exists()
+    assert not Identity.objects.filter(subject="trojan").exclude(user__email="").exists()
 
 
 def test_the_owner_joins_the_organization_that_has_proven_the_domain(google: GoogleServer) -> None:
     squatter("dora@lakes.example")
     company = organization("Lakes")
-    Domain.unscoped.create(
+    Domain.objects.create(
         organization=company,
         domain="lakes.example",
         role="operator",
@@ -258,21 +258,21 @@ def test_an_address_that_only_the_index_considers_equal_is_refused(
     user = member(organization(), "di@example.com", password=PASSWORD)
     google.person.email = "d\N{LATIN SMALL LETTER DOTLESS I}@example.com"
     assert OAuthFlow("google").error() == "email_missing"
-    assert User.unscoped.get() == user
+    assert User.objects.get() == user
     assert log_in("di@example.com").status == 200
 
 
 def test_a_staff_account_keeps_its_address(google: GoogleServer) -> None:
     user = member(organization("Operators"), "dora@example.com", password=PASSWORD)
-    User.unscoped.filter(pk=user.pk).update(is_staff=True)
+    User.objects.filter(pk=user.pk).update(is_staff=True)
     assert OAuthFlow("google").sign_in().code == "link_required"
-    assert passwords.is_right(User.unscoped.get(), PASSWORD)
+    assert passwords.is_right(User.objects.get(), PASSWORD)
 
 
 def test_a_disabled_account_keeps_a_verified_address(dora: User) -> None:
-    User.unscoped.filter(pk=dora.pk).update(is_active=False)
+    User.objects.filter(pk=dora.pk).update(is_active=False)
     assert OAuthFlow("google").sign_in().code == "identity_refused"
-    assert User.unscoped.get().email == dora.email
+    assert User.objects.get().email == dora.email
 
 
 def test_addresses_are_compared_without_regard_to_case(dora: User, google: GoogleServer) -> None:

@@ -63,7 +63,7 @@ def test_linking_again_changes_nothing(google: GoogleServer, alice: User) -> Non
     caller = signed_in(alice)
     for _ in range(2):
         assert OAuthFlow("google").link(caller).body["status"] == "linked"
-    assert Identity.unscoped.count() == 1
+    assert Identity.objects.count() == 1
     assert notices_to(alice.email).count("identity_linked") == 1
 
 
@@ -73,7 +73,7 @@ def test_an_identity_of_another_user_is_not_linked(
     OAuthFlow("google").link(signed_in(charlie))
     answer = OAuthFlow("google").link(signed_in(alice))
     assert (answer.status, answer.code) == (409, "identity_taken")
-    assert Identity.unscoped.get().user_id == charlie.pk
+    assert Identity.objects.get().user_id == charlie.pk
     assert "charlie" not in str(answer.body)
     event = AuditEvent.objects.get(outcome="refused")
     assert (event.tag, event.actor_id) == ("api:identity:create", alice.pk)
@@ -88,7 +88,7 @@ def test_only_the_session_that_started_a_link_can_complete_it(
         code = flow.link_code(signed_in(alice))
         answer = flow.exchange(code, other)
         assert (answer.status, answer.code) == (403, "link_foreign_session")
-    assert not Identity.unscoped.exists()
+    assert not Identity.objects.exists()
 
 
 def test_an_account_unlinked_during_its_sign_in_stays_unlinked(
@@ -124,7 +124,7 @@ def test_a_link_does_not_sign_in(google: GoogleServer, alice: User) -> None:
     # A client that has to refresh its token first finds the code unused.
     assert flow.exchange(code, Caller("stale")).code == "token_invalid"
     assert flow.exchange(code, caller).body["status"] == "linked"
-    assert not Session.unscoped.exclude(user=alice).exists()
+    assert not Session.objects.exclude(user=alice).exists()
 
 
 def test_a_session_that_has_ended_cannot_complete_a_link(google: GoogleServer, alice: User) -> None:
@@ -133,13 +133,13 @@ def test_a_session_that_has_ended_cannot_complete_a_link(google: GoogleServer, a
     code = flow.link_code(caller)
     caller.post("/v1/auth/logout", {"refresh_token": caller.refresh_token})
     assert flow.exchange(code, caller).code == "session_revoked"
-    assert not Identity.unscoped.exists()
+    assert not Identity.objects.exists()
 
 
 def test_linking_requires_a_recent_proof(google: GoogleServer, alice: User) -> None:
     caller = signed_in(alice)
     earlier = timezone.now() - timedelta(minutes=16)
-    Session.unscoped.update(auth_time=earlier)
+    Session.objects.update(auth_time=earlier)
     answer = caller.post("/v1/auth/oauth/google/link", OAuthFlow("google").query)
     assert (answer.status, answer.code) == (403, "step_up_required")
     assert not OAuthTransaction.objects.exists()
@@ -248,7 +248,7 @@ def test_another_identity_counts_as_a_sign_in_method_if_its_provider_is_configur
     google.person = GooglePerson(sub="2")
     OAuthFlow("google").link(caller)
     second, first = caller.get(IDENTITIES).body["results"]
-    Identity.unscoped.filter(pk=second["id"]).update(provider="github")
+    Identity.objects.filter(pk=second["id"]).update(provider="github")
     assert caller.call("DELETE", f"{IDENTITIES}/{first['id']}").code == "last_login_method"
     settings.OAUTH = replace(
         settings.OAUTH,
@@ -260,7 +260,7 @@ def test_another_identity_counts_as_a_sign_in_method_if_its_provider_is_configur
 def test_a_passkey_counts_as_a_sign_in_method(google: GoogleServer) -> None:
     caller = Caller().holding(OAuthFlow("google").sign_in())
     [identity] = caller.get(IDENTITIES).body["results"]
-    holder = with_passkey(User.unscoped.get(), Authenticator(origin="http://localhost:8000"))
+    holder = with_passkey(User.objects.get(), Authenticator(origin="http://localhost:8000"))
     # The passkey that was just registered is a recent proof.
     assert holder.caller.call("DELETE", f"{IDENTITIES}/{identity['id']}").status == 204
 
@@ -273,7 +273,7 @@ def test_a_user_cannot_unlink_an_identity_of_another_user(
     for name in (identity, "nonsense", "%00"):
         answer = signed_in(alice).call("DELETE", f"{IDENTITIES}/{name}")
         assert (answer.status, answer.code) == (404, "not_found")
-    assert Identity.unscoped.get().user_id == bob.pk
+    assert Identity.objects.get().user_id == bob.pk
     assert signed_in(alice).get(IDENTITIES).body["results"] == []
 
 
@@ -285,7 +285,7 @@ def test_of_two_identities_unlinked_in_parallel_one_remains(google: GoogleServer
     paths = [f"{IDENTITIES}/{row['id']}" for row in caller.get(IDENTITIES).body["results"]]
     answers = at_once(*(lambda path=path: caller.call("DELETE", path) for path in paths))
     assert sorted(answer.status for answer in answers) == [204, 409]
-    assert Identity.unscoped.count() == 1
+    assert Identity.objects.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -299,4 +299,4 @@ def test_an_account_linked_by_two_users_in_parallel_belongs_to_one(google: Googl
         *(lambda action=action: action[0].exchange(action[1], action[2]) for action in actions)
     )
     assert sorted(answer.status for answer in answers) == [200, 409]
-    assert Identity.unscoped.count() == 1
+    assert Identity.objects.count() == 1

@@ -12,7 +12,7 @@ PATH = "/v1/sign-in-providers"
 
 def link(user: User, provider: str, subject: str) -> None:
     """Link an account at a provider to a user."""
-    Identity.unscoped.create(  # unscoped: made for the test
+    Identity.objects.create(
         organization_id=user.organization_id,
         user=user,
         provider=provider,
@@ -39,5 +39,5 @@ def test_an_admin_sees_the_providers_and_who_of_the_members_uses_them(
 
 
 def test_readers_do_not_see_them(google: GoogleServer, bob: User) -> None:
-    User.unscoped.filter(pk=bob.pk).update(roles=["reader"])
+    User.objects.filter(pk=bob.pk).update(roles=["reader"])
     assert signed_in(bob).get(PATH).code == "permission_denied"

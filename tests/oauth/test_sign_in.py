@@ -47,7 +47,7 @@ def case(request: pytest.FixtureRequest, db: None) -> ProviderCase:
 
 def assert_refused(code: str) -> None:
     """Assert that a refusal created nothing and is in the audit trail."""
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
     assert not OAuthGrant.objects.exists()
     event = AuditEvent.objects.order_by("-id")[0]
     assert (event.outcome, event.data["error"]) == ("refused", code)
@@ -58,7 +58,7 @@ def test_a_new_user_signs_in(case: ProviderCase) -> None:
     assert answer.body["status"] == "authenticated"
     who = Caller().holding(answer).get("/v1/whoami").body
     assert (who["email"], who["organization"]) == ("dora@example.com", "Dora Lake")
-    identity = Identity.unscoped.get()
+    identity = Identity.objects.get()
     assert (identity.provider, identity.subject) == (case.name, SUBJECTS[case.name])
     assert identity.name == "Dora Lake"
 
@@ -68,7 +68,7 @@ def test_a_returning_user_signs_in_again(case: ProviderCase) -> None:
     again = Caller().holding(case.flow().sign_in()).get("/v1/whoami").body
     assert again["user_id"] == first["user_id"]
     assert again["session_id"] != first["session_id"]
-    assert (User.unscoped.count(), Identity.unscoped.count()) == (1, 1)
+    assert (User.objects.count(), Identity.objects.count()) == (1, 1)
 
 
 def test_an_account_is_linked_and_unlinked(case: ProviderCase) -> None:
@@ -86,7 +86,7 @@ def test_an_account_is_linked_and_unlinked(case: ProviderCase) -> None:
 
 def test_the_owner_resolves_a_conflict(case: ProviderCase) -> None:
     user = member(organization(), "dora@example.com", password=PASSWORD)
-    User.unscoped.update(email_verified_at=timezone.now())
+    User.objects.update(email_verified_at=timezone.now())
     refused = case.flow().sign_in()
     assert refused.code == "link_required"
     body = {"link_token": refused.body["link_token"]}
@@ -141,7 +141,7 @@ def test_a_silent_provider_ends_in_a_timeout(case: ProviderCase, settings: Setti
 
 def test_the_only_sign_in_method_cannot_be_unlinked(case: ProviderCase) -> None:
     caller = Caller().holding(case.flow().sign_in())
-    path = f"/v1/auth/identities/{Identity.unscoped.get().pk}"
+    path = f"/v1/auth/identities/{Identity.objects.get().pk}"
     answer = caller.call("DELETE", path)
     assert (answer.status, answer.code) == (409, "last_login_method")
     assert case.flow().sign_in().body["status"] == "authenticated"
@@ -149,7 +149,7 @@ def test_the_only_sign_in_method_cannot_be_unlinked(case: ProviderCase) -> None:
 
 def test_an_active_second_factor_is_required(case: ProviderCase) -> None:
     case.flow().sign_in()
-    with_totp(User.unscoped.get())
+    with_totp(User.objects.get())
     answer = case.flow().sign_in()
     assert answer.body["status"] == "mfa_required"
     assert "access_token" not in answer.body
@@ -166,7 +166,7 @@ def test_a_second_factor_required_by_policy_is_set_up_first(case: ProviderCase) 
 
 def test_the_same_subject_at_another_provider_is_another_user(case: ProviderCase) -> None:
     case.flow().sign_in()
-    Identity.unscoped.update(provider="google" if case.name != "google" else "github")
+    Identity.objects.update(provider="google" if case.name != "google" else "github")
     assert case.flow().sign_in().code == "link_required"
 
 

@@ -48,14 +48,14 @@ def test_a_token_works_once(alice: User) -> None:
     assert accept(token).status == 201
     answer = accept(token)
     assert (answer.status, answer.code) == (410, "invitation_gone")
-    assert User.unscoped.filter(email=DORA).count() == 1
+    assert User.objects.filter(email=DORA).count() == 1
 
 
 def test_what_cannot_be_accepted_looks_the_same(alice: User) -> None:
     used = invited(alice, "used@example.com")
     accept(used)
     revoked = invited(alice, "revoked@example.com")
-    row = Invitation.unscoped.get(email="revoked@example.com")
+    row = Invitation.objects.get(email="revoked@example.com")
     signed_in(alice).call("DELETE", f"{PATH}/{row.pk}")
     replaced = invited(alice, "replaced@example.com")
     invite(alice, "replaced@example.com")
@@ -122,17 +122,17 @@ def test_the_address_of_the_invitation_overrides_the_body(alice: User) -> None:
         "code": "unknown",
         "message": "There is no such field.",
     }
-    assert not User.unscoped.filter(email="eve@example.com").exists()
+    assert not User.objects.filter(email="eve@example.com").exists()
 
 
 def test_an_account_verified_in_the_meantime_keeps_the_address(alice: User) -> None:
     token = invited(alice)
     Caller().post("/v1/auth/signup", {"email": "DORA@example.com", "password": PASSWORD})
-    with_proven_address(User.unscoped.get(email="DORA@example.com"))
+    with_proven_address(User.objects.get(email="DORA@example.com"))
     answer = accept(token)
     assert (answer.status, answer.code) == (409, "email_taken")
-    assert User.unscoped.filter(email__iexact=DORA).count() == 1
-    assert User.unscoped.get(email__iexact=DORA).organization_id != alice.organization_id
+    assert User.objects.filter(email__iexact=DORA).count() == 1
+    assert User.objects.get(email__iexact=DORA).organization_id != alice.organization_id
 
 
 def test_a_signed_in_browser_accepts_for_another_address(alice: User, charlie: User) -> None:
@@ -159,7 +159,7 @@ def test_where_a_second_factor_is_required_it_is_set_up_first(
     assert answer.status == 201
     assert answer.body["status"] == "mfa_enrollment_required"
     assert "access_token" not in answer.body
-    assert not Session.unscoped.filter(user__email=DORA).exists()
+    assert not Session.objects.filter(user__email=DORA).exists()
     # The account is there, and the invitation used up: what is left is to enrol.
     assert accept(token).code == "invitation_gone"
     pending = Caller(answer.body["mfa_token"])
@@ -196,8 +196,8 @@ def test_accepting_concurrently_creates_one_account(alice: User) -> None:
     token = invited(alice)
     answers = at_once(*(lambda: accept(token) for _ in range(4)))
     assert sorted(answer.status for answer in answers) == [201, 410, 410, 410]
-    assert User.unscoped.filter(email=DORA).count() == 1
-    assert Session.unscoped.filter(user__email=DORA).count() == 1
+    assert User.objects.filter(email=DORA).count() == 1
+    assert Session.objects.filter(user__email=DORA).count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -207,31 +207,31 @@ def test_two_invitations_of_one_address_accepted_concurrently_create_one_account
     tokens = [invited(alice), invited(charlie)]
     answers = at_once(*(lambda token=token: accept(token) for token in tokens))
     assert sorted(answer.status for answer in answers) == [201, 409]
-    assert User.unscoped.filter(email=DORA).count() == 1
+    assert User.objects.filter(email=DORA).count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_revoking_and_accepting_agree(alice: User) -> None:
     token = invited(alice)
-    row, caller = Invitation.unscoped.get(), signed_in(alice)
+    row, caller = Invitation.objects.get(), signed_in(alice)
     answers: Any = at_once(
         lambda: accept(token).status,
         lambda: caller.call("DELETE", f"{PATH}/{row.pk}").status,
     )
     assert tuple(answers) in {(201, 404), (410, 204)}
-    assert User.unscoped.filter(email=DORA).exists() is (answers[0] == 201)
+    assert User.objects.filter(email=DORA).exists() is (answers[0] == 201)
 
 
 def test_the_mail_equals_its_template(alice: User, mailoutbox: list[Any]) -> None:
     token = invited(alice)
-    run(Delivery.unscoped.get())
+    run(Delivery.objects.get())
     (mail,) = mailoutbox
     assert token in mail.body
     assert token in mail.alternatives[0][0]
     assert "7 days" in mail.body
     assert token not in mail.subject
     assert mail.subject.startswith("Join Alice's")
-    assert not Delivery.unscoped.exclude(payload="").exists()
+    assert not Delivery.objects.exclude(payload="").exists()
 
 
 def test_the_link_in_the_mail_that_arrives_leads_in(alice: User, settings: Settings) -> None:
@@ -241,7 +241,7 @@ def test_the_link_in_the_mail_that_arrives_leads_in(alice: User, settings: Setti
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.MAIL_OPTIONS = smtp_options(port)
         assert invite(alice).status == 202
-        assert run(Delivery.unscoped.get()).state == "sent"
+        assert run(Delivery.objects.get()).state == "sent"
     (mail,) = mailbox.mails
     assert mailbox.recipients == [DORA]
     tokens = set()

@@ -47,7 +47,7 @@ def test_an_operator_requests_cancels_and_carries_out_a_deletion(alice: User) ->
     assert said(number, "--name", name)["deletion_due_at"] is not None
     assert said(number, "--cancel")["deletion_due_at"] is None
     assert said(number, "--name", name, "--at-once")["deleted_at"] is not None
-    assert not User.unscoped.filter(pk=alice.pk).exists()
+    assert not User.objects.filter(pk=alice.pk).exists()
     assert AuditEvent.objects.filter(tag="cli:organization:delete").count() == 3
     with pytest.raises(CommandError):
         call_command("deleteorganization", "0", "--cancel")
@@ -57,7 +57,7 @@ def rows_of_every_kind(user: User) -> None:
     """Give the user's organization a database, and a row in every table that refers to it."""
     assert signed_in(user).post("/v1/sql", {"query": "CREATE TABLE lakes (id int)"}).status == 200
     organization = Organization.objects.get(pk=user.organization_id)
-    live = Environment.unscoped.get(organization=organization, slug="live")
+    live = Environment.objects.get(organization=organization, slug="live")
     owners: dict[Any, Any] = {Organization: organization, Environment: live, User: user}
     for model, _ in deletion.owned():
         # Those with a database behind them are made by the platform.
@@ -91,7 +91,7 @@ def test_a_deletion_that_a_database_server_refuses_goes_on_too(
 ) -> None:
     rows_of_every_kind(alice)
     arguments = [str(alice.organization_id), "--name", "Alice's", "--at-once"]
-    database = Database.unscoped.get(organization_id=alice.organization_id)
+    database = Database.objects.get(organization_id=alice.organization_id)
     # DROP ROLE is refused while another database has something of the role's.
     with servers.administer(servers.address_of(database.cluster)) as server:
         owner = sql.Identifier(database.admin_role)

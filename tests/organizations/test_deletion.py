@@ -58,7 +58,7 @@ def earn(user: User, cents: int) -> None:
 
 
 def test_an_admin_requests_it_and_every_admin_gets_a_mail(alice: User, bob: User) -> None:
-    User.unscoped.filter(pk=bob.pk).update(roles=["admin"])
+    User.objects.filter(pk=bob.pk).update(roles=["admin"])
     before = timezone.now()
     row = asked(alice)
     assert row.deletion_due_at is not None
@@ -66,7 +66,7 @@ def test_an_admin_requests_it_and_every_admin_gets_a_mail(alice: User, bob: User
     seen = signed_in(bob).get("/v1/organization").body
     assert seen["deletion_requested_by"] == alice.email
     assert seen["deletion_due_at"] is not None
-    mails = Delivery.unscoped.filter(organization_id=alice.organization_id)
+    mails = Delivery.objects.filter(organization_id=alice.organization_id)
     assert mails.count() == 2
     event = AuditEvent.objects.get(tag="api:organization:delete")
     assert event.actor_id == alice.pk
@@ -86,16 +86,16 @@ def test_only_admins_with_a_recent_proof_request_it(alice: User, bob: User) -> N
     assert signed_in(bob).call("DELETE", PATH).code == "permission_denied"
     caller = signed_in(alice)
     earlier = timezone.now() - timedelta(hours=1)
-    Session.unscoped.update(auth_time=earlier)
+    Session.objects.update(auth_time=earlier)
     assert caller.post(PATH, {"name": name_of(alice)}).code == "step_up_required"
 
 
 def test_any_admin_cancels_it_without_a_new_proof(alice: User, bob: User) -> None:
-    User.unscoped.filter(pk=bob.pk).update(roles=["admin"])
+    User.objects.filter(pk=bob.pk).update(roles=["admin"])
     asked(alice)
     caller = signed_in(bob)
     earlier = timezone.now() - timedelta(hours=1)
-    Session.unscoped.update(auth_time=earlier)
+    Session.objects.update(auth_time=earlier)
     assert caller.call("DELETE", PATH).body["deletion_due_at"] is None
     assert caller.call("DELETE", PATH).code == "deletion_not_found"
     assert not deletion.carry_out(alice.organization_id, now=timezone.now() + 2 * WEEK)
@@ -182,8 +182,8 @@ def test_once_begun_it_cannot_be_cancelled_and_goes_on_where_it_failed(
         deletion.cancel(alice.organization_id, by="x")
     assert refused.value.code == "deletion_began"
     assert deletion.carry_out(alice.organization_id, now=due_at)
-    assert not Environment.unscoped.filter(organization_id=alice.organization_id).exists()
-    assert not Database.unscoped.filter(organization_id=alice.organization_id).exists()
+    assert not Environment.objects.filter(organization_id=alice.organization_id).exists()
+    assert not Database.objects.filter(organization_id=alice.organization_id).exists()
 
 
 def test_earnings_that_are_owed_block_it_with_a_sentence(alice: User, settings: Settings) -> None:
@@ -205,7 +205,7 @@ def test_what_is_earned_during_the_delay_blocks_it_too(alice: User, settings: Se
 def test_the_last_mail_arrives_although_its_reader_is_gone(alice: User) -> None:
     asked(alice)
     deletion.carry_out(alice.organization_id, now=timezone.now() + 2 * WEEK)
-    for delivery in Delivery.unscoped.filter(template="organization_deleted"):
+    for delivery in Delivery.objects.filter(template="organization_deleted"):
         assert run(delivery).state == Delivery.State.SENT
     subjects = [sent.subject for sent in mail.outbox]
     assert any("is deleted" in subject for subject in subjects)

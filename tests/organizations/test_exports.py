@@ -116,13 +116,13 @@ def test_an_admin_gets_everything_of_the_organization_and_of_no_other(
     for secret in (SECRET, "password", "digest"):
         assert secret.encode() not in everything
     assert AuditEvent.objects.filter(tag="api:organization:download").count() == 1
-    assert Delivery.unscoped.filter(template="organization_exported").count() == 1
+    assert Delivery.objects.filter(template="organization_exported").count() == 1
 
 
 def test_the_dump_is_restored_with_pg_restore(alice: User, tmp_path: Path) -> None:
     filled(alice, "hers")
     exported(alice)
-    (row,) = OrganizationExport.unscoped.all()
+    (row,) = OrganizationExport.objects.all()
     with zipfile.ZipFile(exports.path_of(row)) as archive:
         dump = Path(archive.extract("databases/live.dump", tmp_path))
     arguments = (str(alice.organization_id), "sandbox", str(dump), "--all-to-admin")
@@ -177,7 +177,7 @@ def test_only_admins_with_a_recent_proof_get_it(alice: User, bob: User, charlie:
     assert signed_in(charlie).get(f"{PATH}/{number}/archive").code == "export_not_found"
     assert signed_in(charlie).call("DELETE", f"{PATH}/{number}").code == "export_not_found"
     caller = signed_in(alice)
-    Session.unscoped.update(auth_time=timezone.now() - timedelta(hours=1))
+    Session.objects.update(auth_time=timezone.now() - timedelta(hours=1))
     assert caller.post(PATH).code == "step_up_required"
     assert caller.get(f"{PATH}/{number}/archive").code == "step_up_required"
     assert caller.get(f"{PATH}/{number}").status == 200
@@ -200,7 +200,7 @@ def test_it_is_deleted_by_an_admin_or_after_its_time(alice: User) -> None:
     assert signed_in(alice).call("DELETE", f"{PATH}/{first}").status == 204
     assert signed_in(alice).get(f"{PATH}/{first}").code == "export_not_found"
     exports.maintain(now=timezone.now() + timedelta(days=4))
-    (row,) = OrganizationExport.unscoped.all()
+    (row,) = OrganizationExport.objects.all()
     assert not exports.path_of(row).exists()
     assert signed_in(alice).get(f"{PATH}/{second}/archive").code == "export_gone"
 
@@ -211,7 +211,7 @@ def test_one_that_is_too_large_or_too_slow_fails_and_leaves_no_file(
     filled(alice, "x" * 1000)
     for bound, said in (("export_limit_bytes", "larger"), ("export_timeout_s", "too long")):
         settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, **{bound: 0})
-        row = OrganizationExport.unscoped.get(pk=exported(alice))
+        row = OrganizationExport.objects.get(pk=exported(alice))
         assert row.state == "failed"
         assert said in row.failure
         assert not list(Path(settings.ORGANIZATIONS.export_dir).iterdir())
@@ -222,17 +222,17 @@ def test_the_exports_of_all_organizations_share_a_limit(
     alice: User, charlie: User, settings: Settings
 ) -> None:
     filled(alice, "x" * 1000)
-    first = OrganizationExport.unscoped.get(pk=exported(alice))
+    first = OrganizationExport.objects.get(pk=exported(alice))
     # Space for half of another one of the same size, because two are written concurrently.
     disk_bytes = 2 * first.size_bytes
     settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, export_disk_bytes=disk_bytes)
-    second = OrganizationExport.unscoped.get(pk=exported(alice))
+    second = OrganizationExport.objects.get(pk=exported(alice))
     assert (second.state, "larger" in second.failure) == ("failed", True)
     settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, export_disk_bytes=first.size_bytes)
     refused = signed_in(charlie).post(PATH)
     assert (refused.status, refused.code) == (503, "exports_full")
     assert refused.raw["Retry-After"] == "3600"
-    assert not OrganizationExport.unscoped.filter(organization=charlie.organization).exists()
+    assert not OrganizationExport.objects.filter(organization=charlie.organization).exists()
     # What is over takes no room, and neither does what is deleted.
     assert signed_in(alice).call("DELETE", f"{PATH}/{first.pk}").status == 204
     assert signed_in(charlie).post(PATH).status == 201
@@ -241,7 +241,7 @@ def test_the_exports_of_all_organizations_share_a_limit(
 def test_one_whose_process_was_killed_holds_up_no_other(alice: User) -> None:
     number = signed_in(alice).post(PATH).body["id"]
     long_ago = timezone.now() - timedelta(days=1)
-    rows = OrganizationExport.unscoped.filter(pk=number)
+    rows = OrganizationExport.objects.filter(pk=number)
     rows.update(state="running", started_at=long_ago)
     path = exports.path_of(rows.get())
     left = (path, archives.unfinished_of(path))
@@ -264,7 +264,7 @@ def test_one_organization_does_not_take_the_disk_of_all(alice: User, charlie: Us
 
 
 def test_the_file_is_private(alice: User) -> None:
-    row = OrganizationExport.unscoped.get(pk=exported(alice))
+    row = OrganizationExport.objects.get(pk=exported(alice))
     path = exports.path_of(row)
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 

@@ -39,12 +39,12 @@ def load(home: Organization, file: Path, *more: str) -> Any:
 
 def wrong(home: Organization, file: Path, text: str | bytes, *more: str) -> list[tuple[int, str]]:
     """Import a wrong file; return the reported lines and columns. Nothing is made."""
-    before = User.unscoped.count()
+    before = User.objects.count()
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     where = ["--organization", str(home.pk)]
     message, error = refused("importmembers", str(file), *where, *more)
     assert error["code"] == "import_refused"
-    assert User.unscoped.count() == before
+    assert User.objects.count() == before
     assert not AuditEvent.objects.filter(tag="cli:member:import").exists()
     assert not inbox.messages()
     for row in error["lines"]:
@@ -57,9 +57,9 @@ def test_each_line_of_a_file_becomes_a_member(home: Organization, file: Path) ->
     file.write_text(GOOD)
     answer = load(home, file)
     assert answer == {"org_id": home.pk, "members": 2, "invited": 0, "dry_run": False}
-    dora = User.unscoped.get(email="dora@example.com")
+    dora = User.objects.get(email="dora@example.com")
     assert (dora.roles, dora.labels) == (["reader"], [])
-    erik = User.unscoped.get(email="ERIK@example.com")
+    erik = User.objects.get(email="ERIK@example.com")
     assert (erik.roles, erik.labels) == (["operator", "reader"], ["night shift", "west"])
     assert not erik.has_usable_password()
     assert erik.email_verified_at is None
@@ -73,8 +73,8 @@ def test_a_dry_run_checks_every_line_and_imports_none(home: Organization, file: 
     file.write_text(GOOD)
     text = run("importmembers", str(file), "--organization", str(home.pk), "--dry-run", "--invite")
     assert text == "2 members of Alice's would be created.\n"
-    assert not User.unscoped.exists()
-    assert not Invitation.unscoped.exists()
+    assert not User.objects.exists()
+    assert not Invitation.objects.exists()
     assert not inbox.messages()
     member(home, "dora@example.com")
     assert wrong(home, file, GOOD, "--dry-run") == [(2, "email")]
@@ -86,8 +86,8 @@ def test_the_invited_set_their_passwords(home: Organization, file: Path) -> None
     for email in ("dora@example.com", "ERIK@example.com"):
         answer = accept(mailed_token(email))
         assert answer.status == 201
-    assert User.unscoped.count() == 2
-    assert User.unscoped.get(email="ERIK@example.com").labels == ["night shift", "west"]
+    assert User.objects.count() == 2
+    assert User.objects.get(email="ERIK@example.com").labels == ["night shift", "west"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_spreadsheets_file_is_read(home: Organization, file: Path) -> None:
     text = '\ufeffLabels,EMAIL,Roles\r\n"Süd; ""Ost""",dora@example.com, reader \r\n\r\n'
     file.write_bytes(text.encode())
     assert load(home, file)["members"] == 1
-    dora = User.unscoped.get()
+    dora = User.objects.get()
     assert (dora.labels, dora.roles) == (["Süd", '"Ost"'], ["reader"])
 
 

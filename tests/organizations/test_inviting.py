@@ -65,14 +65,14 @@ def test_an_invitation_is_mailed_with_a_link_whose_token_stays_with_the_browser(
 
 def test_seven_days(alice: User) -> None:
     invite(alice)
-    row = Invitation.unscoped.get()
+    row = Invitation.objects.get()
     assert row.expires_at - row.created_at == timedelta(days=7)
-    assert Delivery.unscoped.get().expires_at == row.expires_at
+    assert Delivery.objects.get().expires_at == row.expires_at
 
 
 def test_no_token_is_kept_or_shown(alice: User) -> None:
     token = invited(alice)
-    shown = str(Invitation.unscoped.values()) + str(AuditEvent.objects.values())
+    shown = str(Invitation.objects.values()) + str(AuditEvent.objects.values())
     shown += signed_in(alice).get(PATH).raw.content.decode()
     assert token not in shown
 
@@ -90,7 +90,7 @@ def test_the_admin_does_not_learn_whether_an_address_has_an_account(
         assert same["state"] == "pending"
     listed = signed_in(alice).get(PATH).body["results"]
     assert {row["state"] for row in listed} == {"pending"}
-    assert len({len(row.digest) for row in Invitation.unscoped.all()}) == 1
+    assert len({len(row.digest) for row in Invitation.objects.all()}) == 1
 
 
 def test_both_kinds_of_address_cost_the_same(alice: User, charlie: User) -> None:
@@ -98,10 +98,10 @@ def test_both_kinds_of_address_cost_the_same(alice: User, charlie: User) -> None
     caller, costs = signed_in(alice), []
     assert caller.get(PATH).status == 200
     for email in ("nobody@example.com", "charlie@example.org"):
-        before = Delivery.unscoped.count()
+        before = Delivery.objects.count()
         with CaptureQueriesContext(connection) as queries:
             assert caller.post(PATH, {"email": email, "roles": ["reader"]}).status == 202
-        costs.append((statements(queries), Delivery.unscoped.count() - before))
+        costs.append((statements(queries), Delivery.objects.count() - before))
     assert costs[0] == costs[1]
 
 
@@ -111,10 +111,10 @@ def test_only_the_mailbox_learns_that_it_has_an_account(alice: User, charlie: Us
     (mail,) = inbox.messages("mail")
     assert (mail["to"], mail["template"]) == ("charlie@example.org", "invitation_conflict")
     # "Your organization's number" in it, which recovery asks for, is of the recipient's own.
-    assert Delivery.unscoped.get().organization_id == charlie.organization_id
+    assert Delivery.objects.get().organization_id == charlie.organization_id
     # Nothing in it lets anybody in.
     assert "#" not in mail["context"]["link"]
-    assert User.unscoped.get(pk=charlie.pk).organization_id != alice.organization_id
+    assert User.objects.get(pk=charlie.pk).organization_id != alice.organization_id
 
 
 def test_a_new_invitation_replaces_the_one_before(alice: User) -> None:
@@ -122,7 +122,7 @@ def test_a_new_invitation_replaces_the_one_before(alice: User) -> None:
     second = invited(alice, "DORA@example.com".lower(), roles=["reader"])
     assert accept(first).code == "invitation_gone"
     assert accept(second).status == 201
-    assert User.unscoped.get(email=DORA).roles == ["reader"]
+    assert User.objects.get(email=DORA).roles == ["reader"]
 
 
 def test_an_address_may_be_invited_by_two_organizations(alice: User, charlie: User) -> None:
@@ -135,7 +135,7 @@ def test_an_address_may_be_invited_by_two_organizations(alice: User, charlie: Us
 
 def test_a_revoked_invitation_is_invalid_immediately(alice: User) -> None:
     token = invited(alice)
-    row = Invitation.unscoped.get()
+    row = Invitation.objects.get()
     caller = signed_in(alice)
     assert caller.call("DELETE", f"{PATH}/{row.pk}").status == 204
     assert accept(token).code == "invitation_gone"
@@ -149,7 +149,7 @@ def test_a_revoked_invitation_is_invalid_immediately(alice: User) -> None:
 def test_an_accepted_invitation_cannot_be_revoked(alice: User) -> None:
     token = invited(alice)
     assert accept(token).status == 201
-    row = Invitation.unscoped.get()
+    row = Invitation.objects.get()
     answer = signed_in(alice).call("DELETE", f"{PATH}/{row.pk}")
     assert (answer.status, answer.code) == (404, "invitation_not_found")
 
@@ -178,7 +178,7 @@ def test_the_daily_cap_of_an_organization(alice: User, charlie: User, settings: 
     answer = invite(alice, "user9@example.com")
     assert (answer.status, answer.code) == (429, "inviting_too_often")
     assert 0 < int(answer.headers["Retry-After"]) <= 86400
-    assert not Invitation.unscoped.filter(email="user9@example.com").exists()
+    assert not Invitation.objects.filter(email="user9@example.com").exists()
     assert invite(charlie, "user9@example.com").status == 202
 
 
@@ -236,7 +236,7 @@ def test_an_invalid_invitation_is_refused_and_sends_no_mail(
     answer = signed_in(alice).post(PATH, body)
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert answer.body["errors"][0]["field"] == field
-    assert not Invitation.unscoped.exists()
+    assert not Invitation.objects.exists()
     assert not inbox.messages()
 
 
@@ -247,9 +247,9 @@ def test_an_admin_with_a_recent_proof_is_required(
     assert invite(dan).code == invite(bob).code == "permission_denied"
     assert signed_in(dan).get(PATH).status == 200
     assert signed_in(bob).get(PATH).code == "permission_denied"
-    row = Invitation.unscoped.get(pk=invite(alice).body["id"])
+    row = Invitation.objects.get(pk=invite(alice).body["id"])
     caller = signed_in(alice)
-    Session.unscoped.update(auth_time=timezone.now() - timedelta(hours=1))
+    Session.objects.update(auth_time=timezone.now() - timedelta(hours=1))
     assert caller.post(PATH, {"email": DORA, "roles": ["admin"]}).code == "step_up_required"
     assert caller.call("DELETE", f"{PATH}/{row.pk}").code == "step_up_required"
     with_totp(alice)
@@ -277,7 +277,7 @@ def test_the_invitations_of_a_disabled_admin_with_derived_roles_are_revoked(
     home: Organization, alice: User
 ) -> None:
     eve = member(home, "eve@example.com", role="reader")
-    User.unscoped.filter(pk=eve.pk).update(derived_roles=["admin"])
+    User.objects.filter(pk=eve.pk).update(derived_roles=["admin"])
     token = invited(eve, "eve2@example.com", roles=["admin"])
     disabled = signed_in(alice).call("PATCH", f"/v1/members/{eve.pk}", {"disabled": True})
     assert disabled.status == 200
@@ -298,7 +298,7 @@ def test_an_admin_who_is_demoted_or_disabled_meanwhile_invites_nobody(
     monkeypatch.setattr("organizations.invitations.check_rate_limit", change_then)
     answer = caller.post(PATH, {"email": "eve2@example.com", "roles": ["admin"]})
     assert (answer.status, answer.code) == (401, "session_revoked")
-    assert not Invitation.unscoped.exists()
+    assert not Invitation.objects.exists()
     assert not inbox.messages("mail", "invitation")
 
 
@@ -308,9 +308,9 @@ def test_one_address_invited_concurrently_has_one_open_invitation(alice: User) -
     body = {"email": DORA, "roles": ["reader"]}
     answers = at_once(*(lambda: caller.post(PATH, body) for _ in range(5)))
     assert [answer.status for answer in answers] == [202] * 5
-    open_ones = Invitation.unscoped.filter(revoked_at=None)
+    open_ones = Invitation.objects.filter(revoked_at=None)
     assert open_ones.count() == 1
-    assert Delivery.unscoped.count() == 5
+    assert Delivery.objects.count() == 5
 
 
 def test_a_development_token_invites_too(alice: User, settings: Settings) -> None:

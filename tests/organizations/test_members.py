@@ -31,7 +31,7 @@ def delete(by: User, who: User) -> Answer:
 
 def test_a_member_is_shown_with_all_that_bears_on_access(alice: User, bob: User) -> None:
     session_of(bob)
-    User.unscoped.filter(pk=bob.pk).update(labels=["sales"], email_verified_at=timezone.now())
+    User.objects.filter(pk=bob.pk).update(labels=["sales"], email_verified_at=timezone.now())
     answer = signed_in(alice).get(f"{PATH}/{bob.pk}")
     assert answer.status == 200
     assert set(answer.body) == {
@@ -79,9 +79,9 @@ def test_filters_hold_together(
     home: Organization, alice: User, bob: User, query: str, emails: list[str]
 ) -> None:
     dan = member(home, "dan@example.com", role="reader")
-    User.unscoped.filter(pk=dan.pk).update(derived_roles=["operator"], is_active=False)
-    User.unscoped.filter(pk=bob.pk).update(labels=["sales"])
-    User.unscoped.filter(pk=dan.pk).update(roles=[])
+    User.objects.filter(pk=dan.pk).update(derived_roles=["operator"], is_active=False)
+    User.objects.filter(pk=bob.pk).update(labels=["sales"])
+    User.objects.filter(pk=dan.pk).update(roles=[])
     answer = signed_in(alice).get(f"{PATH}?{query}")
     assert [row["email"] for row in answer.body["results"]] == emails
 
@@ -159,12 +159,12 @@ def test_a_wrong_change_is_named_and_changes_nothing(
     answer = patch(alice, bob, **changes)
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert answer.body["errors"][0]["field"] == field
-    after = User.unscoped.get(pk=bob.pk)
+    after = User.objects.get(pk=bob.pk)
     assert (after.roles, after.labels, after.is_active) == (["reader"], [], True)
 
 
 def test_a_member_with_derived_roles_needs_no_assigned_ones(alice: User, bob: User) -> None:
-    User.unscoped.filter(pk=bob.pk).update(derived_roles=["operator"])
+    User.objects.filter(pk=bob.pk).update(derived_roles=["operator"])
     answer = patch(alice, bob, roles=[])
     assert (answer.body["roles"], answer.body["derived_roles"]) == ([], ["operator"])
     assert signed_in(bob).get("/v1/whoami").body["roles"] == ["operator"]
@@ -179,7 +179,7 @@ def test_disabling_ends_everything_immediately_and_permanently(
     assert patch(alice, bob, disabled=True).body["disabled"] is True
     assert caller.get("/v1/whoami").code == "session_revoked"
     assert caller.refresh().code == "session_revoked"
-    assert not TrustedDevice.unscoped.exists()
+    assert not TrustedDevice.objects.exists()
     login = {"email": bob.email, "password": PASSWORD}
     assert Caller().post("/v1/auth/login", login).code == "invalid_credentials"
     # Opened again, what was ended stays ended.
@@ -208,7 +208,7 @@ def test_removal_ends_everything_immediately(alice: User, bob: User) -> None:
     assert caller.get("/v1/whoami").code == "session_revoked"
     assert caller.refresh().code == "session_revoked"
     for model in (User, Session, Factor, Challenge, PendingSignIn, TrustedDevice):
-        rows = model.unscoped.filter(**{"pk" if model is User else "user_id": bob.pk})
+        rows = model.objects.filter(**{"pk" if model is User else "user_id": bob.pk})
         assert not rows.exists(), model
     assert delete(alice, bob).code == "member_not_found"
     assert inbox.notices_to(bob.email)[-1] == "account_removed"
@@ -233,10 +233,10 @@ def test_what_a_removed_member_did_stays_in_the_trail(alice: User, bob: User) ->
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 def test_a_recent_proof_is_required(alice: User, bob: User, method: str) -> None:
     caller = signed_in(alice)
-    Session.unscoped.update(auth_time=timezone.now() - timedelta(minutes=16))
+    Session.objects.update(auth_time=timezone.now() - timedelta(minutes=16))
     answer = caller.call(method, f"{PATH}/{bob.pk}", {})
     assert (answer.status, answer.code) == (403, "step_up_required")
-    assert User.unscoped.filter(pk=bob.pk).exists()
+    assert User.objects.filter(pk=bob.pk).exists()
 
 
 def test_an_account_with_a_factor_requires_that_factor(alice: User, bob: User) -> None:
@@ -268,7 +268,7 @@ def listed_in_mail() -> Any:
 
 
 def test_an_admin_left_with_derived_roles_only_sees_what_has_ended(alice: User, dora: User) -> None:
-    User.unscoped.filter(pk=dora.pk).update(derived_roles=["reader"])
+    User.objects.filter(pk=dora.pk).update(derived_roles=["reader"])
     answer = patch(alice, dora, roles=[])
     assert [each["name"] for each in answer.body["created"]["ends"]] == ["ci"]
     assert "API key ci" in listed_in_mail()
@@ -280,7 +280,7 @@ def test_an_admin_left_with_derived_roles_only_sees_what_has_ended(alice: User, 
 def test_a_change_that_leaves_an_admin_says_nothing_of_an_end(
     alice: User, dora: User, roles: list[str], derived: list[str]
 ) -> None:
-    User.unscoped.filter(pk=dora.pk).update(derived_roles=derived)
+    User.objects.filter(pk=dora.pk).update(derived_roles=derived)
     answer = patch(alice, dora, roles=roles)
     assert (answer.status, answer.body["created"]) == (200, None)
     assert listed_in_mail() == ""

@@ -38,7 +38,7 @@ def work() -> None:
 
 def sent(template: str = "", *, to: str = "") -> list[dict[str, Any]]:
     """Return what was queued for sending, oldest first: mails by template, texts as ''."""
-    rows = Delivery.unscoped.filter(template=template).order_by("pk")
+    rows = Delivery.objects.filter(template=template).order_by("pk")
     contents = [json.loads(decrypt(row.payload)) for row in rows]
     return [content for content in contents if not to or content["to"] == to]
 

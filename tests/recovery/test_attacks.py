@@ -80,19 +80,19 @@ def test_a_completed_recovery_ends_the_others_of_the_user(alice: User) -> None:
 
 def test_a_change_of_address_ends_a_recovery(alice: User) -> None:
     verified = proven(alice)
-    User.unscoped.filter(pk=alice.pk).update(email="alice@new.example")
+    User.objects.filter(pk=alice.pk).update(email="alice@new.example")
     assert complete(verified).code == "recovery_gone"
 
 
 def test_a_disabled_user_cannot_recover(alice: User) -> None:
     started, token = initiate(alice), mailed_token()
     verified = proven(alice)
-    User.unscoped.filter(pk=alice.pk).update(is_active=False)
+    User.objects.filter(pk=alice.pk).update(is_active=False)
     assert verify(started, token).code == "recovery_gone"
     assert complete(verified).code == "recovery_gone"
-    before = Delivery.unscoped.count()
+    before = Delivery.objects.count()
     assert initiate(alice).status == 202
-    assert Delivery.unscoped.count() == before
+    assert Delivery.objects.count() == before
 
 
 def forged(verified: Answer, *, key: str = "", typ: str = "pwr+jwt", **claims: Any) -> str:
@@ -144,7 +144,7 @@ def test_a_reset_token_is_accepted_for_the_reset_only(alice: User) -> None:
 
 def test_classic_pre_hijacking_and_the_unexpired_session_end_at_recovery(alice: User) -> None:
     """An attacker signed up with Alice's address first, and has password, session and answers."""
-    User.unscoped.filter(pk=alice.pk).update(email_verified_at=None)
+    User.objects.filter(pk=alice.pk).update(email_verified_at=None)
     stranger = signed_in(alice)
     SecurityAnswer(
         organization_id=alice.organization_id,
@@ -156,14 +156,14 @@ def test_classic_pre_hijacking_and_the_unexpired_session_end_at_recovery(alice: 
     assert complete(proven(alice)).status == 204
     assert log_in(alice, PASSWORD).code == "invalid_credentials"
     assert stranger.get("/v1/whoami").code == "email_required"
-    owner = User.unscoped.get(email=alice.email)
+    owner = User.objects.get(email=alice.email)
     assert owner.pk != alice.pk
-    assert not SecurityAnswer.unscoped.filter(user=owner).exists()
+    assert not SecurityAnswer.objects.filter(user=owner).exists()
 
 
 def test_an_attackers_factor_is_not_taken_for_the_owners(holder: Holder) -> None:
     """A factor is never skipped, also where the address was never proven."""
-    User.unscoped.filter(pk=holder.user.pk).update(email_verified_at=None)
+    User.objects.filter(pk=holder.user.pk).update(email_verified_at=None)
     assert complete(proven(holder.user)).code == "recovery_challenge_required"
 
 
@@ -172,7 +172,7 @@ def test_a_recovery_is_not_bound_to_a_header(alice: User, charlie: User) -> None
     verified = proven(alice)
     body = {"reset_token": verified.body["reset_token"], "password": NEW_PASSWORD}
     assert signed_in(charlie).post(f"{PREFIX}/complete", body).status == 204
-    assert User.unscoped.get(pk=charlie.pk).password == "!"
+    assert User.objects.get(pk=charlie.pk).password == "!"
 
 
 def test_no_secret_is_in_a_log_line_a_row_or_a_later_answer(
@@ -195,9 +195,9 @@ def test_no_secret_is_in_a_log_line_a_row_or_a_later_answer(
     ]
     captured = capsys.readouterr()
     places = [caplog.text, captured.out, captured.err]
-    places += [str(row) for row in Recovery.unscoped.values()]
+    places += [str(row) for row in Recovery.objects.values()]
     places += [str(row) for row in AuditEvent.objects.values()]
-    places += [str(row) for row in Delivery.unscoped.values()]
+    places += [str(row) for row in Delivery.objects.values()]
     places += [str(verified.body).replace(verified.body["reset_token"], "")]
     for secret in secrets:
         assert not any(secret in place for place in places)
@@ -208,7 +208,7 @@ def test_the_mail_contains_the_token_and_its_link(alice: User, mailoutbox: list[
 
     initiate(alice)
     token = mailed_token()
-    for delivery in Delivery.unscoped.all():
+    for delivery in Delivery.objects.all():
         deliver(str(delivery.pk))
     assert len(mailoutbox) == 1
     mail = mailoutbox[0]
@@ -221,12 +221,12 @@ def test_the_mail_contains_the_token_and_its_link(alice: User, mailoutbox: list[
         assert f"number: {alice.organization_id}" in form
     assert token not in mail.subject
     # Once it is out, nothing of it stays.
-    assert not Delivery.unscoped.exclude(payload="").exists()
+    assert not Delivery.objects.exclude(payload="").exists()
 
 
 def test_a_mailed_token_expires_with_its_recovery(alice: User) -> None:
     initiate(alice)
-    recovery, delivery = Recovery.unscoped.get(), Delivery.unscoped.get()
+    recovery, delivery = Recovery.objects.get(), Delivery.objects.get()
     assert delivery.expires_at == recovery.expires_at
 
 
@@ -244,12 +244,12 @@ def test_housekeeping_deletes_expired_recoveries(alice: User) -> None:
     initiate(alice)
     initiate(email="nobody@example.com")
     tasks.forget_expired(timestamp=0)
-    assert Recovery.unscoped.count() == 2
+    assert Recovery.objects.count() == 2
     for days, left in ((1, 1), (9, 0)):
         moment = timezone.now() + timedelta(days=days)
         with time_machine.travel(moment):
             tasks.forget_expired(timestamp=0)
-        assert Recovery.unscoped.count() == left
+        assert Recovery.objects.count() == left
 
 
 def test_there_is_no_missing_migration(db: None) -> None:

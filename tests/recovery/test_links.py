@@ -53,7 +53,7 @@ def test_the_link_contains_all_that_verification_needs(alice: User) -> None:
     assert set(found) == {"recovery", "token", "org"}
     assert (found["token"], found["org"]) == (mailed_token(), str(alice.organization_id))
     assert opened(link) == 200
-    assert Recovery.unscoped.get().verified_at is None
+    assert Recovery.objects.get().verified_at is None
     body = {"recovery_id": found["recovery"], "token": found["token"]}
     answer = Caller().post(f"{PREFIX}/verify", body)
     assert (answer.status, answer.body["next"]) == (200, "password")
@@ -61,7 +61,7 @@ def test_the_link_contains_all_that_verification_needs(alice: User) -> None:
 
 def test_the_secrets_of_the_link_are_deleted_when_the_mail_is_queued(alice: User) -> None:
     initiate(alice)
-    assert Recovery.unscoped.get().request == ""
+    assert Recovery.objects.get().request == ""
 
 
 def test_the_link_does_not_follow_the_request(alice: User, settings: Settings) -> None:
@@ -80,9 +80,9 @@ def test_a_delayed_recovery_is_cancelled_by_its_link(holder: Holder) -> None:
     found = brought(context["cancel_link"], "/console/recovery/cancel")
     assert found == {"token": context["cancel_token"]}
     assert opened(context["cancel_link"]) == 200
-    assert Recovery.unscoped.get().ended_at is None
+    assert Recovery.objects.get().ended_at is None
     assert cancelled(found["token"]).status == 204
-    assert Recovery.unscoped.get().end_reason == "cancelled"
+    assert Recovery.objects.get().end_reason == "cancelled"
 
 
 def cancelled(token: str) -> Answer:

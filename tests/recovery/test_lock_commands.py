@@ -64,7 +64,7 @@ def test_a_locked_user_has_nothing_left_that_lets_in(alice: User) -> None:
     }
     assert {caller.get("/v1/whoami").status for caller in callers} == {401}
     assert machine.get("/v1/environments").status == 401
-    assert not TrustedDevice.unscoped.filter(user=alice).exists()
+    assert not TrustedDevice.objects.filter(user=alice).exists()
     assert log_in().code == "invalid_credentials"
     assert inbox.notices_to("alice@example.com").count("account_disabled") == 1
     assert events("cli:user:lock") == [
@@ -84,7 +84,7 @@ def test_an_unlocked_user_signs_in_and_its_api_keys_stay_ended(alice: User) -> N
     assert (unlocked["changed"], unlocked["enabled"]) == (True, True)
     assert log_in().status == 200
     assert machine.get("/v1/environments").status == 401
-    assert ApiKey.unscoped.get(creator=alice).revoked_at is not None
+    assert ApiKey.objects.get(creator=alice).revoked_at is not None
     assert inbox.notices_to("alice@example.com").count("account_enabled") == 1
     [event] = events("cli:user:unlock")
     assert (event["enabled"], event["reason"]) == (True, "proven by phone")
@@ -92,7 +92,7 @@ def test_an_unlocked_user_signs_in_and_its_api_keys_stay_ended(alice: User) -> N
 
 def test_failed_sign_ins_are_forgotten_as_in_the_admin(alice: User) -> None:
     with_totp(alice)
-    number = Factor.unscoped.filter(user=alice).update(failures=100)
+    number = Factor.objects.filter(user=alice).update(failures=100)
     log_in("wrong")
     # As after many of them: a right password is not heard for a while.
     Throttle.objects.update(blocked_until=timezone.now() + timedelta(minutes=15))
@@ -103,7 +103,7 @@ def test_failed_sign_ins_are_forgotten_as_in_the_admin(alice: User) -> None:
     assert unlocked["forgotten"] == {"passwords": True, "factors": number}
     assert (unlocked["changed"], unlocked["enabled"]) == (True, False)
     assert log_in().status == 200
-    assert set(Factor.unscoped.filter(user=alice).values_list("failures", flat=True)) == {0}
+    assert set(Factor.objects.filter(user=alice).values_list("failures", flat=True)) == {0}
     # Nothing of the account itself changed, so that there is nothing to mail.
     assert "account_enabled" not in inbox.notices_to("alice@example.com")
     assert "was not locked" in run("unlockuser", "alice@example.com", *WHY)
@@ -120,7 +120,7 @@ def test_a_dry_run_keeps_nothing(alice: User) -> None:
     assert (locked["changed"], locked["sessions"], locked["dry_run"]) == (True, 1, True)
     assert (unlocked["changed"], unlocked["dry_run"]) == (True, True)
     assert caller.get("/v1/whoami").status == 200
-    assert Session.unscoped.filter(user=alice, ended_at=None).count() == 1
+    assert Session.objects.filter(user=alice, ended_at=None).count() == 1
     assert Throttle.objects.exists()
     assert not events("cli:user:lock") + events("cli:user:unlock")
     assert inbox.notices_to("alice@example.com") == []

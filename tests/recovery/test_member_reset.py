@@ -41,8 +41,8 @@ def test_a_reset_deletes_the_factors_and_ends_the_sessions(alice: User, bobs: Ho
     devices.trust(bobs.user, "Laptop", now=timezone.now())
     assert log_in(bobs.user).body["status"] == "mfa_required"
     assert reset(signed_in(alice), bobs.user).status == 204
-    assert not Factor.unscoped.filter(user=bobs.user).exists()
-    assert not TrustedDevice.unscoped.exists()
+    assert not Factor.objects.filter(user=bobs.user).exists()
+    assert not TrustedDevice.objects.exists()
     assert bobs.caller.get("/v1/whoami").code == "session_revoked"
     assert log_in(bobs.user, PASSWORD).body["status"] == "authenticated"
 
@@ -64,19 +64,19 @@ def test_a_reset_is_audited_with_its_reason(alice: User, bobs: Holder) -> None:
 
 
 def test_a_reset_neither_reveals_nor_changes_the_password(alice: User, bobs: Holder) -> None:
-    before = User.unscoped.get(pk=bobs.user.pk).password
+    before = User.objects.get(pk=bobs.user.pk).password
     body = {"reason": REASON, "password": "chosen by the admin"}
     answer = signed_in(alice).post(f"/v1/members/{bobs.user.pk}/factors/reset", body)
     assert (answer.status, answer.code) == (400, "invalid_request")
     answer = reset(signed_in(alice), bobs.user)
     assert answer.raw.content == b""
-    assert User.unscoped.get(pk=bobs.user.pk).password == before
+    assert User.objects.get(pk=bobs.user.pk).password == before
 
 
 def test_an_admin_cannot_reset_their_own_factors(holder: Holder) -> None:
     answer = reset(holder.caller, holder.user)
     assert (answer.status, answer.code) == (409, "own_factors")
-    assert Factor.unscoped.filter(user=holder.user).exists()
+    assert Factor.objects.filter(user=holder.user).exists()
 
 
 def test_a_reset_requires_a_recent_proof_of_the_admins_own_factor(
@@ -84,7 +84,7 @@ def test_a_reset_requires_a_recent_proof_of_the_admins_own_factor(
 ) -> None:
     answer = reset(signed_in(holder.user), bobs.user)
     assert (answer.status, answer.code) == (403, "step_up_required")
-    assert Factor.unscoped.filter(user=bobs.user).exists()
+    assert Factor.objects.filter(user=bobs.user).exists()
     assert reset(holder.caller, bobs.user).status == 204
 
 
@@ -103,14 +103,14 @@ def test_members_of_another_organization_and_unknown_members_are_not_found(
     for user in (charlie, "00000000-0000-7000-8000-000000000000", "nobody"):
         answer = reset(caller, user)
         assert (answer.status, answer.code) == (404, "not_found")
-    assert Factor.unscoped.filter(user=charlie).exists()
+    assert Factor.objects.filter(user=charlie).exists()
     assert sent("factors_reset") == []
 
 
 def test_a_reset_requires_a_reason(alice: User, bobs: Holder) -> None:
     for reason in ("", "  ", "x" * 301):
         assert reset(signed_in(alice), bobs.user, reason).code == "invalid_request"
-    assert Factor.unscoped.filter(user=bobs.user).exists()
+    assert Factor.objects.filter(user=bobs.user).exists()
 
 
 def test_a_member_without_factors_can_be_reset(alice: User, bob: User) -> None:

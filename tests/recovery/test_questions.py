@@ -195,7 +195,7 @@ def test_disabled_security_questions_cannot_be_set_or_used(alice: User, home: Or
     assert (read.status, read.body["enabled"]) == (200, False)
     # Removing them is always possible.
     assert keep(alice, {}).status == 200
-    assert not SecurityAnswer.unscoped.exists()
+    assert not SecurityAnswer.objects.exists()
 
 
 def test_security_questions_are_disabled_by_default() -> None:
@@ -206,10 +206,10 @@ def test_answers_are_never_shown_or_stored_in_clear(alice: User) -> None:
     kept = keep(alice)
     assert kept.status == 200
     assert kept.body["answered"] == sorted(ANSWERS)
-    shown = kept.raw.content.decode() + str(list(SecurityAnswer.unscoped.values()))
+    shown = kept.raw.content.decode() + str(list(SecurityAnswer.objects.values()))
     for text in ANSWERS.values():
         assert text.lower() not in shown.lower()
-    rows = SecurityAnswer.unscoped.values_list("encoded", flat=True)
+    rows = SecurityAnswer.objects.values_list("encoded", flat=True)
     assert all(row.startswith("argon2$argon2id$") for row in rows)
 
 
@@ -227,7 +227,7 @@ def test_answers_are_never_shown_or_stored_in_clear(alice: User) -> None:
 def test_weak_answers_are_refused(alice: User, answers: dict[str, str]) -> None:
     answer = keep(alice, answers)
     assert (answer.status, answer.code) == (400, "invalid_request")
-    assert not SecurityAnswer.unscoped.exists()
+    assert not SecurityAnswer.objects.exists()
 
 
 def test_setting_answers_requires_a_recent_proof(holder: Holder) -> None:

@@ -35,14 +35,14 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 def test_of_a_concurrent_completion_and_cancellation_one_succeeds(alice: User) -> None:
     for _ in range(3):
-        Factor.unscoped.all().delete()
+        Factor.objects.all().delete()
         holder = with_totp(alice)
         begun = delayed(holder.user)
         token = cancel_token()
         with in_time(LATER):
             finished, cancelled = at_once(partial(finish, begun), partial(cancel, token))
         assert sorted([finished.status, cancelled.status]) in ([200, 410], [204, 410])
-        assert Factor.unscoped.exists() == (cancelled.status == 204)
+        assert Factor.objects.exists() == (cancelled.status == 204)
 
 
 def test_a_sign_in_at_the_moment_of_a_recovery_does_not_outlive_it(alice: User) -> None:
@@ -55,7 +55,7 @@ def test_a_sign_in_at_the_moment_of_a_recovery_does_not_outlive_it(alice: User) 
         assert completed.status == 204
         if entered.status == 200:
             assert Caller(entered.body["access_token"]).get("/v1/whoami").code == "session_revoked"
-        assert not Session.unscoped.filter(ended_at=None).exists()
+        assert not Session.objects.filter(ended_at=None).exists()
 
 
 def test_a_refresh_or_switch_at_the_moment_of_a_recovery_does_not_outlive_it(alice: User) -> None:
@@ -72,7 +72,7 @@ def test_a_refresh_or_switch_at_the_moment_of_a_recovery_does_not_outlive_it(ali
             partial(caller.post, "/v1/auth/switch", body),
             caller.refresh,
         )
-        assert not Session.unscoped.filter(ended_at=None).exists()
+        assert not Session.objects.filter(ended_at=None).exists()
 
 
 def test_a_lost_database_during_a_recovery_uses_no_attempt_up(alice: User) -> None:
@@ -83,7 +83,7 @@ def test_a_lost_database_during_a_recovery_uses_no_attempt_up(alice: User) -> No
         if not was_cut:
             break
         assert (answer.status, answer.code) == (503, "database_unavailable")
-        assert Recovery.unscoped.get().verified_at is None
+        assert Recovery.objects.get().verified_at is None
     assert answer.status == 200
     for number in range(1, 40):
         completed, was_cut = cut_at(number, partial(complete, answer))

@@ -35,7 +35,7 @@ NOBODY = "nobody@example.com"
 def claims(alice: User, charlie: User) -> list[tuple[int, str]]:
     """Return claims: Alice, an unknown user, Alice elsewhere, a disabled user."""
     disabled = member(alice.organization, "dora@example.com")
-    User.unscoped.filter(pk=disabled.pk).update(is_active=False)
+    User.objects.filter(pk=disabled.pk).update(is_active=False)
     return [
         (alice.organization_id, alice.email),
         (alice.organization_id, NOBODY),
@@ -92,7 +92,7 @@ def test_mail_is_sent_only_to_an_active_member_of_the_named_organization(
         start(org_id, email)
     work()
     assert [mail["to"] for mail in sent("recovery_token")] == [alice.email]
-    assert Delivery.unscoped.count() == 1
+    assert Delivery.objects.count() == 1
 
 
 def test_an_address_is_found_whatever_its_case(alice: User) -> None:
@@ -104,21 +104,21 @@ def test_an_address_is_found_whatever_its_case(alice: User) -> None:
 def test_nothing_is_sent_for_a_method_that_the_user_does_not_have(alice: User, sms: None) -> None:
     assert initiate(alice, method="sms").status == 202
     assert initiate(alice, purpose="second_factor").status == 202
-    assert not Delivery.unscoped.exists()
+    assert not Delivery.objects.exists()
 
 
 def test_the_job_has_only_an_id_and_the_row_no_claim(alice: User) -> None:
     start(alice.organization_id, alice.email)
-    row = Recovery.unscoped.get()
+    row = Recovery.objects.get()
     assert jobs() == [{"recovery_id": str(row.pk)}]
     assert alice.email not in row.request
     work()
-    assert Recovery.unscoped.get().request == ""
+    assert Recovery.objects.get().request == ""
 
 
 def test_the_recovery_id_is_not_stored_in_clear(alice: User) -> None:
     started = initiate(alice)
-    row = vars(Recovery.unscoped.get())
+    row = vars(Recovery.objects.get())
     assert started.body["recovery_id"] not in str(row)
     assert mailed_token() not in str(row)
 
@@ -185,7 +185,7 @@ def test_malformed_requests_are_refused_with_400(anyone: Caller) -> None:
         answer = anyone.post(f"{PREFIX}/initiate", body | change)
         assert (answer.status, answer.code) == (400, "invalid_request"), change
         assert answer.body["errors"][0]["field"] in change
-    assert not Recovery.unscoped.exists()
+    assert not Recovery.objects.exists()
 
 
 def test_verifying_a_token_hashes_no_password(

@@ -68,7 +68,7 @@ def host_of(user: User) -> str:
 def transaction_of(user: User) -> str:
     """Add the row of an interactive transaction, open in another process."""
     place, now = home_of(user), timezone.now()
-    row = InteractiveTransaction.unscoped.create(
+    row = InteractiveTransaction.objects.create(
         id=uuid4(),
         organization_id=place.organization_id,
         environment_id=place.environment_pk,
@@ -85,7 +85,7 @@ def transaction_of(user: User) -> str:
 def running_sql(user: User) -> str:
     """Have an SQL request of the user's run in another process; return its id."""
     place, request_id = home_of(user), uuid4().hex
-    RunningSql.unscoped.create(
+    RunningSql.objects.create(
         organization_id=place.organization_id,
         environment_id=place.environment_pk,
         user_id=user.pk,
@@ -104,7 +104,7 @@ def key_of(user: User) -> str:
 
 def webhook_of(user: User) -> WebhookEndpoint:
     """Add a webhook to the user's organization."""
-    endpoint: WebhookEndpoint = WebhookEndpoint.unscoped.create(
+    endpoint: WebhookEndpoint = WebhookEndpoint.objects.create(
         organization_id=user.organization_id,
         url="https://hooks.example.com/charlies-own",
         events=["member.added"],
@@ -146,7 +146,7 @@ def quarantine_of(user: User) -> str:
 
 def export_of(user: User) -> str:
     """Add the row of an export of the user's organization."""
-    row = OrganizationExport.unscoped.create(
+    row = OrganizationExport.objects.create(
         organization_id=user.organization_id,
         requested_by="charlies-own",
         requested_at=timezone.now(),
@@ -177,7 +177,7 @@ MAKERS: dict[str, Callable[[User], str]] = {
     "webhook_id": lambda user: str(webhook_of(user).pk),
     "delivery_id": lambda user: str(endpoints.send_test(webhook_of(user), now=timezone.now()).pk),
     "identity_id": lambda user: str(
-        Identity.unscoped.create(
+        Identity.objects.create(
             user=user,
             organization_id=user.organization_id,
             provider="google",
@@ -186,7 +186,7 @@ MAKERS: dict[str, Callable[[User], str]] = {
         ).pk
     ),
     "domain_id": lambda user: str(
-        Domain.unscoped.create(
+        Domain.objects.create(
             organization_id=user.organization_id,
             domain="charlies-own.example",
             role="reader",
@@ -211,7 +211,7 @@ MAKERS: dict[str, Callable[[User], str]] = {
     )["name"],
     "request_id": running_sql,
     "query_id": lambda user: str(
-        SavedQuery.unscoped.create(
+        SavedQuery.objects.create(
             organization_id=user.organization_id, name="charlies-own", text="SELECT 1"
         ).pk
     ),

@@ -1,16 +1,26 @@
 """Tenant models are read through a scope; an exception gives its reason."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.apps import apps
 from django.db.models import ForeignKey, Model
+from django.shortcuts import get_object_or_404
 
-from common.scoping import TenantModel
+from common.scoping import (
+    OutsideScope,
+    TenantModel,
+    across_environments,
+    outside,
+    unscoped,
+    within_organization,
+)
+from environments.models import Environment
 from tests.packages import PACKAGES, ROOT, sources
 
 OURS = [model for model in apps.get_models() if model.__module__.partition(".")[0] in PACKAGES]
-UNSCOPED = re.compile(r"\b(unscoped\.|_base_manager|_default_manager)")
+TENANTS = [model for model in OURS if issubclass(model, TenantModel)]
 WRITTEN = [path for path in sources() if "migrations" not in path.parts]
 
 
@@ -24,22 +34,40 @@ def test_every_tenant_model_is_scoped(model: type[Model]) -> None:
     if not keys:
         return
     assert issubclass(model, TenantModel)
-    with pytest.raises(TypeError, match="scoped"):
-        model.objects.all()
-    with pytest.raises(TypeError, match="needs a scope"):
-        model.scoped.all()
 
 
-def test_a_use_of_unscoped_gives_its_reason() -> None:
-    bare = []
-    for path in WRITTEN:
-        lines = path.read_text().splitlines()
-        for number, line in enumerate(lines):
-            if not UNSCOPED.search(line) or path.name == "scoping.py":
-                continue
-            near = " ".join(lines[max(0, number - 2) : number + 2])
-            if "# unscoped:" not in near:
-                bare.append(f"{path.relative_to(ROOT)}:{number + 1} {line.strip()}")
+@pytest.mark.parametrize("model", TENANTS, ids=lambda model: model._meta.label)
+def test_a_tenant_model_outside_of_a_scope_returns_no_row(model: type[TenantModel]) -> None:
+    assert model._default_manager is model.objects
+    with outside():
+        for query in (
+            model.objects.all,
+            model.objects.create,
+            lambda: across_environments(model),
+            lambda: get_object_or_404(model),
+        ):
+            with pytest.raises(OutsideScope):
+                query()
+
+
+def test_a_scope_holds_in_its_block_alone() -> None:
+    with outside():
+        with within_organization(1), unscoped("a test"):
+            Environment.objects.all()
+        with pytest.raises(OutsideScope):
+            Environment.objects.all()
+        with within_organization(1), ThreadPoolExecutor() as threads:
+            found = threads.submit(Environment.objects.all)
+            assert isinstance(found.exception(), OutsideScope)
+
+
+def test_only_the_scoping_module_goes_around_the_managers() -> None:
+    bare = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in WRITTEN
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"\b_(base|default)_manager\b", line)
+    ]
     assert not bare, "\n".join(bare)
 
 

@@ -114,7 +114,7 @@ def tokens_in(answer: Answer) -> list[str]:
 
 def sessions() -> int:
     """Count the user's sessions, except the one of the preparation."""
-    return Session.unscoped.filter(user__email=EMAIL).exclude(agent="test").count()
+    return Session.objects.filter(user__email=EMAIL).exclude(agent="test").count()
 
 
 def assert_nothing_given(answer: Answer) -> None:
@@ -227,7 +227,7 @@ def test_a_factor_that_the_policy_forbids_must_be_replaced(
 @pytest.mark.django_db
 def test_a_disabled_user_cannot_sign_in_by_any_method(driver: Driver, home: Organization) -> None:
     prepared(driver, home)
-    User.unscoped.filter(email=EMAIL).update(is_active=False)
+    User.objects.filter(email=EMAIL).update(is_active=False)
     answer = driver.come_in()
     assert 400 <= answer.status < 500
     assert_nothing_given(answer)

@@ -25,7 +25,7 @@ class External(Driver):
 
     def prepare(self, home: Organization) -> User:
         user = member(home, EMAIL)
-        Identity.unscoped.create(
+        Identity.objects.create(
             user=user,
             organization=home,
             provider="google",

@@ -25,7 +25,7 @@ class SecondFactor(Driver):
         return self._answer(self.holder.wrong_code())
 
     def _answer(self, code: str) -> Answer:
-        Factor.unscoped.filter(user=self.holder.user).update(last_step=0)
+        Factor.objects.filter(user=self.holder.user).update(last_step=0)
         login = log_in(EMAIL)
         challenge = ask(pending(login), "totp") if login.status == 200 else login
         return reply(challenge, code) if challenge.status == 200 else challenge

@@ -45,9 +45,9 @@ def _take_back() -> None:
     pool.CONNECTION_POOL.clear()
     # A test may have led the cluster's address astray.
     servers.default()
-    for retired in RetiredDatabase.unscoped.select_related("cluster"):
+    for retired in RetiredDatabase.objects.select_related("cluster"):
         tenant_databases.drop_named(retired.cluster, retired.dbname, retired.roles)
-    for database in Database.unscoped.select_related("cluster"):
+    for database in Database.objects.select_related("cluster"):
         KEPT.take(database)
 
 

@@ -66,7 +66,7 @@ class Kept:
         """Make one the scope's."""
         if not self._ready:
             provisioning.database_for(scope)
-            database = Database.scoped.within(scope).select_related("cluster").get()
+            database = Database.objects.select_related("cluster").get()
             self._states[database.dbname] = state_of(database)
             return
         database = Database(cluster=servers.default(), **self._ready.pop())

@@ -92,7 +92,7 @@ class Caller:
     @property
     def database(self) -> Database:
         """The placement record."""
-        found: Database = Database.scoped.within(self.scope).get()
+        found: Database = Database.objects.filter(organization_id=self.scope.organization_id).get()
         return found
 
 
@@ -128,7 +128,7 @@ def organization(name: str) -> Organization:
 
 def caller(of: Organization, slug: str = "live", *, role: str = "admin") -> Caller:
     """Return somebody in one of its environments."""
-    environment = Environment.unscoped.get(organization=of, slug=slug)
+    environment = Environment.objects.get(organization=of, slug=slug)
     return Caller(Scope(of.pk, environment.pk), role)
 
 

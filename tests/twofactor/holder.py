@@ -46,7 +46,7 @@ def with_totp(user: User, *, environment: str = "live") -> Holder:
     answer = caller.post("/v1/auth/2fa/totp/verify", body)
     assert answer.status == 200, answer.body
     # The present code was used up by this; the tests begin with it unused.
-    Factor.unscoped.filter(user=user, method="totp").update(last_step=0)
+    Factor.objects.filter(user=user, method="totp").update(last_step=0)
     holder.backup_codes = answer.body["backup_codes"]
     return holder
 

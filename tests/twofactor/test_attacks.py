@@ -82,10 +82,10 @@ def test_losing_the_database_during_an_answer_returns_503_and_uses_nothing_up(
 ) -> None:
     holder = with_totp(alice)
     for number in range(1, 30):
-        Factor.unscoped.update(last_step=0)
+        Factor.objects.update(last_step=0)
         challenge = ask(pending(log_in()))
         code = holder.code()
-        before = Session.unscoped.count()
+        before = Session.objects.count()
         answer, was_cut = cut_at(number, partial(reply, challenge, code))
         if not was_cut:
             assert answer.status == 200
@@ -93,8 +93,8 @@ def test_losing_the_database_during_an_answer_returns_503_and_uses_nothing_up(
         assert (answer.status, answer.code) == (503, "database_unavailable"), number
         assert answer.headers["Content-Type"] == "application/problem+json"
         assert answer.headers["Retry-After"]
-        assert Session.unscoped.count() == before
-        Factor.unscoped.update(last_step=0)
+        assert Session.objects.count() == before
+        Factor.objects.update(last_step=0)
         assert reply(challenge, holder.code()).status == 200, number
     else:
         pytest.fail("It never got through.")
@@ -183,7 +183,7 @@ def test_a_grace_period_that_is_over_leaves_no_time_to_add_a_factor(
     assert holder.caller.call("PUT", "/v1/auth/2fa/policy", body).status == 200
     earlier = timezone.now() - timedelta(days=30)
     Organization.objects.filter(pk=home.pk).update(mfa_required_since=earlier)
-    User.unscoped.update(created_at=earlier)
+    User.objects.update(created_at=earlier)
     body = {"allowed_methods": ["webauthn"]}
     answer = holder.caller.call("PUT", "/v1/auth/2fa/policy", body)
     assert (answer.status, answer.code) == (409, "policy_locks_out")
@@ -248,7 +248,7 @@ def test_one_device_token_used_twice_concurrently_has_one_successor(alice: User)
 @pytest.mark.django_db(transaction=True)
 def test_a_factor_removed_while_it_is_answered_signs_in_or_is_410(alice: User) -> None:
     for _ in range(4):
-        Factor.unscoped.all().delete()
+        Factor.objects.all().delete()
         holder = with_totp(alice)
         challenge = ask(pending(log_in()))
         answered, removed = at_once(
@@ -266,7 +266,7 @@ def test_concurrent_requests_of_one_user_do_not_deadlock(alice: User, home: Orga
     admin = signed_in(alice)
     path = f"/v1/members/{bob.pk}/factors/reset"
     for _ in range(5):
-        Factor.unscoped.filter(user=bob).delete()
+        Factor.objects.filter(user=bob).delete()
         Throttle.objects.all().delete()
         holder = with_totp(bob)
         challenge = ask(pending(log_in("bob@example.com")))

@@ -27,7 +27,7 @@ def test_messages_to_one_receiver_are_limited(alice: User, settings: Settings) -
     answer = set_up(caller, "sms")
     assert (answer.status, answer.code) == (429, "sending_too_often")
     assert 0 < int(answer.headers["Retry-After"]) <= 86400
-    assert Delivery.unscoped.count() == 2
+    assert Delivery.objects.count() == 2
 
 
 def test_messages_of_one_organization_are_limited(
@@ -60,7 +60,7 @@ def test_text_messages_of_the_installation_are_limited(
     assert set_up(signed_in(charlie), "email").status == 200
     assert ask(pending(log_in())).status == 200
     assert ask(pending(log_in())).code == "sending_too_often"
-    assert Delivery.unscoped.filter(kind="sms").count() == 2
+    assert Delivery.objects.filter(kind="sms").count() == 2
 
 
 def test_a_refused_text_message_does_not_count_for_the_installation(
@@ -97,9 +97,9 @@ def test_only_numbers_of_allowed_countries_get_codes(
     for number in ("+33 6 12345678", "+1 202 555 0123"):
         assert stranger.post("/v1/auth/2fa/sms/setup", {"phone_number": number}).status == 200
     # A factor that was set up before the operator left the country out.
-    before = Delivery.unscoped.filter(kind="sms").count()
+    before = Delivery.objects.filter(kind="sms").count()
     assert ask(pending(log_in())).code == "channel_unavailable"
-    assert Delivery.unscoped.filter(kind="sms").count() == before
+    assert Delivery.objects.filter(kind="sms").count() == before
 
 
 def test_an_attacker_cannot_use_up_the_sign_in_codes_of_a_number(

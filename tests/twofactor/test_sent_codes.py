@@ -82,13 +82,13 @@ def test_what_cannot_be_a_code_is_400_and_not_counted(alice: User, method: str) 
     begun = set_up(caller, method)
     for code in NO_CODES:
         assert verify(caller, method, begun, code).status == 400, code
-    assert Enrolment.unscoped.get().attempts_left == 5
+    assert Enrolment.objects.get().attempts_left == 5
     assert verify(caller, method, begun, sent_code(method)).status == 200
     challenge = ask(caller)
     for code in NO_CODES:
         answer = reply(challenge, code)
         assert (answer.status, answer.code) == (400, "malformed_code"), code
-    assert Challenge.unscoped.get().attempts_left == 5
+    assert Challenge.objects.get().attempts_left == 5
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -96,7 +96,7 @@ def test_signing_in_with_a_sent_code(alice: User, method: str) -> None:
     enrolled(alice, method)
     challenge = ask(pending(log_in()))
     assert challenge.body["delivery"] == "queued"
-    assert challenge.body["delivery_hint"] == Factor.unscoped.get().hint
+    assert challenge.body["delivery_hint"] == Factor.objects.get().hint
     assert reply(challenge, sent_code(method)).status == 200
 
 
@@ -104,17 +104,17 @@ def test_signing_in_with_a_sent_code(alice: User, method: str) -> None:
 def test_two_requests_send_once(alice: User, method: str) -> None:
     enrolled(alice, method)
     caller = pending(log_in())
-    before = Delivery.unscoped.count()
+    before = Delivery.objects.count()
     first, second = ask(caller), ask(caller)
     assert first.body == second.body
-    assert Delivery.unscoped.count() == before + 1
+    assert Delivery.objects.count() == before + 1
 
 
 @pytest.mark.django_db(transaction=True)
 def test_eight_parallel_requests_send_once(alice: User) -> None:
     enrolled(alice, "sms")
     caller = pending(log_in())
-    before = Delivery.unscoped.filter(kind="sms").count()
+    before = Delivery.objects.filter(kind="sms").count()
 
     def once(_: int) -> str:
         try:
@@ -124,7 +124,7 @@ def test_eight_parallel_requests_send_once(alice: User) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(once, range(8)))) == 1
-    assert Delivery.unscoped.filter(kind="sms").count() == before + 1
+    assert Delivery.objects.filter(kind="sms").count() == before + 1
 
 
 def test_a_code_sent_to_a_replaced_number_is_wrong(alice: User) -> None:
@@ -173,7 +173,7 @@ def test_an_invalid_phone_number_is_refused_with_400_and_the_reason(
         "phone_number",
         code,
     )
-    assert not Delivery.unscoped.exists()
+    assert not Delivery.objects.exists()
 
 
 @pytest.mark.parametrize("number", ["+33 6 12345678", "+1 202 555 0123", "+44 20 7946 0018"])
@@ -222,7 +222,7 @@ def test_a_provider_that_is_down_delays_the_code_and_not_the_answer(
     }
     challenge = ask(pending(log_in()))
     assert (challenge.status, challenge.body["delivery"]) == (200, "queued")
-    delayed = run(Delivery.unscoped.filter(kind="sms").latest("created_at"))
+    delayed = run(Delivery.objects.filter(kind="sms").latest("created_at"))
     assert (delayed.state, delayed.attempts, delayed.error) == ("queued", 1, "twilio_away")
     assert delayed.next_attempt_at is not None
     shown = StringIO()
@@ -236,19 +236,19 @@ def test_codes_by_mail_follow_the_account_to_its_new_address(alice: User) -> Non
     """The old mailbox's present owner must not hold a second factor of hers."""
     enrolled(alice, "email")
     moved = {"email": "alice@new.example", "email_verified_at": timezone.now()}
-    User.unscoped.filter(pk=alice.pk).update(**moved)
+    User.objects.filter(pk=alice.pk).update(**moved)
     challenge = ask(pending(log_in("alice@new.example")))
     assert challenge.body["delivery_hint"] == "a•••@new.example"
     assert inbox.messages("mail", "email_code")[-1]["to"] == "alice@new.example"
     assert reply(challenge, sent_code("email")).status == 200
-    factor = Factor.unscoped.get(method="email")
+    factor = Factor.objects.get(method="email")
     assert (decrypt(factor.secret), factor.hint) == ("alice@new.example", "a•••@new.example")
 
 
 def test_codes_by_mail_are_not_sent_to_an_unverified_address(alice: User) -> None:
     enrolled(alice, "email")
     moved = {"email": "alice@new.example", "email_verified_at": None}
-    User.unscoped.filter(pk=alice.pk).update(**moved)
+    User.objects.filter(pk=alice.pk).update(**moved)
     ask(pending(log_in("alice@new.example")))
     assert inbox.messages("mail", "email_code")[-1]["to"] == "alice@example.com"
 
@@ -258,13 +258,13 @@ def test_a_code_ends_after_ten_minutes(alice: User) -> None:
     challenge = ask(pending(log_in()))
     with time_machine.travel(timezone.now() + timedelta(minutes=10, seconds=1)):
         assert reply(challenge, sent_code("sms")).code == "challenge_gone"
-    assert all(row.expires_at for row in Delivery.unscoped.filter(kind="sms"))
+    assert all(row.expires_at for row in Delivery.objects.filter(kind="sms"))
 
 
 def test_the_number_is_encrypted(alice: User) -> None:
     enrolled(alice, "sms")
-    assert "23456789" not in Factor.unscoped.get().secret
-    assert "23456789" not in str(Delivery.unscoped.values_list("payload", "hint"))
+    assert "23456789" not in Factor.objects.get().secret
+    assert "23456789" not in str(Delivery.objects.values_list("payload", "hint"))
 
 
 def test_backup_codes_are_issued_for_any_factor(alice: User) -> None:

@@ -23,12 +23,12 @@ def is_available() -> bool:
 
 def generate(user: User, *, now: datetime) -> list[str]:
     """Return ten new codes of 80 bits, as ``ABCD-2345-…``; call inside a transaction."""
-    factor, _ = Factor.unscoped.get_or_create(  # unscoped: the user's own
+    factor, _ = Factor.objects.get_or_create(
         user=user,
         method=FACTOR.name,
         defaults={"organization_id": user.organization_id, "created_at": now},
     )
-    locked = Factor.unscoped.select_for_update().get(pk=factor.pk)  # unscoped: as above
+    locked = Factor.objects.select_for_update().get(pk=factor.pk)
     locked.failures, locked.blocked_until = 0, None
     locked.save(update_fields=["failures", "blocked_until"])
     BackupCode.objects.filter(factor=locked).delete()

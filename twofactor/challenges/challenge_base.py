@@ -125,7 +125,7 @@ def is_right(
         return True
     ANSWERS.labels(factor.method, purpose, "wrong").inc()
     throttle.count(factor, now)
-    mine = type(challenge).unscoped.filter(pk=challenge.pk)  # unscoped: the row just locked
+    mine = type(challenge).objects.filter(pk=challenge.pk)
     mine.update(attempts_left=F("attempts_left") - 1)
     trail.record_user(
         request,

@@ -77,7 +77,7 @@ def create(principal: Principal, wanted: str, *, now: datetime) -> dict[str, Any
 
 
 def _latest(principal: Principal, factor: Factor) -> Challenge | None:
-    rows = Challenge.unscoped.filter(  # unscoped: by a factor of the principal's own
+    rows = Challenge.objects.filter(
         factor=factor, pending_id=principal.pending_id, session_id=principal.session_id
     )
     found: Challenge | None = rows.order_by("-created_at").first()
@@ -86,7 +86,7 @@ def _latest(principal: Principal, factor: Factor) -> Challenge | None:
 
 def _expire(latest: Challenge, now: datetime) -> None:
     if latest.is_open(now):
-        Challenge.unscoped.filter(pk=latest.pk).update(expires_at=now)  # unscoped: own row
+        Challenge.objects.filter(pk=latest.pk).update(expires_at=now)
 
 
 def verify(

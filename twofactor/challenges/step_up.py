@@ -52,7 +52,7 @@ def prove_password(
 
     The login's rate limits apply. Raises InvalidCredentials (401), TooManyAttempts (429).
     """
-    user = User.unscoped.get(pk=principal.own_id)  # unscoped: the principal's own
+    user = User.objects.get(pk=principal.own_id)
     try:
         credentials.verify_again(user, password, source=request_source(request), now=now)
     except InvalidCredentials:
@@ -60,7 +60,7 @@ def prove_password(
         trail.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE, outcome="refused")
         raise
     with transaction.atomic():
-        mine = Session.unscoped.filter(pk=principal.session_id)  # unscoped: the principal's own
+        mine = Session.objects.filter(pk=principal.session_id)
         mine.update(auth_time=now)
         trail.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE)
 

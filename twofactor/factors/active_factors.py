@@ -48,7 +48,7 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
         counted = [name for name in left if name in user_holdings.policy.mfa_allowed_methods]
         if user_holdings.policy.mfa_required and method != "backup_codes" and not counted:
             raise RequiredByPolicy
-        mine = Factor.unscoped.filter(user=user)  # unscoped: the user's own
+        mine = Factor.objects.filter(user=user)
         with sign_in_methods.keep_one(user.pk):
             (mine.filter(method=method) if left else mine).delete()
         devices.delete_all(user.pk)
@@ -63,9 +63,7 @@ def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:
     """
     refuse_forbidden(user_of(principal), method)
     with transaction.atomic():
-        rows = Factor.unscoped.select_for_update().filter(  # unscoped: the principal's own
-            user_id=principal.user_id
-        )
+        rows = Factor.objects.select_for_update().filter(user_id=principal.user_id)
         if not rows.filter(method=method).exists():
             raise MethodNotEnabled
         rows.exclude(method=method).update(is_default=False)
@@ -96,7 +94,7 @@ def reset(user: User) -> int:
 
     For an admin's reset and for recovery, which add the audit event and notify the user.
     """
-    mine = Factor.unscoped.filter(user=user)  # unscoped: the caller has decided who
+    mine = Factor.objects.filter(user=user)
     number = mine.count()
     mine.delete()
     devices.delete_all(user.pk)

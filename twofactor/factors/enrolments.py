@@ -38,7 +38,7 @@ class LockedEnrolment:
 
 def user_of(principal: Principal) -> User:
     """Return a principal's user, with the organization."""
-    users = User.unscoped.select_related("organization")  # unscoped: the principal's own
+    users = User.objects.select_related("organization")
     user: User = users.get(pk=principal.user_id)
     return user
 
@@ -73,7 +73,7 @@ def lock(user: User, method: str, enrolment_id: str, *, now: datetime) -> Locked
     Raises EnrolmentGone (410) if it is unknown, another user's, expired, finished or failed too
     often.
     """
-    rows = Enrolment.scoped.within_organization(user.organization_id).select_for_update()
+    rows = Enrolment.objects.filter(organization_id=user.organization_id).select_for_update()
     row: Enrolment | None = rows.filter(
         pk=digest("enrolment", enrolment_id), user=user, method=method, used_at=None
     ).first()
@@ -84,7 +84,7 @@ def lock(user: User, method: str, enrolment_id: str, *, now: datetime) -> Locked
 
 def count_failure(locked: LockedEnrolment) -> CodeRejected:
     """Count a wrong code; return the exception to raise after the caller's transaction."""
-    rows = Enrolment.unscoped.filter(pk=locked.row.pk)  # unscoped: the row just locked
+    rows = Enrolment.objects.filter(pk=locked.row.pk)
     rows.update(attempts_left=F("attempts_left") - 1)
     return CodeRejected()
 
@@ -104,10 +104,10 @@ def activate(
     Trusted devices are deleted. Raises EnrolmentGone (410).
     """
     _refuse_unproven(principal)
-    Enrolment.unscoped.filter(pk=locked.row.pk).update(used_at=now)  # unscoped: the row just locked
+    Enrolment.objects.filter(pk=locked.row.pk).update(used_at=now)
     user, method = locked.row.user, locked.row.method
-    is_first = not Factor.unscoped.filter(user=user).exists()  # unscoped: the user's own
-    factor, is_new = Factor.unscoped.update_or_create(  # unscoped: the user's own
+    is_first = not Factor.objects.filter(user=user).exists()
+    factor, is_new = Factor.objects.update_or_create(
         user=user,
         method=method,
         defaults={
@@ -127,7 +127,7 @@ def activate(
         },
     )
     devices.delete_all(user.pk)
-    EnrolmentDue.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
+    EnrolmentDue.objects.filter(pk=user.pk).delete()
     return factor, is_new
 
 
@@ -147,7 +147,7 @@ def _refuse_unproven(principal: Principal) -> None:
 
 def require(user: User, *, now: datetime) -> None:
     """Require every sign-in of a user to set a factor up, until one is active."""
-    EnrolmentDue.unscoped.get_or_create(  # unscoped: the user's own
+    EnrolmentDue.objects.get_or_create(
         user=user, defaults={"organization_id": user.organization_id, "created_at": now}
     )
 
@@ -166,7 +166,7 @@ def complete(
     pending.end_enrolling(user.pk, except_pending=principal.pending_id)
     if principal.pending_id is None:
         # Locked, so that a name that another request removes from `amr` is not written again.
-        rows = Session.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own
+        rows = Session.objects.select_for_update(no_key=True)
         session = rows.get(pk=principal.session_id)
         raise_assurance(session, factor, now=now)
         session.save(update_fields=ASSURANCE_FIELDS)

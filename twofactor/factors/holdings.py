@@ -121,5 +121,5 @@ def _read(query: str, user_id: UUID) -> list[list[Any]]:
 
 def has_proper_factor(user_id: UUID) -> bool:
     """True if the user has a second factor; one query."""
-    rows = Factor.unscoped.filter(user_id=user_id)  # unscoped: by the user's own key
+    rows = Factor.objects.filter(user_id=user_id)
     return bool(rows.filter(~Q(method="backup_codes")).exists())

@@ -134,8 +134,8 @@ def _refuse_lock_out(organization: Organization, now: datetime) -> None:
         organization.mfa_grace_period_days,
         member_since=latest,
     )
-    holders = Factor.scoped.within_organization(organization.pk).filter(
-        user__in=admins, method__in=usable
+    holders = Factor.objects.filter(
+        organization_id=organization.pk, user__in=admins, method__in=usable
     )
     if ends <= now and not holders.exists():
         raise PolicyLocksOut(
@@ -175,7 +175,7 @@ def compliance_of(user_id: UUID, *, now: datetime) -> dict[str, Any]:
 def compliance_of_organization(organization_id: int) -> dict[str, Any]:
     """Count the members who satisfy the policy and name those who do not."""
     organization = Organization.objects.get(pk=organization_id)
-    members = User.scoped.within_organization(organization_id).filter(is_active=True)
+    members = User.objects.filter(organization_id=organization_id, is_active=True)
     missing = _without_allowed_factor(organization).order_by("email")
     total = members.count()
     rows = [{"user_id": user.pk, "email": user.email or None} for user in missing]
@@ -193,7 +193,7 @@ def compliance_of_organization(organization_id: int) -> dict[str, Any]:
 def _without_allowed_factor(organization: Organization) -> QuerySet[User]:
     """Return the members who hold no second factor that the policy allows."""
     proper = [method for method in organization.mfa_allowed_methods if method != "backup_codes"]
-    members = User.scoped.within_organization(organization.pk).filter(is_active=True)
+    members = User.objects.filter(organization_id=organization.pk, is_active=True)
     holders = members.filter(Q(factors__method__in=proper))
     without: QuerySet[User] = members.exclude(pk__in=holders.values("pk"))
     return without

@@ -95,9 +95,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
         return None
     now = timezone.now()
     pending = (
-        PendingSignIn.unscoped.select_related(  # unscoped: this is where the tenant becomes known
-            "user", "organization", "environment"
-        )
+        PendingSignIn.objects.select_related("user", "organization", "environment")
         .filter(pk=_read(token, now), used_at=None, expires_at__gt=now)
         .first()
     )
@@ -153,14 +151,10 @@ def end_enrolling(user_id: UUID, *, except_pending: UUID | None) -> None:
     of several concurrent sign-ins one succeeds.
     Raises EnrolmentGone (410) if ``except_pending`` has ended in the meantime.
     """
-    waiting = PendingSignIn.unscoped.filter(  # unscoped: by the user's own key
-        user_id=user_id, use=ENROL, used_at=None
-    )
+    waiting = PendingSignIn.objects.filter(user_id=user_id, use=ENROL, used_at=None)
     # Locked in one order, to avoid deadlocks.
     found = list(waiting.select_for_update().order_by("pk").values_list("pk", flat=True))
     if except_pending is not None and except_pending not in found:
         raise EnrolmentGone
     others = [key for key in found if key != except_pending]
-    PendingSignIn.unscoped.filter(pk__in=others).update(  # unscoped: the rows just locked
-        used_at=timezone.now()
-    )
+    PendingSignIn.objects.filter(pk__in=others).update(used_at=timezone.now())

@@ -40,7 +40,7 @@ def trust(user: User, name: str, *, now: datetime) -> TrustedDevice:
         expires_at=now + LIFE,
     )
     device.save(force_insert=True)
-    mine = TrustedDevice.unscoped.filter(user=user)  # unscoped: the user's own
+    mine = TrustedDevice.objects.filter(user=user)
     surplus = mine.order_by("-last_used_at", "-id").values_list("pk", flat=True)[MAX_DEVICES:]
     mine.filter(pk__in=list(surplus)).delete()
     return device
@@ -113,7 +113,7 @@ def skip_second_factor(
 
 def _lock(user: User | None, key: UUID, now: datetime) -> TrustedDevice | None:
     organization_id, user_id = (user.organization_id, user.pk) if user else (0, UNKNOWN_USER)
-    rows = TrustedDevice.scoped.within_organization(organization_id)
+    rows = TrustedDevice.objects.filter(organization_id=organization_id)
     found: TrustedDevice | None = (
         rows.select_for_update().filter(pk=key, user_id=user_id, expires_at__gt=now).first()
     )
@@ -143,7 +143,7 @@ def _count_failure(device: TrustedDevice) -> None:
     if device.failures + 1 >= MAX_FAILURES:
         device.delete()
         return
-    rows = TrustedDevice.unscoped.filter(pk=device.pk)  # unscoped: the row just locked
+    rows = TrustedDevice.objects.filter(pk=device.pk)
     rows.update(failures=F("failures") + 1)
 
 
@@ -153,7 +153,7 @@ def remove(user_id: UUID, organization_id: int, device_id: str) -> None:
         key = UUID(device_id)
     except ValueError:
         raise DeviceNotFound from None
-    rows = TrustedDevice.scoped.within_organization(organization_id)
+    rows = TrustedDevice.objects.filter(organization_id=organization_id)
     if not rows.filter(pk=key, user_id=user_id).delete()[0]:
         raise DeviceNotFound
 
@@ -163,20 +163,20 @@ def delete_all(user_id: UUID) -> int:
 
     Sessions that such a device opened continue with the assurance of the password alone.
     """
-    _end_trust(Session.unscoped.filter(user_id=user_id))  # unscoped: by the user's own key
-    mine = TrustedDevice.unscoped.filter(user_id=user_id)  # unscoped: as above
+    _end_trust(Session.objects.filter(user_id=user_id))
+    mine = TrustedDevice.objects.filter(user_id=user_id)
     return mine.delete()[0]
 
 
 def delete_all_within(organization_id: int) -> None:
     """Delete every device of an organization whose policy has changed."""
-    _end_trust(Session.scoped.within_organization(organization_id))
-    TrustedDevice.scoped.within_organization(organization_id).delete()
+    _end_trust(Session.objects.filter(organization_id=organization_id))
+    TrustedDevice.objects.filter(organization_id=organization_id).delete()
 
 
 def count_within(organization_id: int) -> int:
     """Return how many devices the members of an organization trust."""
-    return TrustedDevice.scoped.within_organization(organization_id).count()
+    return TrustedDevice.objects.filter(organization_id=organization_id).count()
 
 
 def _end_trust(sessions: QuerySet[Session]) -> None:

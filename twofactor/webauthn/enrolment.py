@@ -184,5 +184,5 @@ def _register(
 
 
 def _use_up(locked: LockedEnrolment, *, now: datetime) -> None:
-    rows = Enrolment.unscoped.filter(pk=locked.row.pk)  # unscoped: the row just locked
+    rows = Enrolment.objects.filter(pk=locked.row.pk)
     rows.update(used_at=now)

@@ -43,7 +43,7 @@ class Command(OpsCommand):
 
 
 def _meant(options: dict[str, Any]) -> QuerySet[ApiKey]:
-    rows: QuerySet[ApiKey] = ApiKey.unscoped.order_by("-id")  # unscoped: an operator's command
+    rows: QuerySet[ApiKey] = ApiKey.objects.order_by("-id")
     if options["key"] is not None:
         rows = rows.filter(pk=options["key"])
         if not rows.exists():

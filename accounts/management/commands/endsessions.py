@@ -54,7 +54,7 @@ class Command(OpsCommand):
 
 
 def _meant(options: dict[str, Any]) -> QuerySet[User]:
-    everybody: QuerySet[User] = User.unscoped.order_by("pk")  # unscoped: an operator's command
+    everybody: QuerySet[User] = User.objects.order_by("pk")
     # An empty address comes from a script's unset variable; it must not select everyone.
     if options["email"] is not None:
         return everybody.filter(pk=user_arguments.user(options["email"]).pk)
@@ -65,7 +65,7 @@ def _meant(options: dict[str, Any]) -> QuerySet[User]:
 
 def _counted(users: QuerySet[User]) -> CommandResult:
     # A dry run that ends sessions and rolls back would block all sign-ins in the meantime.
-    live = Session.unscoped.filter(user__in=users, ended_at=None)  # unscoped: an operator's command
+    live = Session.objects.filter(user__in=users, ended_at=None)
     number, of_users = live.count(), live.values("user").distinct().count()
     text = f"{number} sessions of {of_users} accounts would be ended."
     return CommandResult({"sessions": number, "users": of_users, "dry_run": True}, text)

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand
 
 from accounts.tokens import development
 from common.machine.folders import make_private
+from common.scoping import within_organization
 from console import static_files
 from edgecache import local_nodes
 from environments import environments
@@ -72,7 +73,8 @@ def _cache(organization: Organization) -> dict[str, str]:
         local_setup.register(node)
     if development.is_refused():
         return {}
-    environment = Environment.scoped.within_organization(organization.pk).get(slug="live")
+    with within_organization(organization.pk):
+        environment = Environment.objects.get(slug="live")
     folder = local_nodes.nodes_dir(settings.DATA_DIR)
     make_private(folder)
     tenant = EnvironmentKey(organization.pk, environment.pk)

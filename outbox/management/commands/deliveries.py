@@ -55,7 +55,7 @@ class Command(OpsCommand):
         return _shown(options)
 
     def _retry_failed(self, kind: str | None) -> CommandResult:
-        failed = Delivery.unscoped.filter(state="failed")  # unscoped: an operator's command
+        failed = Delivery.objects.filter(state="failed")
         queued = 0
         for delivery in failed.filter(kind=kind) if kind else failed:
             try:
@@ -68,7 +68,7 @@ class Command(OpsCommand):
 
 
 def _retried(key: UUID) -> CommandResult:
-    delivery = Delivery.unscoped.filter(pk=key).first()  # unscoped: an operator's command
+    delivery = Delivery.objects.filter(pk=key).first()
     if delivery is None:
         raise CommandRefused("delivery_not_found", f"There is no delivery {key}.")
     try:
@@ -91,16 +91,12 @@ def _retry(delivery: Delivery) -> None:
 
 
 def _shown(options: dict[str, Any]) -> CommandResult:
-    rows = Delivery.unscoped.order_by("-id")  # unscoped: an operator's command
+    rows = Delivery.objects.order_by("-id")
     for name in ("state", "kind"):
         if options[name]:
             rows = rows.filter(**{name: options[name]})
     shown = [_row(delivery) for delivery in rows[: min(max(0, options["limit"]), MOST_SHOWN)]]
-    counts = (
-        Delivery.unscoped.values_list("state")  # unscoped: an operator's command
-        .annotate(number=Count("pk"))
-        .order_by("state")
-    )
+    counts = Delivery.objects.values_list("state").annotate(number=Count("pk")).order_by("state")
     totals = dict(counts)
     said = ", ".join(f"{state} {number}" for state, number in totals.items())
     lines = [*_table(shown), f"Total: {said or 'none'}."]

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from audit import trail
 from common.locks import AlreadyLocked
+from common.scoping import across_environments
 from environments.errors import EnvironmentNotReady, QuotaExceeded
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.clusters import servers
@@ -36,7 +37,8 @@ def prepare(organization_id: int, source_pk: int, environment_pk: int) -> Databa
     Raises EnvironmentNotReady, QuotaExceeded.
     """
     source = (
-        Database.scoped.within_organization(organization_id)
+        across_environments(Database)
+        .filter(organization_id=organization_id)
         .select_related("cluster")
         .filter(environment_id=source_pk)
         .first()
@@ -65,7 +67,7 @@ def run(database_pk: int) -> None:
     Raises DatabaseNotReady, EngineUnavailable; the caller should try again later.
     """
     row = (
-        Database.unscoped.select_related("cluster")  # unscoped: a job, by key
+        Database.objects.select_related("cluster")
         .filter(pk=database_pk, state=Database.State.COPYING)
         .first()
     )
@@ -80,13 +82,13 @@ def run(database_pk: int) -> None:
 
 def unfinished() -> list[tuple[int, int]]:
     """Return the key and the organization's id of each row that has not been filled."""
-    rows = Database.unscoped.filter(state=Database.State.COPYING)  # unscoped: for all tenants
+    rows = Database.objects.filter(state=Database.State.COPYING)
     return list(rows.values_list("pk", "organization_id"))
 
 
 def place_of(database_pk: int, organization_id: int) -> int:
     """Return how much of its organization goes first: earlier copies, and attempts at this one."""
-    rows = Database.unscoped.filter(  # unscoped: the organization's own, for the queue
+    rows = across_environments(Database).filter(
         organization_id=organization_id, state=Database.State.COPYING
     )
     attempts = rows.filter(pk=database_pk).values_list("copy_attempts", flat=True).first()
@@ -183,5 +185,4 @@ def _place_elsewhere(row: Database, *, major: int) -> None:
 
 def _own(row: Database) -> QuerySet[Database]:
     """Return the row if it is still being filled: its environment may have been deleted."""
-    # unscoped: by key
-    return Database.unscoped.filter(pk=row.pk, state=Database.State.COPYING)
+    return Database.objects.filter(pk=row.pk, state=Database.State.COPYING)

@@ -134,7 +134,7 @@ def try_roll_back(database: Database) -> None:
 
 def recover() -> None:
     """Roll back moves and restores whose process was killed."""
-    for database in Database.unscoped.exclude(moving_to=None):  # unscoped: housekeeping
+    for database in Database.objects.exclude(moving_to=None):
         try:
             with database.exclusive():
                 roll_back(database)
@@ -148,8 +148,7 @@ def _settle_commits(database: Database) -> None:
 
     The new server does not know the transactions' ids.
     """
-    # unscoped: of the database's own environment
-    rows = InteractiveTransaction.unscoped.filter(
+    rows = InteractiveTransaction.objects.filter(
         environment_id=database.environment_id, state=InteractiveTransaction.State.COMMITTING
     ).exclude(xid="")
     endings = {
@@ -161,15 +160,13 @@ def _settle_commits(database: Database) -> None:
             found = connection.execute("SELECT pg_xact_status(%s::xid8)", [row.xid]).fetchone()
         ending = endings.get(str(found[0])) if found is not None else None
         if ending is not None:
-            # unscoped: by key; only while no other process knows better
-            own = InteractiveTransaction.unscoped.filter(pk=row.pk, state=row.state)
+            own = InteractiveTransaction.objects.filter(pk=row.pk, state=row.state)
             own.update(state=ending)
 
 
 def _same_row(database: Database) -> QuerySet[Database]:
     """Return the row, unless another move or restore has begun."""
-    # unscoped: by key
-    return Database.unscoped.filter(pk=database.pk, moving_since=database.moving_since)
+    return Database.objects.filter(pk=database.pk, moving_since=database.moving_since)
 
 
 def _overtaken() -> CommandRefused:

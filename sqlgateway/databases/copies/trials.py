@@ -131,7 +131,7 @@ def _scratch(database: Database) -> Iterator[Database]:
     """
     scratch = new_row(database.cluster)
     until = timezone.now() + timedelta(seconds=settings.SQL.copy_timeout_s)
-    kept = RetiredDatabase.unscoped.create(  # unscoped: the row's own tenant is written
+    kept = RetiredDatabase.objects.create(
         organization_id=database.organization_id,
         environment_id=database.environment_id,
         cluster=database.cluster,

@@ -53,7 +53,7 @@ class Command(OpsCommand):
 
 def _preview(cluster: Cluster, *, is_moving: bool) -> CommandResult:
     """Return the databases on a cluster. ``moved`` lists those that would be moved."""
-    kept = Database.unscoped.filter(cluster=cluster)  # unscoped: databases of all tenants
+    kept = Database.objects.filter(cluster=cluster)
     active = kept.filter(state=Database.State.ACTIVE).select_related("environment").order_by("id")
     named = [_named(each) for each in active] if is_moving else []
     facts = {
@@ -78,8 +78,8 @@ def _named(database: Database) -> dict[str, Any]:
 def _move_all(cluster: Cluster) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the databases that were moved, and those that failed with the error's code."""
     moved, failed = [], []
-    # unscoped: databases of all tenants
-    rows = Database.unscoped.filter(cluster=cluster, state=Database.State.ACTIVE)
+
+    rows = Database.objects.filter(cluster=cluster, state=Database.State.ACTIVE)
     for database in rows.select_related("cluster", "environment").order_by("id"):
         name = _named(database)
         try:

@@ -78,7 +78,7 @@ def _harden(address: servers.ClusterAddress, pk: int) -> bool:
     The row is locked, so that no rotation of passwords runs at the same time and is undone.
     """
     with transaction.atomic():
-        rows = Database.unscoped.select_related("cluster").filter(  # unscoped: by key
+        rows = Database.objects.select_related("cluster").filter(
             pk=pk, cluster_id=address.cluster_id, state__in=STATES
         )
         database = rows.select_for_update(of=("self",)).first()
@@ -92,7 +92,5 @@ def _harden(address: servers.ClusterAddress, pk: int) -> bool:
 
 
 def _to_harden(cluster: Cluster, *, again: bool) -> QuerySet[Database]:
-    rows: QuerySet[Database] = Database.unscoped.filter(  # unscoped: databases of all tenants
-        cluster=cluster, state__in=STATES
-    )
+    rows: QuerySet[Database] = Database.objects.filter(cluster=cluster, state__in=STATES)
     return rows if again else rows.exclude(hardening=hardening.VERSION)

@@ -93,13 +93,11 @@ def _chosen(options: Mapping[str, Any]) -> QuerySet[Database]:
         sentence = "Name an organization, and an environment of it or none; or --cluster; or --all."
         raise CommandRefused("choice_missing", sentence)
     if organization_id is None:
-        rows: QuerySet[Database] = Database.unscoped.filter(  # unscoped: databases of all tenants
-            state__in=STATES
-        )
+        rows: QuerySet[Database] = Database.objects.filter(state__in=STATES)
         if options["cluster"] is None:
             return rows
         return rows.filter(cluster=cluster_admission.find(options["cluster"]))
-    own = Database.scoped.within_organization(organization_id)
+    own = Database.objects.filter(organization_id=organization_id)
     if options["environment"] is not None:
         return own.filter(pk=database_of(options).pk)
     if not Organization.objects.filter(pk=organization_id).exists():

@@ -28,7 +28,7 @@ def test_a_key_is_shown_once_and_only_its_digest_is_kept(alice: User) -> None:
     assert body["hint"] in body["key"]
     shown = signed_in(alice).get(PATH).raw.content.decode()
     shown += signed_in(alice).get(f"{PATH}/{body['id']}").raw.content.decode()
-    stored = str(ApiKey.unscoped.values()) + str(AuditEvent.objects.values())
+    stored = str(ApiKey.objects.values()) + str(AuditEvent.objects.values())
     assert body["key"][8:-6] not in shown + stored + str(inbox.messages("mail"))
     assert "nightly import" in shown
 
@@ -93,7 +93,7 @@ def test_the_last_use_is_shown_and_written_once_a_minute(alice: User) -> None:
         for after_s, noted_s in ((0, 0), (59, 0), (61, 61)):
             clock.move_to(start + timedelta(seconds=after_s))
             Caller(body["key"]).get("/v1/whoami")
-            used = ApiKey.unscoped.get().last_used_at
+            used = ApiKey.objects.get().last_used_at
             assert used == start + timedelta(seconds=noted_s)
     shown = signed_in(alice).get(path).body
     assert shown["last_used_at"] == int(start.timestamp()) + 61
@@ -108,9 +108,9 @@ def test_a_revoked_key_is_refused_on_its_next_request(alice: User) -> None:
     assert key.get("/v1/whoami").code == "api_key_invalid"
     assert admin.get(f"{PATH}/{body['id']}").body["state"] == "revoked"
     # Again it changes nothing.
-    ended = ApiKey.unscoped.get().revoked_at
+    ended = ApiKey.objects.get().revoked_at
     assert admin.call("DELETE", f"{PATH}/{body['id']}").status == 204
-    assert ApiKey.unscoped.get().revoked_at == ended
+    assert ApiKey.objects.get().revoked_at == ended
 
 
 def test_an_expired_key_is_refused_and_says_so(alice: User) -> None:
@@ -134,7 +134,7 @@ def test_ended_keys_are_listed_for_a_month(alice: User) -> None:
     assert api_keys.delete_old(now=now + timedelta(days=29)) == 0
     assert [row["id"] for row in listed(alice, "revoked")] == [revoked["id"]]
     assert api_keys.delete_old(now=now + timedelta(days=32)) == 2
-    assert str(ApiKey.unscoped.get().pk) == live["id"]
+    assert str(ApiKey.objects.get().pk) == live["id"]
     assert expired["id"] != live["id"]
 
 
@@ -158,7 +158,7 @@ def test_a_key_beyond_the_limits_is_refused(
     answer = asked(alice, **wanted)
     assert answer.status == 400
     assert [error["field"] for error in answer.body["errors"]] == [field]
-    assert not ApiKey.unscoped.exists()
+    assert not ApiKey.objects.exists()
 
 
 def test_a_wrong_choice_is_answered_with_the_right_ones(alice: User) -> None:
@@ -177,4 +177,4 @@ def test_concurrent_requests_all_pass_and_record_one_use(alice: User) -> None:
         return Caller(body["key"]).get("/v1/whoami").status
 
     assert at_once(*[use] * 8) == [200] * 8
-    assert ApiKey.unscoped.get().last_used_at is not None
+    assert ApiKey.objects.get().last_used_at is not None

@@ -103,7 +103,7 @@ def test_a_key_makes_and_ends_no_key(alice: User) -> None:
     key = Caller(body["key"])
     assert key.post(PATH, {"name": "x", "role": "admin"}).code == "api_key_forbidden"
     assert key.call("DELETE", f"{PATH}/{body['id']}").code == "api_key_forbidden"
-    assert ApiKey.unscoped.filter(revoked_at=None).count() == 1
+    assert ApiKey.objects.filter(revoked_at=None).count() == 1
 
 
 def test_only_an_admin_with_a_recent_proof_makes_one(alice: User, home: Organization) -> None:
@@ -112,7 +112,7 @@ def test_only_an_admin_with_a_recent_proof_makes_one(alice: User, home: Organiza
         assert asked(lesser, role="reader").code == "permission_denied"
     with_totp(alice)
     assert asked(alice).code == "step_up_required"
-    assert not ApiKey.unscoped.exists()
+    assert not ApiKey.objects.exists()
 
 
 def test_a_key_neither_reads_nor_alters_the_queries_that_members_run_elsewhere(alice: User) -> None:
@@ -138,7 +138,7 @@ def test_a_key_does_not_see_or_reach_another_environment(alice: User) -> None:
     assert key.get("/v1/whoami", X_ENVIRONMENT="live").body["environment"]["id"] == "sandbox"
     # Nor is it seen from there.
     assert signed_in(alice).get(PATH).body["results"] == []
-    path = f"{PATH}/{ApiKey.unscoped.get().pk}"
+    path = f"{PATH}/{ApiKey.objects.get().pk}"
     assert signed_in(alice).call("DELETE", path).code == "api_key_not_found"
 
 
@@ -172,18 +172,18 @@ def test_a_key_dies_with_its_maker(alice: User, co_admin: User) -> None:
     key = holder(alice)
     assert signed_in(co_admin).call("DELETE", f"/v1/members/{alice.pk}").status == 200
     assert refused(key)
-    assert not ApiKey.unscoped.exists()
+    assert not ApiKey.objects.exists()
 
 
 def test_a_role_that_goes_by_another_way_ends_the_key_as_well(alice: User) -> None:
     key = holder(alice)
-    User.unscoped.filter(pk=alice.pk).update(roles=["operator"])
+    User.objects.filter(pk=alice.pk).update(roles=["operator"])
     assert refused(key)
 
 
 def test_a_key_of_an_account_without_an_address_is_refused(alice: User) -> None:
     key = holder(alice)
-    User.unscoped.filter(pk=alice.pk).update(email="")
+    User.objects.filter(pk=alice.pk).update(email="")
     assert refused(key)
 
 
@@ -205,7 +205,7 @@ def test_a_key_dies_with_its_environment(alice: User) -> None:
     # A new one of that name is another place.
     environments.create(alice.organization_id, "stage")
     assert refused(key)
-    assert ApiKey.unscoped.get().revoke_reason == "environment_deleted"
+    assert ApiKey.objects.get().revoke_reason == "environment_deleted"
 
 
 def test_a_password_change_and_the_end_of_all_sessions_leave_keys(alice: User) -> None:
@@ -231,7 +231,7 @@ def test_a_mistyped_key_costs_no_query_and_an_unknown_one_a_single_one(
 
 def test_the_digest_is_not_a_key(alice: User) -> None:
     made(alice)
-    row = ApiKey.unscoped.get()
+    row = ApiKey.objects.get()
     for guess in (row.digest, f"zk_live_{row.digest[:49]}", str(row.pk)):
         assert Caller(guess).get("/v1/whoami").status == 401
 
@@ -280,16 +280,16 @@ def test_concurrently_requested_keys_do_not_exceed_the_limit(
         return admin.post(PATH, {"name": "x", "role": "reader"}).status
 
     assert sorted(at_once(*[ask] * 6)) == [201, 201, 409, 409, 409, 409]
-    assert ApiKey.unscoped.count() == 2
+    assert ApiKey.objects.count() == 2
 
 
 def test_a_caller_demoted_or_signed_out_in_the_meantime_gets_no_key(alice: User) -> None:
     principal = principal_of(signed_in(alice).access_token)
-    User.unscoped.filter(pk=alice.pk).update(roles=["operator"])
+    User.objects.filter(pk=alice.pk).update(roles=["operator"])
     with pytest.raises(SessionRevoked):
         create(principal, NewApiKey("x", "reader"), now=timezone.now())
-    User.unscoped.filter(pk=alice.pk).update(roles=["admin"])
-    Session.unscoped.update(ended_at=timezone.now())
+    User.objects.filter(pk=alice.pk).update(roles=["admin"])
+    Session.objects.update(ended_at=timezone.now())
     with pytest.raises(SessionRevoked):
         create(principal, NewApiKey("x", "reader"), now=timezone.now())
-    assert not ApiKey.unscoped.exists()
+    assert not ApiKey.objects.exists()

@@ -104,7 +104,7 @@ def test_an_organization_comes_with_its_environments() -> None:
     made = facts("createorganization", " Lakes & Sons ")
     assert made["name"] == "Lakes & Sons"
     assert made["admin"] is None
-    slugs = Environment.unscoped.filter(organization_id=made["org_id"]).values_list("slug")
+    slugs = Environment.objects.filter(organization_id=made["org_id"]).values_list("slug")
     assert sorted(slug for (slug,) in slugs) == sorted(made["environments"]) == ["live", "sandbox"]
     assert AuditEvent.objects.get().tag == "cli:organization:create"
     assert f"Organization {made['org_id'] + 1}" in run("createorganization", "Another")
@@ -113,14 +113,14 @@ def test_an_organization_comes_with_its_environments() -> None:
 def test_the_first_admin_signs_in_by_a_mailed_link() -> None:
     made = facts("createorganization", "Lakes", "--admin", "dora@EXAMPLE.com")
     assert made["admin"] == "dora@example.com"
-    admin = User.unscoped.get()
+    admin = User.objects.get()
     assert (admin.roles, admin.has_usable_password()) == (["admin"], False)
     answer = accept(mailed_token("dora@example.com"))
     assert answer.status == 201
     who = Caller().holding(answer).get("/v1/whoami").body
     assert (who["org_id"], who["user_id"]) == (made["org_id"], str(admin.pk))
     assert who["email_verified"] is True
-    assert User.unscoped.count() == 1
+    assert User.objects.count() == 1
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_an_invited_user_sets_the_password(home: Organization) -> None:
     token = mailed_token("dora@example.com")
     assert accept(token).status == 201
     assert accept(token).code == "invitation_gone"
-    assert User.unscoped.filter(email="dora@example.com").count() == 1
+    assert User.objects.filter(email="dora@example.com").count() == 1
 
 
 def test_an_account_that_was_taken_into_use_is_not_given_away_by_its_link(
@@ -185,9 +185,9 @@ def test_an_account_that_was_taken_into_use_is_not_given_away_by_its_link(
 ) -> None:
     arguments = ["dora@example.com", "--organization", str(home.pk), "--role", "reader", "--invite"]
     run("createuser", *arguments)
-    User.unscoped.filter(email="dora@example.com").update(email_verified_at=timezone.now())
+    User.objects.filter(email="dora@example.com").update(email_verified_at=timezone.now())
     assert accept(mailed_token("dora@example.com")).code == "invitation_gone"
-    assert Invitation.unscoped.get().accepted_at is None
+    assert Invitation.objects.get().accepted_at is None
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_refused_user_is_not_created(
     assert error["code"] == code
     if code == "invalid_request":
         assert said == "password: At least 8 characters."
-    assert User.unscoped.count() == 1
+    assert User.objects.count() == 1
     assert not inbox.messages()
 
 
@@ -236,7 +236,7 @@ def test_the_last_admin_stays_one(alice: User) -> None:
     assert error["code"] == "last_admin"
     assert "needs an admin" in message
     assert refused("setroles", "nobody@example.com", "reader")[1]["code"] == "user_not_found"
-    assert User.unscoped.get().roles == ["admin"]
+    assert User.objects.get().roles == ["admin"]
 
 
 def test_sessions_of_one_account_end(alice: User, bob: User) -> None:
@@ -247,9 +247,9 @@ def test_sessions_of_one_account_end(alice: User, bob: User) -> None:
     assert facts("endsessions", "alice@example.com") == {"sessions": 2, "users": 1}
     assert {caller.get("/v1/whoami").code for caller in mine} == {"session_revoked"}
     assert other.get("/v1/whoami").status == 200
-    assert TrustedDevice.unscoped.exists()
+    assert TrustedDevice.objects.exists()
     assert facts("endsessions", "alice@example.com", "--devices") == {"sessions": 0, "users": 0}
-    assert not TrustedDevice.unscoped.exists()
+    assert not TrustedDevice.objects.exists()
     assert AuditEvent.objects.filter(tag="cli:session:delete").count() == 2
 
 
@@ -325,7 +325,7 @@ def test_a_dry_run_shows_the_result_and_keeps_nothing(
     assert "would be a member" in said
     assert "The link would be mailed." in said
 
-    assert User.unscoped.count() == Organization.objects.count() == 1
+    assert User.objects.count() == Organization.objects.count() == 1
     assert Organization.objects.get().deletion_due_at is None
     assert facts("setquota", home)["environments"] != 1
     assert not AuditEvent.objects.filter(tag__startswith="cli:").exists()

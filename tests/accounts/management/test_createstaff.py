@@ -27,7 +27,7 @@ def test_an_open_session_in_the_admin_ends(inside: Client) -> None:
     assert inside.get("/admin/").status_code == 200
     remove()
     assert inside.get("/admin/").status_code == 302
-    user = User.unscoped.get(email=EMAIL)
+    user = User.objects.get(email=EMAIL)
     assert user.is_active
     assert not user.is_staff
     (event,) = AuditEvent.objects.filter(tag="cli:staff:delete")

@@ -16,7 +16,7 @@ def signed_up(email: str = "alice@example.com") -> Caller:
 
 def user_of(email: str = "alice@example.com") -> User:
     """Return the user of an address."""
-    found: User = User.unscoped.select_related("organization").get(email=email)
+    found: User = User.objects.select_related("organization").get(email=email)
     return found
 
 

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def alice(home: Organization) -> User:
     user = member(home, "alice@example.com", password=PASSWORD)
-    User.unscoped.filter(pk=user.pk).update(email_verified_at=timezone.now())
+    User.objects.filter(pk=user.pk).update(email_verified_at=timezone.now())
     return user
 
 
@@ -95,7 +95,7 @@ def test_a_cancel_token_ends_its_own_change_and_no_other(alice: User, charlie: U
     for token in (old, "x", "x" * 43):
         answer = Caller().post(f"{PATH}/cancel", {"token": token})
         assert (answer.status, answer.code) == (410, "email_change_gone")
-    assert MailboxProof.unscoped.count() == 2
+    assert MailboxProof.objects.count() == 2
 
 
 def test_a_user_cancels_a_pending_change(alice: User) -> None:
@@ -125,7 +125,7 @@ def test_a_change_of_address_reveals_no_account(alice: User, charlie: User) -> N
             answer = begin_change(caller, email)
         costs.append(statements(queries))
         free.append({**answer.body, "pending_email": "", "code_expires_at": 0})
-        MailboxProof.unscoped.all().delete()
+        MailboxProof.objects.all().delete()
         assert answer.status == 202
     assert free[0] == free[1]
     assert costs[0] == costs[1]
@@ -140,7 +140,7 @@ def test_an_address_with_an_account_cannot_be_proven(alice: User, charlie: User)
     begin_change(caller, "charlie@example.org")
     (conflict,) = inbox.messages("mail", "email_change_conflict")
     # "Your organization's number" in it, which recovery asks for, is of the recipient's own.
-    mailed_to = Delivery.unscoped.get(template="email_change_conflict")
+    mailed_to = Delivery.objects.get(template="email_change_conflict")
     assert mailed_to.organization_id == charlie.organization_id
     assert "code" not in conflict["context"]
     with time_machine.travel(timezone.now() + timedelta(seconds=61)):
@@ -155,7 +155,7 @@ def test_an_account_that_took_the_address_in_the_meantime_keeps_it(
     with_proven_address(charlie)
     caller = signed_in(alice)
     begin_change(caller)
-    User.unscoped.filter(pk=charlie.pk).update(email=NEW.upper())
+    User.objects.filter(pk=charlie.pk).update(email=NEW.upper())
     answer = verify(caller, mailed_code(NEW))
     assert (answer.status, answer.code) == (409, "email_taken")
     assert caller.get("/v1/whoami").body["email"] == "alice@example.com"
@@ -187,11 +187,11 @@ def test_a_wrong_address_is_named(alice: User, email: Any) -> None:
 
 def test_a_recent_proof_is_required(alice: User) -> None:
     caller = signed_in(alice)
-    Session.unscoped.update(auth_time=timezone.now() - timedelta(minutes=16))
+    Session.objects.update(auth_time=timezone.now() - timedelta(minutes=16))
     assert begin_change(caller).code == "step_up_required"
     with_totp(alice)
     assert begin_change(signed_in(alice)).code == "step_up_required"
-    assert not MailboxProof.unscoped.exists()
+    assert not MailboxProof.objects.exists()
 
 
 def test_a_change_dies_with_the_password(alice: User) -> None:
@@ -209,7 +209,7 @@ def test_a_pending_change_ends_with_any_change_of_password(alice: User) -> None:
     caller = signed_in(alice)
     begin_change(caller)
     encoded = passwords.hash_password("by an operator, say")
-    User.unscoped.filter(pk=alice.pk).update(password=encoded)
+    User.objects.filter(pk=alice.pk).update(password=encoded)
     assert verify(caller, mailed_code(NEW)).code == "email_code_gone"
 
 
@@ -228,7 +228,7 @@ def test_a_code_is_bound_to_its_user_and_its_address(alice: User, charlie: User)
     code = mailed_code(NEW)
     begin_change(signed_in(charlie), "charlie@new.example")
     assert verify(signed_in(charlie), code).code == "email_code_rejected"
-    assert User.unscoped.get(pk=charlie.pk).email == "charlie@example.org"
+    assert User.objects.get(pk=charlie.pk).email == "charlie@example.org"
 
 
 def test_a_mailbox_is_not_flooded_by_another_users_changes(
@@ -269,4 +269,4 @@ def test_of_two_users_verifying_one_address_concurrently_one_gets_it(
         codes.append(mailed_code(NEW))
     answers = at_once(lambda: verify(callers[0], codes[0]), lambda: verify(callers[1], codes[1]))
     assert sorted(answer.status for answer in answers) == [200, 409]
-    assert User.unscoped.filter(email=NEW).count() == 1
+    assert User.objects.filter(email=NEW).count() == 1

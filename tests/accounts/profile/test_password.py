@@ -61,7 +61,7 @@ def test_all_other_sessions_and_trusted_devices_end(alice: User) -> None:
     assert change(caller).body == {"ended": 2}
     assert {other.get("/v1/whoami").code for other in others} == {"session_revoked"}
     assert {other.refresh().code for other in others} == {"session_revoked"}
-    assert not TrustedDevice.unscoped.exists()
+    assert not TrustedDevice.objects.exists()
 
 
 def test_other_sessions_may_be_kept(alice: User) -> None:
@@ -69,7 +69,7 @@ def test_other_sessions_may_be_kept(alice: User) -> None:
     devices.trust(alice, "phone", now=timezone.now())
     assert change(caller, end_other_sessions=False).body == {"ended": 0}
     assert other.get("/v1/whoami").status == 200
-    assert not TrustedDevice.unscoped.exists()
+    assert not TrustedDevice.objects.exists()
 
 
 def test_a_new_password_is_notified_and_audited(alice: User) -> None:
@@ -126,7 +126,7 @@ def test_a_missing_or_weak_field_is_named(
 
 def test_a_recent_proof_is_required(alice: User) -> None:
     caller = signed_in(alice)
-    Session.unscoped.update(auth_time=timezone.now() - timedelta(minutes=16))
+    Session.objects.update(auth_time=timezone.now() - timedelta(minutes=16))
     answer = change(caller)
     assert (answer.status, answer.code) == (403, "step_up_required")
     assert log_in(PASSWORD).status == 200
@@ -153,7 +153,7 @@ def test_a_pending_sign_in_ends_with_the_password_that_began_it(alice: User) -> 
     holder = with_totp(alice)
     pending = log_in(PASSWORD).body["mfa_token"]
     caller = signed_in(alice)
-    Session.unscoped.update(mfa_time=timezone.now())
+    Session.objects.update(mfa_time=timezone.now())
     assert change(caller).status == 200
     assert Caller(pending).get("/v1/auth/2fa/challenge").code == "token_expired"
     assert holder.code()
@@ -168,17 +168,17 @@ def test_a_password_proven_before_its_change_opens_no_session_after_it(alice: Us
     attempt = SignInAttempt(
         proven, place, method=SignInMethod.PASSWORD, amr=["pwd"], now=timezone.now()
     )
-    before = Session.unscoped.count()
+    before = Session.objects.count()
     with pytest.raises(InvalidCredentials), transaction.atomic():
         signin.finish(request, attempt)  # type: ignore[arg-type]  # all that it reads is there
-    assert Session.unscoped.count() == before
+    assert Session.objects.count() == before
 
 
 def test_a_password_proven_before_its_change_starts_no_second_factor_after_it(alice: User) -> None:
     with_totp(alice)
     proven = credentials.verify(alice.email, PASSWORD, source=SOURCE, now=timezone.now())
     caller = signed_in(alice)
-    Session.unscoped.update(mfa_time=timezone.now())
+    Session.objects.update(mfa_time=timezone.now())
     assert change(caller).status == 200
     request = RequestFactory().post("/v1/auth/login")
     attempt = SignInAttempt(
@@ -194,7 +194,7 @@ def test_a_password_proven_before_its_change_starts_no_second_factor_after_it(al
 
 def test_a_rehash_never_puts_an_old_password_back(alice: User) -> None:
     """A sign-in that updates the hash while the password is changed must not win."""
-    stale = User.unscoped.get(pk=alice.pk)
+    stale = User.objects.get(pk=alice.pk)
     assert change(signed_in(alice)).status == 200
     with (
         patch.object(passwords.TunedArgon2Hasher, "time_cost", 3),
@@ -206,11 +206,11 @@ def test_a_rehash_never_puts_an_old_password_back(alice: User) -> None:
 
 
 def test_two_concurrent_sign_ins_that_update_the_hash_both_succeed(alice: User) -> None:
-    first, second = (User.unscoped.get(pk=alice.pk) for _ in range(2))
+    first, second = (User.objects.get(pk=alice.pk) for _ in range(2))
     with patch.object(passwords.TunedArgon2Hasher, "time_cost", 3):
         for user in (first, second):
             passwords.upgrade(user, PASSWORD)
-    kept = User.unscoped.get(pk=alice.pk).password
+    kept = User.objects.get(pk=alice.pk).password
     assert "t=3" in kept
     assert first.password == second.password == kept
 
@@ -253,4 +253,4 @@ def test_a_development_token_has_no_password(alice: User, settings: Settings) ->
     )
     caller = Caller(development.token_for(alice.organization_id))
     assert change(caller).code == "permission_denied"
-    assert not PendingSignIn.unscoped.exists()
+    assert not PendingSignIn.objects.exists()

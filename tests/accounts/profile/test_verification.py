@@ -110,7 +110,7 @@ def test_a_code_is_good_for_a_day() -> None:
     code = mailed_code()
     with time_machine.travel(timezone.now() + timedelta(days=1, seconds=1)):
         assert verify(signed_in(user_of()), code).code == "email_code_gone"
-    assert Delivery.unscoped.get().expires_at == MailboxProof.unscoped.get().expires_at
+    assert Delivery.objects.get().expires_at == MailboxProof.objects.get().expires_at
     assert caller.get(PATH).body["code_expires_at"]
 
 
@@ -137,7 +137,7 @@ def test_a_get_does_not_use_up_the_token() -> None:
 def test_no_code_is_kept_or_shown() -> None:
     caller = signed_up()
     code = mailed_code()
-    shown = str(MailboxProof.unscoped.values()) + str(AuditEvent.objects.values())
+    shown = str(MailboxProof.objects.values()) + str(AuditEvent.objects.values())
     shown += caller.get(PATH).raw.content.decode()
     assert code not in shown
     assert code.replace("-", "") not in shown
@@ -196,7 +196,7 @@ def test_no_code_is_sent_for_a_verified_address() -> None:
 
 def test_after_a_day_a_new_code_can_be_asked_for() -> None:
     caller = signed_up()
-    MailboxProof.unscoped.update(expires_at=timezone.now())
+    MailboxProof.objects.update(expires_at=timezone.now())
     assert caller.get(PATH).body["code_expires_at"] is None
     assert caller.post(f"{PATH}/resend").status == 202
     assert verify(caller, mailed_code()).status == 200
@@ -205,12 +205,12 @@ def test_after_a_day_a_new_code_can_be_asked_for() -> None:
 def test_the_mail_names_the_code_and_the_page(mailoutbox: list[Any]) -> None:
     signed_up()
     code = mailed_code()
-    deliver(str(Delivery.unscoped.get().pk))
+    deliver(str(Delivery.objects.get().pk))
     (mail,) = mailoutbox
     assert code in mail.body
     assert "24 hours" in mail.body
     assert code not in mail.subject
-    assert not Delivery.unscoped.exclude(payload="").exists()
+    assert not Delivery.objects.exclude(payload="").exists()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -89,5 +89,5 @@ def inside(answer: Answer, email: str) -> Caller:
 
 def released(user: User) -> bool:
     """True if an account has lost its address."""
-    now = User.unscoped.get(pk=user.pk)
+    now = User.objects.get(pk=user.pk)
     return now.email == "" and now.address_released_at is not None

@@ -49,7 +49,7 @@ def take_address(user: User) -> Answer:
 
 def stepped_up(holder: Holder) -> Caller:
     """Return the holder's session after a fresh proof of the factor."""
-    Factor.unscoped.filter(user=holder.user, method="totp").update(last_step=0)
+    Factor.objects.filter(user=holder.user, method="totp").update(last_step=0)
     assert reply(ask(holder.caller), holder.code()).status == 200
     return holder.caller
 
@@ -72,14 +72,14 @@ def test_the_owner_of_the_mailbox_gets_a_new_account_with_the_address(holder: Ho
 
 def test_the_account_with_the_factor_keeps_its_data_and_factors(holder: Holder) -> None:
     holder.caller.post("/v1/environments", {"id": "stage"})
-    factors = set(Factor.unscoped.filter(user=holder.user).values_list("pk", "secret"))
-    before = User.unscoped.get(pk=holder.user.pk)
+    factors = set(Factor.objects.filter(user=holder.user).values_list("pk", "secret"))
+    before = User.objects.get(pk=holder.user.pk)
     assert take_address(holder.user).status == 204
-    kept = User.unscoped.get(pk=holder.user.pk)
+    kept = User.objects.get(pk=holder.user.pk)
     assert (kept.email, kept.email_verified_at) == ("", None)
     for field in ("password", "roles", "is_active", "organization_id"):
         assert getattr(kept, field) == getattr(before, field), field
-    assert set(Factor.unscoped.filter(user=kept).values_list("pk", "secret")) == factors
+    assert set(Factor.objects.filter(user=kept).values_list("pk", "secret")) == factors
     # The owner of the mailbox sees nothing of the old organization.
     owner = Caller().holding(log_in())
     names = [row["id"] for row in owner.get("/v1/environments").body["results"]]
@@ -109,7 +109,7 @@ def test_sessions_without_an_address_may_only_give_and_prove_another(holder: Hol
     assert (who["user_id"], who["email"]) == (str(holder.user.pk), OTHER)
     # With its address the account signs in again, under its old password and factor.
     assert log_in(OTHER, PASSWORD).body["status"] == "mfa_required"
-    assert User.unscoped.get(pk=holder.user.pk).address_released_at is None
+    assert User.objects.get(pk=holder.user.pk).address_released_at is None
 
 
 def test_without_a_factor_the_password_proves_who_gives_another_address() -> None:
@@ -146,7 +146,7 @@ def test_the_address_cannot_be_taken_back(holder: Holder) -> None:
     # The same answer as for a free address; only the mailbox learns it.
     assert begin_change(holder.caller, VICTIM).status == 202
     assert inbox.notices_to(VICTIM)[-1] == "email_change_conflict"
-    assert not MailboxProof.unscoped.filter(attempts_left=0).exists()
+    assert not MailboxProof.objects.filter(attempts_left=0).exists()
     assert user_of(VICTIM).pk != holder.user.pk
 
 
@@ -180,7 +180,7 @@ def test_a_user_who_proves_mailbox_and_factor_keeps_the_account(holder: Holder) 
     assert complete(verified, NEW_PASSWORD, **proof).status == 204
     assert user_of(VICTIM).pk == holder.user.pk
     assert user_of(VICTIM).email_verified_at is not None
-    assert User.unscoped.count() == 1
+    assert User.objects.count() == 1
 
 
 def test_the_code_of_the_e_mail_factor_verifies_the_address_too() -> None:
@@ -220,7 +220,7 @@ def test_an_accepted_invitation_has_proven_the_address(alice: User) -> None:
 
 
 def test_staff_keep_their_address(holder: Holder) -> None:
-    User.unscoped.filter(pk=holder.user.pk).update(is_staff=True)
+    User.objects.filter(pk=holder.user.pk).update(is_staff=True)
     assert proven(holder.user).body["new_account_offered"] is False
 
 
@@ -246,8 +246,8 @@ def test_two_concurrent_verifications_open_one_account(holder: Holder) -> None:
         *(lambda verified=verified: take(verified) for verified in (first, first, second, second))
     )
     assert sorted(statuses) == [204, 410, 410, 410]
-    assert User.unscoped.count() == 2
-    assert Factor.unscoped.filter(user=holder.user, method="totp").exists()
+    assert User.objects.count() == 2
+    assert Factor.objects.filter(user=holder.user, method="totp").exists()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -265,21 +265,21 @@ def test_a_code_typed_while_the_address_moves_has_one_winner(holder: Holder) -> 
 
 def released_at(moment: datetime, holder: Holder) -> None:
     take_address(holder.user)
-    User.unscoped.filter(pk=holder.user.pk).update(address_released_at=moment)
+    User.objects.filter(pk=holder.user.pk).update(address_released_at=moment)
 
 
 def test_an_account_without_an_address_is_deleted_after_30_days(holder: Holder) -> None:
     home = holder.user.organization_id
     released_at(timezone.now() - timedelta(days=29, hours=23), holder)
     tasks.forget_expired(timestamp=0)
-    assert User.unscoped.filter(pk=holder.user.pk).exists()
-    User.unscoped.filter(pk=holder.user.pk).update(
+    assert User.objects.filter(pk=holder.user.pk).exists()
+    User.objects.filter(pk=holder.user.pk).update(
         address_released_at=timezone.now() - timedelta(days=30)
     )
     tasks.forget_expired(timestamp=0)
-    assert not User.unscoped.filter(pk=holder.user.pk).exists()
-    assert not Session.unscoped.filter(organization_id=home).exists()
-    assert not Environment.unscoped.filter(organization_id=home, deleted_at=None).exists()
+    assert not User.objects.filter(pk=holder.user.pk).exists()
+    assert not Session.objects.filter(organization_id=home).exists()
+    assert not Environment.objects.filter(organization_id=home, deleted_at=None).exists()
     assert log_in().body["status"] == "authenticated"
 
 
@@ -288,23 +288,23 @@ def test_the_last_admin_of_other_members_is_not_deleted(holder: Holder) -> None:
     colleague = member(home, "colleague@example.com", role="reader")
     released_at(timezone.now() - timedelta(days=31), holder)
     tasks.forget_expired(timestamp=0)
-    assert User.unscoped.filter(pk=holder.user.pk).exists()
-    User.unscoped.filter(pk=colleague.pk).update(roles=["admin"])
+    assert User.objects.filter(pk=holder.user.pk).exists()
+    User.objects.filter(pk=colleague.pk).update(roles=["admin"])
     with_proven_address(colleague)
     tasks.forget_expired(timestamp=0)
-    assert not User.unscoped.filter(pk=holder.user.pk).exists()
-    assert Environment.unscoped.filter(organization=home, deleted_at=None).count() == 2
+    assert not User.objects.filter(pk=holder.user.pk).exists()
+    assert Environment.objects.filter(organization=home, deleted_at=None).count() == 2
 
 
 def test_two_admins_without_an_address_do_not_keep_each_other(holder: Holder) -> None:
     home = Organization.objects.get(pk=holder.user.organization_id)
     long_ago = timezone.now() - timedelta(days=31)
     other = member(home, "other@example.com")
-    User.unscoped.filter(pk=other.pk).update(email="", address_released_at=long_ago)
+    User.objects.filter(pk=other.pk).update(email="", address_released_at=long_ago)
     released_at(long_ago, holder)
     tasks.forget_expired(timestamp=0)
-    assert not User.unscoped.filter(organization=home).exists()
-    assert not Environment.unscoped.filter(organization=home, deleted_at=None).exists()
+    assert not User.objects.filter(organization=home).exists()
+    assert not Environment.objects.filter(organization=home, deleted_at=None).exists()
 
 
 def test_an_account_that_gives_an_address_in_time_is_kept(holder: Holder) -> None:
@@ -313,7 +313,7 @@ def test_an_account_that_gives_an_address_in_time_is_kept(holder: Holder) -> Non
     verify(holder.caller, mailed_code(OTHER))
     with time_machine.travel(timezone.now() + timedelta(days=31)):
         tasks.forget_expired(timestamp=0)
-    assert User.unscoped.filter(pk=holder.user.pk).exists()
+    assert User.objects.filter(pk=holder.user.pk).exists()
 
 
 def test_several_accounts_may_be_without_an_address(holder: Holder) -> None:
@@ -321,7 +321,7 @@ def test_several_accounts_may_be_without_an_address(holder: Holder) -> None:
     caller = signed_up(OTHER)
     second = with_totp(user_of(OTHER))
     assert take_address(second.user).status == 204
-    assert User.unscoped.filter(email="").count() == 2
+    assert User.objects.filter(email="").count() == 2
     assert caller.get("/v1/whoami").code == "email_required"
 
 
@@ -332,11 +332,11 @@ def test_an_admin_sees_and_removes_an_account_without_an_address(holder: Holder)
     path = f"/v1/members/{holder.user.pk}"
     assert admin.get(path).body["email"] is None
     assert admin.call("DELETE", path).status == 200
-    assert not User.unscoped.filter(pk=holder.user.pk).exists()
+    assert not User.objects.filter(pk=holder.user.pk).exists()
 
 
 def test_replace_needs_an_unverified_address(alice: User) -> None:
-    User.unscoped.filter(pk=alice.pk).update(email_verified_at=timezone.now())
+    User.objects.filter(pk=alice.pk).update(email_verified_at=timezone.now())
     request = RequestFactory().post("/")
     with pytest.raises(ValueError, match="must not be released"):
         address_release.replace(request, user_of(alice.email), "!", now=timezone.now())  # type: ignore[arg-type]  # unread

@@ -57,12 +57,12 @@ def with_factor() -> User:
 
 
 def disabled() -> User:
-    User.unscoped.filter(pk=plain().pk).update(is_active=False)
+    User.objects.filter(pk=plain().pk).update(is_active=False)
     return user_of(VICTIM)
 
 
 def disabled_with_factor() -> User:
-    User.unscoped.filter(pk=with_factor().pk).update(is_active=False)
+    User.objects.filter(pk=with_factor().pk).update(is_active=False)
     return user_of(VICTIM)
 
 
@@ -111,10 +111,10 @@ def test_the_address_moves_at_every_door(door: str, order: str, kind: str) -> No
     assert released(stranger)
     assert "address_moved" in inbox.notices_to(VICTIM)
     # The account keeps everything else.
-    kept = User.unscoped.get(pk=stranger.pk)
+    kept = User.objects.get(pk=stranger.pk)
     for field in ("password", "roles", "is_active", "organization_id"):
         assert getattr(kept, field) == getattr(stranger, field), field
-    factors = Factor.unscoped.filter(user=stranger, method="totp")
+    factors = Factor.objects.filter(user=stranger, method="totp")
     assert factors.exists() == ("factor" in kind)
     # Its organization must not learn where the owner is.
     event = AuditEvent.objects.get(tag="api:email:release")
@@ -217,13 +217,13 @@ def test_recovery_gives_a_verified_account_to_its_owner() -> None:
 def test_staff_never_lose_their_address(door: str) -> None:
     signed_up("staff@example.com")
     user = user_of("staff@example.com")
-    User.unscoped.filter(pk=user.pk).update(email=VICTIM, is_staff=True)
+    User.objects.filter(pk=user.pk).update(email=VICTIM, is_staff=True)
     if door in {"provider", "recovery"}:
         come_back = DOORS[door](VICTIM)
     else:
-        User.unscoped.filter(pk=user.pk).update(email="staff@example.com")
+        User.objects.filter(pk=user.pk).update(email="staff@example.com")
         come_back = DOORS[door](VICTIM)
-        User.unscoped.filter(pk=user.pk).update(email=VICTIM)
+        User.objects.filter(pk=user.pk).update(email=VICTIM)
     come_back()
     assert user_of(VICTIM).pk == user.pk
 
@@ -288,7 +288,7 @@ def test_an_invitation_does_not_open_an_account_whose_address_has_moved() -> Non
     user = user_of(VICTIM)
     assert DOORS["link"](VICTIM)().status == 201
     assert accept(token).code == "invitation_gone"
-    assert not User.unscoped.get(pk=user.pk).has_usable_password()
+    assert not User.objects.get(pk=user.pk).has_usable_password()
 
 
 def test_an_operator_prepares_no_account_twice() -> None:
@@ -331,7 +331,7 @@ def test_an_operator_does_not_take_the_address_of_a_member() -> None:
 
 def test_an_operator_does_not_take_a_verified_address() -> None:
     user = plain()
-    User.unscoped.filter(pk=user.pk).update(email_verified_at=timezone.now())
+    User.objects.filter(pk=user.pk).update(email_verified_at=timezone.now())
     with pytest.raises(CommandError, match="has an account already"):
         created("createorganization", "Real Acme", "--admin", VICTIM)
 
@@ -340,8 +340,8 @@ def test_a_stranger_does_not_become_staff() -> None:
     plain()
     with pytest.raises(CommandError, match="never verified the address"):
         created("createstaff", VICTIM)
-    assert not User.unscoped.filter(is_staff=True).exists()
-    User.unscoped.update(email_verified_at=timezone.now())
+    assert not User.objects.filter(is_staff=True).exists()
+    User.objects.update(email_verified_at=timezone.now())
     created("createstaff", VICTIM)
     assert user_of(VICTIM).is_staff
 

@@ -12,9 +12,9 @@ pytestmark = pytest.mark.django_db
 
 
 def test_whoami_returns_the_published_fields(bob: User) -> None:
-    User.unscoped.filter(pk=bob.pk).update(labels=["night shift"])
+    User.objects.filter(pk=bob.pk).update(labels=["night shift"])
     who = signed_in(bob).get("/v1/whoami").body
-    session = Session.unscoped.get()
+    session = Session.objects.get()
     assert who == {
         "user_id": str(bob.pk),
         "email": "bob@example.com",
@@ -49,19 +49,19 @@ def test_a_role_change_applies_to_the_next_request(bob: User) -> None:
     caller = signed_in(bob)
     body = {"id": "stage"}
     assert caller.post("/v1/environments", body).status == 403
-    User.unscoped.filter(pk=bob.pk).update(roles=["admin"])
+    User.objects.filter(pk=bob.pk).update(roles=["admin"])
     assert caller.post("/v1/environments", body).status == 201
 
 
 def test_a_disabled_user_is_out_on_the_next_request(bob: User) -> None:
     caller = signed_in(bob)
-    User.unscoped.filter(pk=bob.pk).update(is_active=False)
+    User.objects.filter(pk=bob.pk).update(is_active=False)
     assert caller.get("/v1/whoami").code == "session_revoked"
 
 
 def test_a_deleted_environment_is_closed_on_the_next_request(bob: User) -> None:
     caller = signed_in(bob, "sandbox")
-    Environment.unscoped.filter(slug="sandbox").update(deleted_at=timezone.now())
+    Environment.objects.filter(slug="sandbox").update(deleted_at=timezone.now())
     assert caller.get("/v1/whoami").code == "session_revoked"
 
 
@@ -92,5 +92,5 @@ def test_effective_permissions_come_from_the_table(alice: User, bob: User) -> No
 
 
 def test_an_unknown_role_has_no_permission(bob: User) -> None:
-    User.unscoped.filter(pk=bob.pk).update(roles=["emperor"])
+    User.objects.filter(pk=bob.pk).update(roles=["emperor"])
     assert signed_in(bob).get("/v1/permissions/effective").body["permissions"] == {}

@@ -66,14 +66,14 @@ def test_a_replay_also_ends_a_session_that_a_switch_is_adding(alice: User) -> No
     with overtaken_by(lambda: refresh(first.refresh_token)):
         added = other.holding(switch(other, "live", keep_current=True))
     assert added.get("/v1/whoami").code == "session_revoked"
-    assert not Session.unscoped.filter(ended_at=None).exists()
+    assert not Session.objects.filter(ended_at=None).exists()
 
 
 def test_ending_all_sessions_also_ends_one_whose_lost_switch_is_undone(alice: User) -> None:
     caller, other = signed_in(alice), signed_in(alice)
     switch(caller, "sandbox")
     earlier = timezone.now() - timedelta(minutes=1)
-    Session.unscoped.filter(end_reason="switched").update(ended_at=earlier)
+    Session.objects.filter(end_reason="switched").update(ended_at=earlier)
     with overtaken_by(lambda: other.call("DELETE", "/v1/auth/sessions")):
         again = caller.holding(caller.refresh())
     assert again.get("/v1/whoami").code == "session_revoked"
@@ -83,8 +83,8 @@ def test_old_sessions_are_deleted_in_batches(alice: User, monkeypatch: pytest.Mo
     monkeypatch.setattr(tasks, "BATCH", 2)
     for _ in range(5):
         switch(signed_in(alice), "sandbox")
-    Session.unscoped.update(ends_at=timezone.now() - timedelta(days=31))
+    Session.objects.update(ends_at=timezone.now() - timedelta(days=31))
     kept = signed_in(alice)
     tasks.forget_expired(timestamp=0)
-    assert Session.unscoped.count() == 1
+    assert Session.objects.count() == 1
     assert kept.get("/v1/whoami").status == 200

@@ -64,13 +64,13 @@ def test_what_can_no_longer_be_used_is_not_listed(alice: User, settings: Setting
     caller = signed_in(alice)
     environments.create(alice.organization_id, "gone")
     elsewhere = session_of(alice, "gone")
-    Session.unscoped.filter(pk=elsewhere.pk).update(ended_at=None)
+    Session.objects.filter(pk=elsewhere.pk).update(ended_at=None)
     ended, over, idle = session_of(alice), session_of(alice), session_of(alice)
     now = timezone.now()
-    Session.unscoped.filter(pk=ended.pk).update(ended_at=now)
-    Session.unscoped.filter(pk=over.pk).update(ends_at=now)
+    Session.objects.filter(pk=ended.pk).update(ended_at=now)
+    Session.objects.filter(pk=over.pk).update(ends_at=now)
     tokens_over = now - timedelta(seconds=settings.ACCOUNTS.refresh_ttl_s + 1)
-    Session.unscoped.filter(pk=idle.pk).update(rotated_at=tokens_over)
+    Session.objects.filter(pk=idle.pk).update(rotated_at=tokens_over)
     elsewhere.environment.deleted_at = now
     elsewhere.environment.save()
     assert ids(caller) == [own_id(caller)]
@@ -96,11 +96,11 @@ def test_ending_the_present_one_is_signing_out(alice: User) -> None:
 def test_another_users_session_is_not_found(alice: User, bob: User, charlie: User) -> None:
     caller = signed_in(alice)
     ended = session_of(alice)
-    Session.unscoped.filter(pk=ended.pk).update(ended_at=timezone.now())
+    Session.objects.filter(pk=ended.pk).update(ended_at=timezone.now())
     for key in (session_of(bob).pk, session_of(charlie).pk, ended.pk, "nonsense", bob.pk):
         answer = caller.call("DELETE", f"{PATH}/{key}")
         assert (answer.status, answer.code) == (404, "session_not_found")
-    assert Session.unscoped.filter(user__in=[bob, charlie], ended_at=None).count() == 2
+    assert Session.objects.filter(user__in=[bob, charlie], ended_at=None).count() == 2
 
 
 def test_all_others_end_and_are_counted(alice: User, bob: User) -> None:

@@ -72,7 +72,7 @@ def test_twenty_parallel_refreshes_all_succeed_and_end_on_one_generation(alice: 
         answers = list(pool.map(once, range(20)))
     assert {answer.status for answer in answers} == {200}
     assert len({answer.body["refresh_token"] for answer in answers}) == 1
-    assert Session.unscoped.get().generation == 2
+    assert Session.objects.get().generation == 2
 
 
 @pytest.mark.parametrize("seconds", [1, 30, 600])
@@ -136,10 +136,10 @@ def test_a_token_newer_than_the_database_ends_its_own_session_quietly(
     )
     newer = caller.holding(caller.refresh())
     # A failover that loses the rotation.
-    lost = Session.unscoped.get(generation=2)
+    lost = Session.objects.get(generation=2)
     lost.generation, lost.previous_generation = 1, 0
     lost.save()
-    mails = Delivery.unscoped.count()
+    mails = Delivery.objects.count()
     sent = {"refresh_token": newer.refresh_token}
     if path.endswith("switch"):
         sent["environment"] = "sandbox"
@@ -147,7 +147,7 @@ def test_a_token_newer_than_the_database_ends_its_own_session_quietly(
     assert not works(newer)
     assert works(elsewhere)
     assert works(further)
-    assert Delivery.unscoped.count() == mails
+    assert Delivery.objects.count() == mails
     event = AuditEvent.objects.get(tag="api:session:rotation_lost")
     assert (event.actor_id, event.outcome) == (alice.pk, "refused")
 
@@ -191,7 +191,7 @@ def test_a_replay_ends_every_session_of_the_sign_in_and_no_other(alice: User) ->
 
 def test_a_refresh_token_ends_with_the_sign_in(alice: User) -> None:
     caller = signed_in(alice)
-    ends = int(Session.unscoped.get().ends_at.timestamp())
+    ends = int(Session.objects.get().ends_at.timestamp())
     start = timezone.now()
     with time_machine.travel(start, tick=False) as clock:
         for _ in range(5):
@@ -205,13 +205,13 @@ def test_a_refresh_token_ends_with_the_sign_in(alice: User) -> None:
 
 def test_a_disabled_user_cannot_refresh(alice: User) -> None:
     caller = signed_in(alice)
-    User.unscoped.filter(pk=alice.pk).update(is_active=False)
+    User.objects.filter(pk=alice.pk).update(is_active=False)
     assert caller.refresh().code == "session_revoked"
 
 
 def test_a_session_in_a_deleted_environment_cannot_be_refreshed(alice: User) -> None:
     caller = signed_in(alice, "sandbox")
-    Environment.unscoped.filter(slug="sandbox").update(deleted_at=timezone.now())
+    Environment.objects.filter(slug="sandbox").update(deleted_at=timezone.now())
     assert caller.refresh().code == "session_revoked"
 
 

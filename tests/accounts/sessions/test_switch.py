@@ -71,7 +71,7 @@ def test_keep_current_does_not_exceed_the_limit_of_sessions(
     caller = signed_in(alice)
     for _ in range(5):
         assert switch(caller, keep_current=True).status == 200
-    assert Session.unscoped.filter(user=alice, ended_at=None).count() == 3
+    assert Session.objects.filter(user=alice, ended_at=None).count() == 3
     # The one that is to go on is the least recently refreshed, and stays.
     assert works(caller)
 
@@ -80,13 +80,13 @@ def test_keep_current_is_for_another_environment(alice: User) -> None:
     caller = signed_in(alice)
     answer = switch(caller, "live", keep_current=True)
     assert (answer.status, answer.body["errors"][0]["field"]) == (400, "keep_current")
-    assert Session.unscoped.count() == 1
+    assert Session.objects.count() == 1
     assert switch(caller, "live").status == 200
 
 
 def test_the_new_session_shows_where_it_was_asked_for(alice: User) -> None:
     caller = signed_in(alice)
-    Session.unscoped.update(address="198.51.100.7", agent="Firefox/140")
+    Session.objects.update(address="198.51.100.7", agent="Firefox/140")
     body = {"refresh_token": caller.refresh_token, "environment": "sandbox", "keep_current": True}
     assert Caller().post("/v1/auth/switch", body, USER_AGENT="curl/8").status == 200
     shown = caller.get("/v1/auth/sessions").body["results"]
@@ -103,10 +103,10 @@ def test_switch_accepts_a_name(alice: User) -> None:
 
 def test_switch_inherits_end_and_assurance_and_raises_neither(alice: User) -> None:
     caller = signed_in(alice)
-    before = Session.unscoped.get()
+    before = Session.objects.get()
     with time_machine.travel(timezone.now() + timedelta(hours=1)):
         switch(caller)
-    after = Session.unscoped.exclude(pk=before.pk).get()
+    after = Session.objects.exclude(pk=before.pk).get()
     assert (after.login_id, after.ends_at, after.auth_time, after.aal, after.amr) == (
         before.login_id,
         before.ends_at,
@@ -149,7 +149,7 @@ def test_twenty_parallel_switches_agree(alice: User) -> None:
         answers = list(pool.map(once, range(20)))
     assert {answer.status for answer in answers} == {200}
     assert len({answer.body["refresh_token"] for answer in answers}) == 1
-    assert Session.unscoped.filter(ended_at=None).count() == 1
+    assert Session.objects.filter(ended_at=None).count() == 1
 
 
 def test_a_lost_answer_can_be_asked_for_again(alice: User) -> None:

@@ -77,7 +77,7 @@ def test_login_to_an_unknown_environment_is_404(alice: User) -> None:
 def test_unknown_wrong_disabled_and_slowed_look_the_same(alice: User) -> None:
     wrong = log_in(password="wrong password")
     unknown = log_in("nobody@example.com")
-    User.unscoped.filter(pk=alice.pk).update(is_active=False)
+    User.objects.filter(pk=alice.pk).update(is_active=False)
     disabled = log_in()
     assert {wrong.status, unknown.status, disabled.status} == {401}
     assert without_id(wrong) == without_id(unknown) == without_id(disabled)
@@ -202,10 +202,10 @@ def test_parallel_guesses_cannot_slip_past_the_limit(settings: Settings) -> None
 
 
 def test_a_changed_cost_is_applied_at_the_next_right_password(alice: User) -> None:
-    before = User.unscoped.get(pk=alice.pk).password
+    before = User.objects.get(pk=alice.pk).password
     with patch.object(passwords.TunedArgon2Hasher, "time_cost", 3):
         assert log_in().status == 200
-    after = User.unscoped.get(pk=alice.pk).password
+    after = User.objects.get(pk=alice.pk).password
     assert "t=3" in after
     assert after != before
     assert log_in().status == 200

@@ -31,7 +31,7 @@ def alice(home: Organization) -> User:
 
 @pytest.mark.parametrize("email", LOOKALIKES)
 def test_a_lookalike_address_finds_no_account(alice: User, email: str) -> None:
-    assert User.unscoped.filter(email__iexact=email).exists()
+    assert User.objects.filter(email__iexact=email).exists()
     assert credentials.find(email) is None
     assert credentials.find("ALICE@ITS-Example.COM ") == alice
     body = {"email": email, "password": PASSWORD}
@@ -61,7 +61,7 @@ def test_a_lookalike_address_signs_up_as_a_new_account(alice: User, email: str) 
     """One of the two has the address; the later one gets, as ever, the answer that it is taken."""
     answer = Caller().post("/v1/auth/signup", {"email": email, "password": PASSWORD})
     assert answer.status in {400, 409}
-    assert User.unscoped.count() == 1
+    assert User.objects.count() == 1
 
 
 # Mail to each would go to the domain in the second column, or into the relay's own network.
@@ -82,8 +82,8 @@ def test_an_address_is_refused_if_mail_to_it_goes_elsewhere(email: str, domain: 
     for path in ("/v1/auth/signup", "/v1/auth/signup/link"):
         answer = Caller().post(path, body if path.endswith("signup") else {"email": email})
         assert (answer.status, answer.body["errors"][0]["field"]) == (400, "email"), path
-    assert not User.unscoped.exists()
-    assert not Delivery.unscoped.exists()
+    assert not User.objects.exists()
+    assert not Delivery.objects.exists()
 
 
 def test_a_domain_beyond_ascii_is_written_in_its_xn_form() -> None:

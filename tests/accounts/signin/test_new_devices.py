@@ -131,10 +131,10 @@ def test_a_refused_sign_in_makes_no_device_known(alice: User, addresses: dict[st
 def test_accounts_from_before_devices_were_noted_are_told_by_their_sessions(
     alice: User, addresses: dict[str, str]
 ) -> None:
-    KnownDevice.unscoped.all().delete()
+    KnownDevice.objects.all().delete()
     assert log_in(FIREFOX) == 200
     assert mails() == []
-    KnownDevice.unscoped.all().delete()
+    KnownDevice.objects.all().delete()
     addresses["address"] = AWAY
     assert log_in(CHROME) == 200
     assert len(mails()) == 1
@@ -146,7 +146,7 @@ def test_devices_of_an_attacker_who_signed_up_first_are_not_the_owners(
     addresses["address"] = AWAY
     signed_up(EMAIL)
     assert complete(proven(user_of(EMAIL)), password="the owner's own words").status == 204
-    mine = KnownDevice.unscoped.filter(user=user_of(EMAIL))
+    mine = KnownDevice.objects.filter(user=user_of(EMAIL))
     assert not mine.exists()
     addresses["address"] = HOME
     assert log_in(FIREFOX, "the owner's own words") == 200

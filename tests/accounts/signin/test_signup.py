@@ -43,7 +43,7 @@ def test_sign_up_answers_a_token_pair_for_live() -> None:
 def test_sign_up_makes_the_built_in_environments_and_an_audit_event() -> None:
     sign_up(organization="Alice & Co")
     organization = Organization.objects.get(name="Alice & Co")
-    slugs = Environment.unscoped.filter(organization=organization).values_list("slug", flat=True)
+    slugs = Environment.objects.filter(organization=organization).values_list("slug", flat=True)
     assert sorted(slugs) == ["live", "sandbox"]
     tags = AuditEvent.objects.filter(organization_id=organization.pk).values_list("tag", flat=True)
     assert set(tags) == {"api:organization:create", "api:session:create"}
@@ -78,7 +78,7 @@ def test_a_weak_password_is_refused_by_name(password: str, code: str) -> None:
     assert [(error["field"], error["code"]) for error in answer.body["errors"]] == [
         ("password", code)
     ]
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
 
 
 def test_a_password_is_the_same_however_its_accents_are_composed() -> None:
@@ -130,4 +130,4 @@ def test_two_concurrent_sign_ups_of_one_address_give_one_account() -> None:
         statuses = sorted(pool.map(once, range(4)))
     assert statuses == [201, 409, 409, 409]
     assert Organization.objects.count() == 1
-    assert User.unscoped.count() == 1
+    assert User.objects.count() == 1

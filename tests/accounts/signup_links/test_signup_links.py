@@ -55,12 +55,12 @@ def test_a_link_leads_to_an_account_with_a_verified_address() -> None:
 
 def test_requesting_a_link_makes_no_account() -> None:
     request_link()
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
     assert not Organization.objects.exists()
 
 
 def test_every_address_gets_the_same_answer(alice: User) -> None:
-    User.unscoped.filter(pk=alice.pk).update(email_verified_at=timezone.now())
+    User.objects.filter(pk=alice.pk).update(email_verified_at=timezone.now())
     signed_up(VICTIM)
     with time_machine.travel(timezone.now(), tick=False):
         answers = [request_link(email) for email in (alice.email, VICTIM, "free@example.com")]
@@ -84,7 +84,7 @@ def test_a_link_mailed_before_the_verification_cannot_take_the_address() -> None
 
 def test_staff_keep_their_address() -> None:
     signed_up(VICTIM)
-    User.unscoped.filter(email=VICTIM).update(is_staff=True)
+    User.objects.filter(email=VICTIM).update(is_staff=True)
     request_link()
     assert inbox.notices_to(VICTIM)[-1] == "email_change_conflict"
 
@@ -159,5 +159,5 @@ def test_two_concurrent_links_open_one_account() -> None:
     answers = at_once(*(lambda token=token: complete(token) for token in tokens * 2))
     assert sum(answer.status == 201 for answer in answers) == 1
     assert {answer.status for answer in answers} <= {201, 409, 410}
-    assert User.unscoped.count() == 2
-    assert Factor.unscoped.filter(user=holder.user, method="totp").exists()
+    assert User.objects.count() == 2
+    assert Factor.objects.filter(user=holder.user, method="totp").exists()

@@ -99,10 +99,10 @@ def test_the_trail_names_both_the_browser_and_the_program(alice: User) -> None:
 def test_a_program_on_a_new_network_is_mailed_about(alice: User) -> None:
     browser = signed_in(alice)
     Caller().holding(exchange(allow(browser, start())))
-    first = Delivery.unscoped.count()
+    first = Delivery.objects.count()
     body = {"code": allow(browser, start()).body["code"], "code_verifier": VERIFIER}
     Caller().post(f"{PATH}/token", body, USER_AGENT="zonal/0.1.0 (elsewhere)")
-    assert Delivery.unscoped.count() == first + 1
+    assert Delivery.objects.count() == first + 1
 
 
 @pytest.mark.django_db
@@ -170,9 +170,9 @@ def test_allowing_takes_the_second_factor_and_hands_it_on(alice: User) -> None:
 def test_a_proof_gets_no_younger_by_handing_it_on(alice: User) -> None:
     holder = with_totp(alice)
     proven_at = timezone.now() - timedelta(minutes=14)
-    Session.unscoped.update(mfa_time=proven_at, auth_time=proven_at)
+    Session.objects.update(mfa_time=proven_at, auth_time=proven_at)
     program = Caller().holding(exchange(allow(holder.caller, start())))
-    session = Session.unscoped.get(pk=program.get("/v1/whoami").body["session_id"])
+    session = Session.objects.get(pk=program.get("/v1/whoami").body["session_id"])
     assert (session.auth_time, session.mfa_time) == (proven_at, proven_at)
 
 
@@ -210,17 +210,17 @@ def test_the_code_dies_with_the_password(home: Organization) -> None:
 @pytest.mark.django_db
 def test_a_disabled_user_gets_no_session(alice: User, home: Organization) -> None:
     allowed = allow(signed_in(alice), start())
-    User.unscoped.filter(pk=alice.pk).update(is_active=False)
-    before = Session.unscoped.count()
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    before = Session.objects.count()
     refused = exchange(allowed)
     assert refused.status in {401, 410}
-    assert Session.unscoped.count() == before
+    assert Session.objects.count() == before
 
 
 @pytest.mark.django_db
 def test_a_trusted_browser_does_not_make_the_program_trusted(alice: User) -> None:
     browser = signed_in(alice)
-    Session.unscoped.update(amr=["pwd", TRUSTED_DEVICE])
+    Session.objects.update(amr=["pwd", TRUSTED_DEVICE])
     program = Caller().holding(exchange(allow(browser, start())))
     assert program.get("/v1/whoami").body["amr"] == ["pwd"]
 

@@ -163,5 +163,5 @@ def test_an_unknown_or_disabled_user_gets_no_token(alice: User) -> None:
         refused("issuetoken", "alice@example.com", "--environment", "x")[1]["code"]
         == "environment_not_found"
     )
-    User.unscoped.update(is_active=False)
+    User.objects.update(is_active=False)
     assert refused("issuetoken", "alice@example.com")[1]["code"] == "user_disabled"

@@ -57,7 +57,7 @@ def test_claims_and_headers_are_the_published_ones(alice: User) -> None:
     caller = signed_in(alice)
     header, claims = parts(caller.access_token)
     assert (header["alg"], header["typ"], len(header["kid"])) == ("HS256", "at+jwt", 16)
-    session = Session.unscoped.get()
+    session = Session.objects.get()
     assert claims["sid"] == str(session.id)
     assert claims["sub"] == str(alice.pk)
     assert claims["org"] == alice.organization_id

@@ -135,7 +135,7 @@ def test_a_line_is_refunded_once_however_often_the_form_is_sent(inside: Client) 
 
 
 def test_staff_that_may_only_look_cannot_act(inside: Client, payout: Payout) -> None:
-    User.unscoped.update(is_view_only=True)
+    User.objects.update(is_view_only=True)
     body = {"action": "hold", "_selected_action": str(payout.pk), "confirmed": "1", "reason": "x"}
     assert inside.get("/admin/billing/payout/").status_code == 200
     assert inside.post("/admin/billing/payout/", body).status_code == 403

@@ -129,7 +129,7 @@ def test_credits_that_cannot_be_are_refused(
 
 
 def test_staff_that_may_only_look_sets_nothing(inside: Client) -> None:
-    User.unscoped.update(is_view_only=True)
+    User.objects.update(is_view_only=True)
     before = Rate.objects.count()
     assert RATES not in inside.get("/admin/billing/rate/").content.decode()
     for path in (RATES, CREDITS):

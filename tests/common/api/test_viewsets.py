@@ -20,14 +20,14 @@ class Retrieved(RetrieveAction):
 class OfAllTenants(PlatformViewSet):
     """Rows without a scope."""
 
-    queryset = Environment.unscoped.all()
+    queryset = Environment.objects.all()
 
 
 class Scoped(ListAction):
     """No rows, of one tenant."""
 
     def get_queryset(self) -> QuerySet[Any]:
-        return Environment.unscoped.none()
+        return Environment.objects.none()
 
 
 class WithoutRows(PlatformViewSet):

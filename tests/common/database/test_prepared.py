@@ -68,7 +68,7 @@ def test_each_run_counts_as_one_query(
 
 def test_a_query_sees_changes_of_its_own_transaction(clean: None, alice: User) -> None:
     with transaction.atomic():
-        User.unscoped.filter(pk=alice.pk).update(email="moved@example.com")
+        User.objects.filter(pk=alice.pk).update(email="moved@example.com")
         assert query().value(key(alice)) == b"moved@example.com"
 
 

@@ -41,8 +41,8 @@ def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
 ) -> None:
     settings.TOP_UP_PROVIDER = settings.STRIPE_CHECKOUT
     sign_up(visitor)
-    user, now = User.unscoped.get(), timezone.now()
-    live = Environment.unscoped.get(slug="live")
+    user, now = User.objects.get(), timezone.now()
+    live = Environment.objects.get(slug="live")
     place = {"used_at": now.isoformat(), "environment_pk": live.pk}
     with transaction.atomic():
         consumer_credits.top_up(user.organization_id, 10**13, reference="invoice", **BY)
@@ -99,7 +99,7 @@ def test_a_node_is_registered_with_the_lines_to_paste_and_its_audits_are_shown(
     brain: ScriptedBrain,
 ) -> None:
     sign_up(visitor)
-    own = node(MINE, User.unscoped.get().organization_id)
+    own = node(MINE, User.objects.get().organization_id)
     made = own | {"node_secret": "shown-once", "brain_url": "https://brain.example.com:8083"}
     brain.say("POST /v1/nodes", 201, made | {"status": "pending"})
     brain.say("GET /v1/nodes", 200, {"nodes": [own | {"status": "pending"}]})
@@ -132,7 +132,7 @@ def test_earnings_are_charted_by_day(
     picture: Callable[[Page, str], None],
 ) -> None:
     sign_up(visitor)
-    operator_id = User.unscoped.get().organization_id
+    operator_id = User.objects.get().organization_id
     own = node(MINE, operator_id) | {"capacity_bytes": 100 * 2**30, "used_bytes": 37 * 2**30}
     brain.say("GET /v1/nodes", 200, {"nodes": [own]})
     brain.say(f"GET /v1/nodes/{MINE}", 200, own)

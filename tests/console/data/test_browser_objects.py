@@ -144,7 +144,7 @@ def test_files_are_dropped_into_a_folder(
     # The same name again asks first.
     visitor.page.evaluate(DRAG, [DROP, "a.txt"])
     visitor.agrees("Cancel")
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go("/console/objects?bucket=media&prefix=2026/")
     visitor.page.evaluate(DRAG, [DROP, "c.txt"])
     expect(visitor.page.get_by_role("button", name="a.txt")).to_be_visible()
@@ -369,7 +369,7 @@ def test_readers_browse_and_change_nothing(visitor: Visitor) -> None:
     new_bucket(visitor)
     upload(visitor, ("notes.txt", "text/plain", b"words"))
     visitor.sees_status("1 file uploaded")
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go("/console/objects")
     visitor.page.get_by_role("link", name="media").click()
     open_object(visitor, "notes.txt")

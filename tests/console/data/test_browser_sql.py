@@ -170,7 +170,7 @@ def test_a_draft_survives_the_end_of_the_session_and_not_the_sign_out(sql: Visit
     page = sql.page
     editor = page.get_by_role("textbox", name="SQL")
     write_sql(sql, "SELECT 'a long thought'")
-    Session.unscoped.all().delete()
+    Session.objects.all().delete()
     sql.press("Run")
     sql.is_at("/console/sign-in?next=%2Fconsole%2Fsql")
     sql.fill("E-mail", "dora@example.com")
@@ -189,14 +189,14 @@ def test_a_saved_query_is_shared_and_not_overwritten_unseen(sql: Visitor) -> Non
     sql.fill("Name", "Firsts")
     sql.press("Save")
     sql.sees_status("Saved as “Firsts”.")
-    SavedQuery.unscoped.update(version=2, text="SELECT 2", updated_by="bob@example.com")
+    SavedQuery.objects.update(version=2, text="SELECT 2", updated_by="bob@example.com")
     write_sql(sql, "SELECT 3")
     sql.page.keyboard.press("Control+s")
     sql.press("Save")
     sql.sees("bob@example.com has changed it. Press Save again")
     sql.press("Save")
     expect(sql.page.get_by_role("dialog")).to_be_hidden()
-    assert SavedQuery.unscoped.get().text == "SELECT 3"
+    assert SavedQuery.objects.get().text == "SELECT 3"
     write_sql(sql, "SELECT 4")
     sql.page.get_by_role("tab", name="Saved").click()
     sql.page.get_by_role("button", name="Firsts by dora@example.com").click()
@@ -206,7 +206,7 @@ def test_a_saved_query_is_shared_and_not_overwritten_unseen(sql: Visitor) -> Non
 def test_on_a_phone_a_reader_runs_a_query_and_saves_none(visit: Callable[..., Visitor]) -> None:
     visitor = visit(**PHONE)
     sign_up(visitor)
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go("/console/sql")
     run_sql(visitor, "SELECT 42 AS answer")
     cell = visitor.page.get_by_role("gridcell", name="42")

@@ -31,9 +31,9 @@ def sql(visitor: Visitor) -> Visitor:
 
 def ran(slug: str, text: str, *, minutes: int, outcome: str = "success") -> None:
     """Store a request of an environment's history."""
-    place = Environment.unscoped.get(slug=slug)
+    place = Environment.objects.get(slug=slug)
     at = timezone.now() - timedelta(minutes=minutes)
-    SqlRecord.unscoped.create(
+    SqlRecord.objects.create(
         id=UUID(int=history.first_id(at).int + minutes),
         organization_id=place.organization_id,
         environment=place,

@@ -278,7 +278,7 @@ def test_forms_survive_a_reload_until_they_are_closed(tables: Visitor) -> None:
 
 
 def test_a_reader_sees_rows_and_changes_none(tables: Visitor) -> None:
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     tables.go("/console/tables")
     expect(tables.page.locator("#rows-range")).to_have_text("Rows 1 to 100")
     for name in ("New table", "Insert row", "Import CSV"):

@@ -85,7 +85,7 @@ def test_a_newcomer_signs_in_with_a_provider(
     visitor.is_at("/console/")
     kept = visitor.cookies()
     assert kept[cookie("access")]["httpOnly"]
-    assert Session.unscoped.get().amr == ["fed"]
+    assert Session.objects.get().amr == ["fed"]
     reached = visitor.page.evaluate(
         "JSON.stringify([document.cookie, {...localStorage}, {...sessionStorage}])"
     )
@@ -94,13 +94,13 @@ def test_a_newcomer_signs_in_with_a_provider(
     sign_out(visitor)
     go_with(visitor)
     visitor.is_at("/console/")
-    assert User.unscoped.count() == 1
+    assert User.objects.count() == 1
 
 
 def test_a_provider_may_answer_with_a_form(apple: AppleServer, visitor: Visitor) -> None:
     go_with(visitor, "Apple")
     visitor.is_at("/console/")
-    assert Identity.unscoped.get().name == "Dora Lake"
+    assert Identity.objects.get().name == "Dora Lake"
 
 
 def test_signing_up_offers_the_same(google: GoogleServer, visitor: Visitor) -> None:
@@ -175,7 +175,7 @@ def test_an_account_is_linked_and_unlinked(
     visitor.agrees("Unlink")
     visitor.sees_status("Google is unlinked.")
     expect(rows).to_have_text(["Apple"])
-    assert [identity.provider for identity in Identity.unscoped.all()] == ["apple"]
+    assert [identity.provider for identity in Identity.objects.all()] == ["apple"]
 
 
 def test_the_only_sign_in_method_cannot_be_unlinked(google: GoogleServer, visitor: Visitor) -> None:
@@ -185,14 +185,14 @@ def test_the_only_sign_in_method_cannot_be_unlinked(google: GoogleServer, visito
     visitor.press(f"Unlink: Google {EMAIL}")
     visitor.agrees("Unlink")
     visitor.sees("This is your only sign-in method.")
-    assert Identity.unscoped.count() == 1
+    assert Identity.objects.count() == 1
 
 
 def test_an_account_with_the_same_address_is_signed_in_to_and_linked(
     google: GoogleServer, visitor: Visitor, picture: Picture
 ) -> None:
     sign_up(visitor)
-    User.unscoped.update(email_verified_at=timezone.now())
+    User.objects.update(email_verified_at=timezone.now())
     sign_out(visitor)
     go_with(visitor)
     visitor.sees("You have an account with this e-mail address.")
@@ -205,7 +205,7 @@ def test_an_account_with_the_same_address_is_signed_in_to_and_linked(
     sign_out(visitor)
     go_with(visitor)
     visitor.is_at("/console/")
-    assert User.unscoped.count() == 1
+    assert User.objects.count() == 1
 
 
 def test_an_owner_whose_address_another_account_had_reads_what_became_of_that(
@@ -218,7 +218,7 @@ def test_an_owner_whose_address_another_account_had_reads_what_became_of_that(
     visitor.sees("so it has lost the address to yours")
     visitor.press("Continue")
     visitor.is_at("/console/")
-    assert User.unscoped.filter(email="").exists()
+    assert User.objects.filter(email="").exists()
 
 
 def test_a_user_without_a_password_confirms_by_signing_in_again(

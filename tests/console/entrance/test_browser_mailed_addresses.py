@@ -133,7 +133,7 @@ def test_an_account_that_lost_its_address_gives_another_one(
     expect(visitor.page.locator("#email-required")).to_be_hidden()
     expect(visitor.page.locator("#email [data-slot=email]")).to_have_text(OTHER)
     expect(visitor.page.locator("#password")).to_be_visible()
-    assert set(User.unscoped.values_list("email", flat=True)) == {EMAIL, OTHER}
+    assert set(User.objects.values_list("email", flat=True)) == {EMAIL, OTHER}
 
 
 def test_without_a_second_factor_the_password_proves_who_gives_another_address(
@@ -178,7 +178,7 @@ def test_recovery_says_that_it_opens_a_new_account(
     owner.sees("You have a new account")
     enter_password(owner, OWNER_PASSWORD)
     owner.is_at("/console/")
-    assert User.unscoped.count() == 2
+    assert User.objects.count() == 2
 
 
 def test_an_open_page_leads_to_the_account_page_once_the_address_is_lost(
@@ -215,5 +215,5 @@ def test_recovery_opens_a_new_account_for_the_owner_of_the_mailbox(
     enter_password(owner, OWNER_PASSWORD)
     owner.is_at("/console/")
     owner.sees("First factor only")
-    assert User.unscoped.filter(email=EMAIL).count() == 1
-    assert User.unscoped.count() == 2
+    assert User.objects.filter(email=EMAIL).count() == 1
+    assert User.objects.count() == 2

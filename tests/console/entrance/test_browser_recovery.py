@@ -37,7 +37,7 @@ Picture = Callable[[Page, str], None]
 def proven_owner(visitor: Visitor) -> None:
     """Sign up, with the address proven."""
     sign_up(visitor)
-    User.unscoped.update(email_verified_at=timezone.now())
+    User.objects.update(email_verified_at=timezone.now())
 
 
 def start(visitor: Visitor, lost: str = "My password", how: str = "by e-mail") -> None:
@@ -81,7 +81,7 @@ def test_a_forgotten_password_is_replaced(visitor: Visitor, picture: Picture) ->
     visitor.press("Continue")
     visitor.sees("Your password is changed")
     assert cookie("reset") not in visitor.cookies()
-    assert not Session.unscoped.filter(ended_at=None).exists()
+    assert not Session.objects.filter(ended_at=None).exists()
     enter_password(visitor, NEW_PASSWORD)
     visitor.is_at("/console/")
 
@@ -102,7 +102,7 @@ def test_the_mailed_link_fills_the_form_and_waits_for_submission(
     elsewhere.is_at("/console/recovery")
     elsewhere.sees("The code of the mail is filled in.")
     picture(elsewhere.page, "recovery-link")
-    assert Recovery.unscoped.get().verified_at is None
+    assert Recovery.objects.get().verified_at is None
     elsewhere.press("Continue")
     elsewhere.sees("Choose a new password")
     # Another browser than the one that began, and one that knows nothing yet.
@@ -167,7 +167,7 @@ def test_a_lost_second_factor_is_replaced_after_the_delay(
     expect(visitor.page.get_by_role("button", name="Remove them now")).to_be_hidden()
     picture(visitor.page, "recovery-delayed")
 
-    Recovery.unscoped.update(effective_at=timezone.now() - timedelta(seconds=1))
+    Recovery.objects.update(effective_at=timezone.now() - timedelta(seconds=1))
     remembered = "{from: 1, until: Math.floor(Date.now() / 1000) + 9999}"
     visitor.page.evaluate(
         f"localStorage.setItem('zonal-recovery-delay', JSON.stringify({remembered}))"
@@ -175,7 +175,7 @@ def test_a_lost_second_factor_is_replaced_after_the_delay(
     visitor.go("/console/recovery")
     visitor.press("Remove them now")
     visitor.sees("Your old ones are removed.")
-    assert not Factor.unscoped.exists()
+    assert not Factor.objects.exists()
     visitor.page.get_by_role("button", name="Authenticator app", exact=True).click()
     key = visitor.page.locator("#totp-key")
     expect(key).not_to_be_empty()
@@ -213,7 +213,7 @@ def test_an_attackers_recovery_is_cancelled(
     expect(visitor.page.get_by_label("Code from the message")).to_have_value(
         sent("recovery_started")[-1]["context"]["cancel_token"]
     )
-    assert Recovery.unscoped.get().end_reason == ""
+    assert Recovery.objects.get().end_reason == ""
     visitor.press("Cancel the recovery")
     visitor.sees("The recovery is cancelled")
-    assert Recovery.unscoped.get().end_reason == "cancelled"
+    assert Recovery.objects.get().end_reason == "cancelled"

@@ -51,7 +51,7 @@ def test_an_expired_token_is_refreshed_once_for_all_calls(
     settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=900)
     assert visitor.page.evaluate(FIVE_CALLS) == ["dora@example.com"] * 5
     assert len(refreshes) == 1
-    assert Session.unscoped.get().generation == 1 + Session.unscoped.get().previous_generation
+    assert Session.objects.get().generation == 1 + Session.objects.get().previous_generation
 
 
 def test_one_proof_is_asked_for_by_all_calls(visitor: Visitor) -> None:
@@ -76,7 +76,7 @@ def test_a_session_that_cannot_be_refreshed_leads_to_the_sign_in(
     settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=1)
     sign_up(visitor)
     visitor.page.wait_for_timeout(1200)
-    Session.unscoped.all().delete()
+    Session.objects.all().delete()
     visitor.page.goto(f"{visitor.base}/console/security")
     visitor.is_at("/console/sign-in?next=%2Fconsole%2Fsecurity")
 
@@ -91,7 +91,7 @@ def test_switching_changes_every_tab(visitor: Visitor) -> None:
     visitor.press("sandbox")
     expect(visitor.page.locator("#environment-menu summary")).to_contain_text("sandbox")
     expect(other.locator(".where")).to_have_text("sandbox")
-    assert Session.unscoped.filter(ended_at=None).get().environment.slug == "sandbox"
+    assert Session.objects.filter(ended_at=None).get().environment.slug == "sandbox"
 
 
 def test_a_tab_that_stays_calls_nothing_in_the_other_environment(visitor: Visitor) -> None:

@@ -66,7 +66,7 @@ def test_from_signing_up_to_a_trusted_device(visitor: Visitor, picture: Picture)
     visitor.press("Verify")
     visitor.is_at("/console/")
     visitor.sees("Password and second factor")
-    assert [device.name for device in TrustedDevice.unscoped.all()] == ["Chrome on Linux"]
+    assert [device.name for device in TrustedDevice.objects.all()] == ["Chrome on Linux"]
 
     sign_out(visitor)
     enter_password(visitor)
@@ -236,6 +236,6 @@ def test_signing_in_never_redirects_to_another_site(visitor: Visitor) -> None:
 
 def test_an_account_that_ended_is_signed_out_everywhere(visitor: Visitor) -> None:
     sign_up(visitor)
-    User.unscoped.update(is_active=False)
+    User.objects.update(is_active=False)
     visitor.page.goto(f"{visitor.base}/console/security")
     visitor.is_at("/console/sign-in?next=%2Fconsole%2Fsecurity")

@@ -90,12 +90,12 @@ def test_a_program_elsewhere_gets_its_code_by_hand(visitor: Visitor) -> None:
 def test_a_program_is_denied(visitor: Visitor, listener: tuple[int, list[str]]) -> None:
     port, asked = listener
     sign_up(visitor)
-    sessions = Session.unscoped.count()
+    sessions = Session.objects.count()
     visitor.go(link(start(port=port)))
     visitor.press("Deny")
     visitor.page.wait_for_url(re.compile(rf"^http://127\.0\.0\.1:{port}/callback"))
     assert "error=denied" in asked[0]
-    assert (Session.unscoped.count(), TerminalSignIn.objects.count()) == (sessions, 0)
+    assert (Session.objects.count(), TerminalSignIn.objects.count()) == (sessions, 0)
     visitor.go("/console/terminal")
     visitor.sees("Nothing waits to be allowed.")
 

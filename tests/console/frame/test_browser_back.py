@@ -53,7 +53,7 @@ def test_a_kept_page_is_hidden_and_shows_no_secret_when_it_is_shown_again(
     visitor.page.evaluate(PAGE_IS_KEPT)
     expect(visitor.page.get_by_text(secret)).to_be_hidden()
     # As an admin does elsewhere, so that no cookie of this browser changes.
-    Session.unscoped.all().delete()
+    Session.objects.all().delete()
     visitor.page.evaluate(PAGE_IS_SHOWN_AGAIN)
     visitor.is_at(SIGN_IN + page)
     assert secret not in visitor.page.content()

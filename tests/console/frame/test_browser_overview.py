@@ -52,8 +52,8 @@ def a_day_of_work(live: Environment) -> None:
         place = {"used_at": at.isoformat(), "environment_pk": live.pk}
         read = {"hits": 400 + hour * 11, "misses": 20, "bytes_served": 40_000_000}
         lines.append(line(live.organization_id, **read, **place))
-    SqlRecord.unscoped.bulk_create(rows)
-    RequestHour.unscoped.bulk_create(
+    SqlRecord.objects.bulk_create(rows)
+    RequestHour.objects.bulk_create(
         RequestHour(
             organization_id=live.organization_id,
             hour=request_activity.first_hour(now=now) + timedelta(hours=hour),
@@ -90,15 +90,15 @@ def test_the_last_day_is_shown_by_hour(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
     sign_up(visitor)
-    User.unscoped.update(email_verified_at=timezone.now())
-    live = Environment.unscoped.get(slug="live")
+    User.objects.update(email_verified_at=timezone.now())
+    live = Environment.objects.get(slug="live")
     a_day_of_work(live)
     visitor.go("/console/")
     figures = visitor.page.locator("#figures")
-    count = SqlRecord.unscoped.count()
+    count = SqlRecord.objects.count()
     expect(figures.locator('[data-slot="sql"]')).to_have_text(f"{count:,}")
     expect(figures.locator('[data-slot="failures"]')).to_have_text("1 failed")
-    asked = RequestHour.unscoped.aggregate(all=Sum("requests"))["all"]
+    asked = RequestHour.objects.aggregate(all=Sum("requests"))["all"]
     expect(figures.locator('[data-slot="requests"]')).to_have_text(f"{asked:,}")
     expect(figures.locator('[data-slot="errors"]')).to_have_text("72 refused, 1 failed")
     expect(visitor.page.get_by_role("img", name="API requests. succeeded")).to_be_visible()

@@ -73,18 +73,18 @@ def test_members_of_a_large_organization_are_searched_for(visitor: Visitor) -> N
 def test_data_and_members_are_found_and_opened(visit: Callable[..., Visitor], size: str) -> None:
     visitor = visit(**SIZES[size])
     sign_up(visitor)
-    owner = User.unscoped.get()
+    owner = User.objects.get()
     member(Organization.objects.get(), "bob@example.com", role="reader")
     buckets.create(
-        Scope(owner.organization_id, Environment.unscoped.get(slug="live").pk), {"name": "media"}
+        Scope(owner.organization_id, Environment.objects.get(slug="live").pk), {"name": "media"}
     )
-    saved = SavedQuery.unscoped.create(
+    saved = SavedQuery.objects.create(
         organization_id=owner.organization_id, name="Deep ones", text="SELECT * FROM lakes"
     )
     # Looking for tables does not make a database.
     find(visitor, "lakes")
     visitor.sees("No results.")
-    assert not Database.unscoped.exclude(environment=None).exists()
+    assert not Database.objects.exclude(environment=None).exists()
     visitor.go("/console/sql")
     run_sql(visitor, "CREATE SCHEMA maps; CREATE TABLE maps.lakes (id int)")
     expect(visitor.page.locator("#result-tabs [role=tab]")).to_have_count(2)
@@ -112,7 +112,7 @@ def test_data_and_members_are_found_and_opened(visit: Callable[..., Visitor], si
 
 def test_readers_find_what_they_may_see(visitor: Visitor) -> None:
     sign_up(visitor)
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go("/console/")
     find(visitor, EMAIL)
     visitor.sees("No results.")

@@ -56,7 +56,7 @@ def made(path: str, body: dict[str, Any], field: str) -> Callable[[Caller], str]
 
 
 def second_admin(admin: Caller) -> str:
-    user = User.unscoped.get(email=EMAIL)
+    user = User.objects.get(email=EMAIL)
     return f"/v1/members/{member(user.organization, 'bob@example.com').pk}"
 
 
@@ -151,7 +151,7 @@ def test_an_open_form_keeps_what_was_changed_elsewhere_and_says_so(
     visitor: Visitor, form: Form
 ) -> None:
     sign_up(visitor)
-    admin = signed_in(User.unscoped.get(email=EMAIL))
+    admin = signed_in(User.objects.get(email=EMAIL))
     path = form.make(admin)
     visitor.go(f"/console/{form.page.format(id=path.rpartition('/')[2])}")
     if form.opens:

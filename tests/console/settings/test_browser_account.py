@@ -47,7 +47,7 @@ def test_the_address_is_verified_by_the_code_of_the_mail(
     expect(visitor.page.get_by_label("Code from the mail")).to_be_hidden()
     visitor.go("/console/")
     expect(visitor.page.locator("#unverified")).to_be_hidden()
-    assert User.unscoped.get().email_verified_at is not None
+    assert User.objects.get().email_verified_at is not None
 
 
 def test_the_mailed_link_fills_in_the_code_even_across_a_sign_in(visitor: Visitor) -> None:
@@ -61,7 +61,7 @@ def test_the_mailed_link_fills_in_the_code_even_across_a_sign_in(visitor: Visito
     visitor.is_at("/console/account")
     expect(visitor.page.get_by_label("Code from the mail")).to_have_value(mailed_code(EMAIL))
     # Opening the link has proven nothing by itself.
-    assert User.unscoped.get().email_verified_at is None
+    assert User.objects.get().email_verified_at is None
     visitor.press("Verify address")
     visitor.sees_status("Your address is verified.")
 
@@ -170,12 +170,12 @@ def test_a_session_is_ended_and_so_are_all_others(
     visitor.agrees("Sign out")
     visitor.sees_status("2 sessions ended.")
     expect(rows).to_have_count(1)
-    assert Session.unscoped.filter(ended_at=None).count() == 1
+    assert Session.objects.filter(ended_at=None).count() == 1
 
 
 def test_a_user_without_a_password_sets_a_first_one(visitor: Visitor) -> None:
     sign_up(visitor)
-    User.unscoped.update(password="!")
+    User.objects.update(password="!")
     visitor.go("/console/account")
     expect(visitor.page.get_by_label("Present password")).to_be_hidden()
     visitor.fill("New password", NEW_PASSWORD)

@@ -58,7 +58,7 @@ def test_a_form_survives_the_end_of_the_session_for_the_same_user_alone(visitor:
     visitor.go("/console/organization")
     for email, name in ((EMAIL, "Lakes & Rivers"), ("erin@example.com", "Lakes & Sons")):
         visitor.fill("Name", "Lakes & Rivers")
-        Session.unscoped.all().delete()
+        Session.objects.all().delete()
         visitor.press("Rename")
         visitor.is_at("/console/sign-in?next=%2Fconsole%2Forganization")
         visitor.fill("E-mail", email)
@@ -96,12 +96,12 @@ def test_the_scopes_of_a_key_survive_a_reload(visitor: Visitor) -> None:
 
 def test_a_draft_takes_nothing_back_that_was_changed_elsewhere(visitor: Visitor) -> None:
     sign_up(visitor)
-    home = User.unscoped.get(email=EMAIL).organization
+    home = User.objects.get(email=EMAIL).organization
     bob = member(home, "bob@example.com")
     visitor.go("/console/members")
     visitor.press("Change: bob@example.com")
     visitor.page.locator("#member-labels").fill("billing")
-    User.unscoped.filter(pk=bob.pk).update(roles=["reader"], labels=["ledger"])
+    User.objects.filter(pk=bob.pk).update(roles=["reader"], labels=["ledger"])
     visitor.go("/console/members")
     visitor.press("Change: bob@example.com")
     expect(visitor.page.locator("#member-labels")).to_have_value("billing")

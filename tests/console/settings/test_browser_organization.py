@@ -36,7 +36,7 @@ def test_an_admin_renames_the_organization_and_sees_it_immediately(visitor: Visi
     visitor.sees_status("The organization is renamed.")
     expect(visitor.page.locator(".bar .organization")).to_have_text("Rivers & Daughters")
     assert Organization.objects.get().name == "Rivers & Daughters"
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go("/console/organization")
     visitor.sees("Only admins can rename the organization.")
 
@@ -78,7 +78,7 @@ def test_an_admin_exports_everything_and_downloads_it(
     visitor.press("Export databases and records")
     visitor.sees("queued")
     expect(visitor.page.get_by_role("button", name="Export databases and records")).to_be_disabled()
-    exports.run(OrganizationExport.unscoped.get().pk)
+    exports.run(OrganizationExport.objects.get().pk)
     # The page looks again by itself.
     visitor.sees("ready")
     hold(visitor, "exports")
@@ -101,7 +101,7 @@ def test_a_draft_survives_a_reload_and_the_end_of_the_session(visitor: Visitor) 
     visitor.settle()
     region = visitor.page.get_by_label("Region")
     expect(region).to_have_value("eu-central")
-    Session.unscoped.all().delete()
+    Session.objects.all().delete()
     visitor.page.reload()
     visitor.fill("E-mail", EMAIL)
     visitor.fill("Password", PASSWORD)

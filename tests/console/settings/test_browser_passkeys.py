@@ -73,7 +73,7 @@ def test_a_passkey_is_offered_where_the_address_is_filled_in(visitor: Visitor) -
     # The virtual authenticator answers the browser's offer by itself.
     visitor.is_at("/console/")
     visitor.sees("Password and second factor")
-    assert "pwd" not in Session.unscoped.get(ended_at=None).amr
+    assert "pwd" not in Session.objects.get(ended_at=None).amr
 
 
 def test_a_passkey_is_a_second_factor_after_the_password(visitor: Visitor) -> None:

@@ -65,7 +65,7 @@ def test_a_policy_that_locks_out_is_refused(visitor: Visitor) -> None:
 
 def test_only_an_admin_can_change_the_policy(visitor: Visitor) -> None:
     sign_up(visitor)
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go("/console/policy")
     visitor.sees("Only admins can change the policy.")
     expect(visitor.page.get_by_label("Days to set one up")).to_be_disabled()

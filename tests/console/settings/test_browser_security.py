@@ -110,11 +110,11 @@ def test_a_cancelled_confirmation_changes_nothing(visitor: Visitor) -> None:
     expect(dialog).to_be_visible()
     visitor.page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
-    assert Factor.unscoped.filter(method="totp").exists()
+    assert Factor.objects.filter(method="totp").exists()
     expect(visitor.page.locator("#factors [data-problem]")).to_be_hidden()
     visitor.press("Remove: Authenticator app")
     visitor.agrees("Cancel")
-    assert Factor.unscoped.filter(method="totp").exists()
+    assert Factor.objects.filter(method="totp").exists()
 
 
 @ON_BOTH_SIZES
@@ -159,7 +159,7 @@ def test_text_messages_and_mails_are_set_up_preferred_and_removed(
     visitor.press("Remove: Text message")
     visitor.agrees("Remove")
     visitor.sees_status("Text message is removed.")
-    assert [factor.method for factor in Factor.unscoped.all()] == ["email"]
+    assert [factor.method for factor in Factor.objects.all()] == ["email"]
 
 
 def test_an_unavailable_channel_is_reported(visitor: Visitor, settings: Settings) -> None:

@@ -54,16 +54,16 @@ def test_a_webhook_is_added_tested_and_removed(
     visitor.settle()
     visitor.press(f"Switch off: {url}")
     visitor.sees("switched off by an admin")
-    assert WebhookEndpoint.unscoped.get().state == "disabled"
+    assert WebhookEndpoint.objects.get().state == "disabled"
     visitor.settle()
     visitor.press(f"Remove: {url}")
     visitor.agrees("Remove")
     visitor.sees("There are no webhooks.")
-    assert not WebhookDelivery.unscoped.exists()
+    assert not WebhookDelivery.objects.exists()
 
 
 def test_readers_see_no_webhooks(visitor: Visitor) -> None:
     sign_up(visitor)
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go(PATH)
     visitor.sees("Only admins and operators see the webhooks.")

@@ -35,7 +35,7 @@ def test_a_key_is_made_shown_once_and_revoked(
     visitor.sees("Your new key is shown only now")
     text = visitor.page.locator("#api-key-text").text_content() or ""
     picture(visitor.page, "api-keys")
-    (key,) = ApiKey.unscoped.all()
+    (key,) = ApiKey.objects.all()
     assert key.role == "operator"
     assert "sql:write" not in key.scopes
     assert "objects:write" in key.scopes
@@ -52,10 +52,10 @@ def test_a_key_is_made_shown_once_and_revoked(
 
 def test_operators_see_keys_and_readers_none(visitor: Visitor) -> None:
     sign_up(visitor)
-    User.unscoped.update(roles=["operator"])
+    User.objects.update(roles=["operator"])
     visitor.go(PATH)
     visitor.sees("There are no API keys.")
     expect(visitor.page.get_by_role("button", name="New API key")).to_be_hidden()
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go(PATH)
     visitor.sees("Only admins and operators see the API keys.")

@@ -25,7 +25,7 @@ def test_an_admin_filters_the_audit_trail(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
     sign_up(visitor)
-    user = User.unscoped.get()
+    user = User.objects.get()
     for number in range(60):
         happened(user, "api:bucket:create", environment_id="live", data={"number": number})
     # Commands and tasks have no user: whatever the event names, the list has one word for each.
@@ -61,7 +61,7 @@ def test_events_are_found_by_outcome_and_environment_and_exported(
     visitor: Visitor, tmp_path: Path
 ) -> None:
     sign_up(visitor)
-    user = User.unscoped.get()
+    user = User.objects.get()
     # More than one page of the list, and of the export.
     for number in range(210):
         happened(user, "api:bucket:create", environment_id="sandbox", data={"number": number})
@@ -94,6 +94,6 @@ def test_events_are_found_by_outcome_and_environment_and_exported(
 
 def test_a_reader_sees_that_the_audit_trail_is_not_permitted(visitor: Visitor) -> None:
     sign_up(visitor)
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go("/console/audit")
     visitor.sees("Only admins and operators see the audit trail.")

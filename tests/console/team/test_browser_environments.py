@@ -53,7 +53,7 @@ def test_an_environment_is_created_renamed_and_deleted(
     visitor.fill("Type its id to confirm", "Stage two")
     visitor.press("Delete environment")
     visitor.sees("Type staging.")
-    assert Environment.unscoped.filter(slug="staging", deleted_at=None).exists()
+    assert Environment.objects.filter(slug="staging", deleted_at=None).exists()
     visitor.fill("Type its id to confirm", "staging")
     visitor.press("Delete environment")
     expect(visitor.page.locator(".worlds > li")).to_have_count(2)
@@ -118,13 +118,13 @@ def test_a_deletion_that_is_given_up_leaves_the_session_where_it_was(visitor: Vi
     expect(visitor.page.locator("#step-up")).to_be_hidden()
     visitor.settle()
     expect(visitor.page.locator("#environment-menu summary")).to_contain_text("staging")
-    assert Session.unscoped.get(ended_at=None).environment.slug == "staging"
+    assert Session.objects.get(ended_at=None).environment.slug == "staging"
 
 
 def test_readers_see_environments_and_change_none(visit: Callable[..., Visitor]) -> None:
     visitor = visit(**NARROW)
     sign_up(visitor)
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go("/console/environments")
     visitor.sees("you are here")
     hold(visitor, "environments")

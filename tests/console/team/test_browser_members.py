@@ -33,7 +33,7 @@ GUEST = "erik@example.com"
 
 
 def home_of(email: str = EMAIL) -> Organization:
-    home: Organization = User.unscoped.get(email=email).organization
+    home: Organization = User.objects.get(email=email).organization
     return home
 
 
@@ -58,7 +58,7 @@ def test_from_an_invitation_to_a_member(
     visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
 ) -> None:
     sign_up(visitor)
-    User.unscoped.filter(email=EMAIL).update(email_verified_at=timezone.now())
+    User.objects.filter(email=EMAIL).update(email_verified_at=timezone.now())
     invite(visitor)
     visitor.sees("Open until")
     picture(visitor.page, "members")
@@ -93,7 +93,7 @@ def test_from_an_invitation_to_a_member(
 def test_a_used_link_says_so(visitor: Visitor, visit: Callable[..., Visitor]) -> None:
     sign_up(visitor)
     invite(visitor)
-    Invitation.unscoped.all().delete()
+    Invitation.objects.all().delete()
     guest = visit()
     guest.go(link_in_mail())
     guest.sees("This invitation can no longer be accepted.")
@@ -161,7 +161,7 @@ def test_a_wrong_invitation_is_marked_where_it_is_wrong(visitor: Visitor) -> Non
     form.get_by_label("Reader").uncheck()
     visitor.press("Send invitation")
     expect(form.get_by_label("Admin")).to_have_attribute("aria-invalid", "true")
-    assert not Invitation.unscoped.exists()
+    assert not Invitation.objects.exists()
 
 
 @ON_BOTH_SIZES
@@ -187,7 +187,7 @@ def test_a_member_is_changed_disabled_and_removed(visitor: Visitor, picture: Pic
     visitor.press("Enable: bob@example.com")
     visitor.sees_status("bob@example.com is enabled.")
 
-    User.unscoped.filter(pk=bob.pk).update(roles=["admin"])
+    User.objects.filter(pk=bob.pk).update(roles=["admin"])
     made(bob, name="nightly import")
     visitor.press("Remove: bob@example.com")
     visitor.sees("With it ends what this admin created: API key nightly import (live).")
@@ -210,7 +210,7 @@ def test_the_last_admin_sees_why_a_change_is_refused(visitor: Visitor) -> None:
     dialog.get_by_role("button", name="Save").click()
     visitor.agrees("Change")
     expect(dialog.get_by_role("alert")).to_contain_text("An organization needs an admin.")
-    assert User.unscoped.get().roles == ["admin"]
+    assert User.objects.get().roles == ["admin"]
 
 
 def test_members_are_searched_and_shown_page_by_page(visitor: Visitor) -> None:
@@ -244,7 +244,7 @@ def test_a_change_asks_for_a_recent_proof(visitor: Visitor) -> None:
 
 def test_a_reader_sees_no_members(visitor: Visitor) -> None:
     sign_up(visitor)
-    User.unscoped.update(roles=["reader"])
+    User.objects.update(roles=["reader"])
     visitor.go("/console/members")
     visitor.sees("Only admins and operators see the members of the organization.")
     expect(visitor.page.locator("#members")).to_be_hidden()
@@ -280,7 +280,7 @@ def test_an_admin_resets_a_member_s_factors_with_a_reason(visitor: Visitor) -> N
     visitor.fill("Reason", "lost the phone, called back")
     visitor.press("Reset second factors")
     visitor.sees_status(f"The second factors of {GUEST} are removed.")
-    assert not holdings.holdings_of(User.unscoped.get(email=GUEST).pk).enabled
+    assert not holdings.holdings_of(User.objects.get(email=GUEST).pk).enabled
 
 
 def test_a_domain_is_claimed_with_its_record_and_removed(visitor: Visitor) -> None:
@@ -289,7 +289,7 @@ def test_a_domain_is_claimed_with_its_record_and_removed(visitor: Visitor) -> No
     visitor.fill("Add a domain", "lakes.example")
     visitor.press("Add")
     expect(visitor.page.get_by_role("button", name="Remove lakes.example")).to_be_visible()
-    visitor.sees(Domain.unscoped.get().token)
+    visitor.sees(Domain.objects.get().token)
     visitor.press("Remove lakes.example")
     visitor.agrees("Remove")
     expect(visitor.page.locator("#domain-list")).to_have_text("There are none.")
@@ -304,9 +304,9 @@ def test_an_admin_sees_which_providers_sign_members_in(
     google = ProviderSettings(client_id="x", client_secret="y", base_url="https://google.example")
     settings.OAUTH = replace(settings.OAUTH, providers={"google": google})
     for number, email in enumerate((EMAIL, GUEST)):
-        user = User.unscoped.filter(email=email).first() or member(home_of(), email, role="reader")
+        user = User.objects.filter(email=email).first() or member(home_of(), email, role="reader")
         for provider in ("google", "github")[: 2 - number]:
-            Identity.unscoped.create(
+            Identity.objects.create(
                 organization_id=user.organization_id,
                 user=user,
                 provider=provider,

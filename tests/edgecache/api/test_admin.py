@@ -81,7 +81,7 @@ def test_environments_origins_and_organizations_are_shown_by_their_names(
     for text in (buckets, page(inside, "keys", "?search=named")):
         assert ">sandbox</a>" in text
         assert f">{escape(alice.organization.name)}</a>" in text
-    place = Environment.unscoped.get(organization_id=alice.organization_id, slug="sandbox")
+    place = Environment.objects.get(organization_id=alice.organization_id, slug="sandbox")
     number = place.pk
     place.delete()
     assert f"deleted ({number})" in page(inside, "buckets", "?search=named-")
@@ -145,7 +145,7 @@ def test_a_decision_takes_a_reason_and_effect_once(inside: Client, alice: User, 
 
 
 def test_staff_that_may_only_look_decides_nothing(inside: Client, node: str) -> None:
-    User.unscoped.filter(is_staff=True).update(is_view_only=True)
+    User.objects.filter(is_staff=True).update(is_view_only=True)
     path = f"/admin/edgecache/nodes/{node}/quarantine/"
     assert path not in page(inside, "nodes")
     assert inside.get(path).status_code == 403

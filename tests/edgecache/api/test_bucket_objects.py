@@ -256,7 +256,7 @@ def test_the_platforms_key_signs_urls_only_and_for_an_hour_at_most(
 
 def test_readers_browse_and_read(caller: Caller, alice: User) -> None:
     put(caller, "a.txt")
-    User.unscoped.filter(pk=alice.pk).update(roles=["reader"])
+    User.objects.filter(pk=alice.pk).update(roles=["reader"])
     assert [row["name"] for row in caller.get("/v1/cache/buckets").body["results"]] == ["media"]
     assert by_url("GET", download_url(caller, "a.txt")).body == b"bytes"
     assert caller.post(f"{PATH}/upload-urls", {"key": "a.txt"}).code == "permission_denied"

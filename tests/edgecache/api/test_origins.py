@@ -110,7 +110,7 @@ def test_only_an_admin_with_a_recent_proof_creates_an_origin(
 ) -> None:
     body = {"name": "web", "kind": "http", "config": {"url": "https://files.example.com/"}}
     owner = signed_in(alice)
-    Session.unscoped.update(auth_time=timezone.now() - timedelta(hours=1))
+    Session.objects.update(auth_time=timezone.now() - timedelta(hours=1))
     for wanted in (body, body | {"secret": {"authorization": NEW}}):
         assert owner.post("/v1/cache/origins", wanted).code == "step_up_required"
         assert signed_in(bob).post("/v1/cache/origins", wanted).code == "permission_denied"
@@ -141,6 +141,6 @@ def test_only_an_admin_of_the_organization_with_a_recent_proof_replaces_them(
     body = {"secret": {"authorization": NEW}}
     assert signed_in(bob).call("PATCH", PATH, body).code == "permission_denied"
     assert signed_in(charlie).call("PATCH", PATH, body).code == "origin_not_found"
-    Session.unscoped.update(auth_time=timezone.now() - timedelta(hours=1))
+    Session.objects.update(auth_time=timezone.now() - timedelta(hours=1))
     assert owner.call("PATCH", PATH, body).code == "step_up_required"
     assert sent_by(owner, cluster, web) == OLD

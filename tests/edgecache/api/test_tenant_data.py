@@ -22,7 +22,7 @@ EMPTY = {
 @pytest.mark.usefixtures("over_a_brain")
 def test_an_empty_environment_gets_no_database_by_the_question(alice: User) -> None:
     assert signed_in(alice).get(PATH.format("sandbox")).body == EMPTY
-    assert not Database.unscoped.filter(organization_id=alice.organization_id).exists()
+    assert not Database.objects.filter(organization_id=alice.organization_id).exists()
 
 
 @pytest.mark.usefixtures("over_a_brain")

@@ -87,7 +87,7 @@ def test_a_user_of_a_proven_domain_joins_the_organization(
     assert caller.call("DELETE", f"{DOMAINS}/{claimed['id']}").status == 204
     # Users who joined stay; no one joins any more.
     assert OAuthFlow("google").sign_in().status == 200
-    assert not Domain.unscoped.exists()
+    assert not Domain.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_domain_without_the_record_is_not_proven(
     answer = verify(caller, claimed["id"])
     assert (answer.status, answer.code) == (409, "domain_unproven")
     assert answer.body["record"] == claimed["record"]
-    assert Domain.unscoped.get().verified_at is None
+    assert Domain.objects.get().verified_at is None
 
 
 def test_the_record_of_another_organization_proves_nothing(
@@ -141,7 +141,7 @@ def test_a_domain_is_claimed_once(names: NameServer, alice: User) -> None:
     claim(caller)
     answer = claim(caller, "EXAMPLE.com")
     assert (answer.status, answer.code) == (409, "domain_taken")
-    assert Domain.unscoped.count() == 1
+    assert Domain.objects.count() == 1
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_lookups_are_limited(names: NameServer, alice: User) -> None:
 
 def test_a_claim_requires_a_recent_proof(names: NameServer, alice: User) -> None:
     caller = signed_in(alice)
-    Session.unscoped.update(auth_time=timezone.now() - timedelta(hours=1))
+    Session.objects.update(auth_time=timezone.now() - timedelta(hours=1))
     assert claim(caller).code == "step_up_required"
 
 
@@ -252,7 +252,7 @@ def test_a_record_among_very_many_is_found(names: NameServer, alice: User) -> No
 
 def only() -> Domain:
     """Return the only domain there is."""
-    domain: Domain = Domain.unscoped.get()
+    domain: Domain = Domain.objects.get()
     return domain
 
 
@@ -308,4 +308,4 @@ def test_only_one_of_two_parallel_organizations_proves_a_domain(
         *(lambda action=action: verify(action[0], action[1]["id"]) for action in actions)
     )
     assert sorted(answer.status for answer in answers) == [200, 409]
-    assert Domain.unscoped.exclude(verified_at=None).count() == 1
+    assert Domain.objects.exclude(verified_at=None).count() == 1

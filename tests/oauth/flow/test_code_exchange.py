@@ -27,7 +27,7 @@ def test_a_code_is_exchanged_once(google: GoogleServer) -> None:
     assert flow.exchange(code).status == 200
     again = flow.exchange(code)
     assert (again.status, again.code) == (410, "oauth_code_gone")
-    assert Session.unscoped.count() == 1
+    assert Session.objects.count() == 1
 
 
 @pytest.mark.parametrize("verifier", ["x" * 43, "", "short", "x" * 129, "ü" * 43, "x" * 200])
@@ -42,7 +42,7 @@ def test_a_wrong_verifier_is_refused_and_uses_the_code_up(
         return
     assert (stolen.status, stolen.code) == (410, "oauth_code_gone")
     assert flow.exchange(code).code == "oauth_code_gone"
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
 
 
 def test_a_code_expires_after_a_minute(google: GoogleServer) -> None:
@@ -97,7 +97,7 @@ def test_an_unknown_environment_neither_uses_the_code_up_nor_creates_a_user(
     flow = OAuthFlow("google", environment="nowhere")
     code = flow.code()
     assert flow.exchange(code).code == "environment_not_found"
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
     assert not Organization.objects.exists()
     OAuthGrant.objects.update(environment="live")
     assert flow.exchange(code).status == 200
@@ -105,7 +105,7 @@ def test_an_unknown_environment_neither_uses_the_code_up_nor_creates_a_user(
 
 def test_a_disabled_user_cannot_sign_in(google: GoogleServer) -> None:
     OAuthFlow("google").sign_in()
-    User.unscoped.update(is_active=False)
+    User.objects.update(is_active=False)
     answer = OAuthFlow("google").sign_in()
     assert (answer.status, answer.code) == (401, "identity_refused")
     assert "access_token" not in answer.body
@@ -116,7 +116,7 @@ def test_a_disabled_user_cannot_sign_in(google: GoogleServer) -> None:
 
 def test_a_second_factor_is_required(google: GoogleServer) -> None:
     OAuthFlow("google").sign_in()
-    with_totp(User.unscoped.get())
+    with_totp(User.objects.get())
     answer = OAuthFlow("google").sign_in()
     assert answer.body["status"] == "mfa_required"
     assert "access_token" not in answer.body
@@ -153,7 +153,7 @@ def test_new_organizations_count_as_sign_ups(google: GoogleServer, settings: Set
     google.person = GooglePerson(sub="2", email="other@example.com")
     answer = OAuthFlow("google").sign_in()
     assert (answer.status, answer.code) == (429, "too_many_attempts")
-    assert User.unscoped.count() == 1
+    assert User.objects.count() == 1
     # The limit does not apply to users with an account.
     google.person = GooglePerson()
     assert OAuthFlow("google").sign_in().status == 200
@@ -167,7 +167,7 @@ def test_without_a_name_the_address_names_the_organization(google: GoogleServer)
 
 def test_a_new_user_has_no_password_until_one_is_set(google: GoogleServer) -> None:
     OAuthFlow("google").sign_in()
-    assert not User.unscoped.get().has_usable_password()
+    assert not User.objects.get().has_usable_password()
     for password in ("", "!", secrets.token_urlsafe(8)):
         body = {"email": "dora@example.com", "password": password}
         assert Caller().post("/v1/auth/login", body).status in {400, 401}
@@ -193,7 +193,7 @@ def test_only_one_of_parallel_exchanges_of_a_code_signs_in(google: GoogleServer)
     code = flow.code()
     answers = together([(flow, code)] * 6)
     assert sorted(answer.status for answer in answers) == [200] + [410] * 5
-    assert Session.unscoped.count() == 1
+    assert Session.objects.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -201,7 +201,7 @@ def test_parallel_first_sign_ins_create_one_user(google: GoogleServer) -> None:
     flows = [OAuthFlow("google") for _ in range(6)]
     answers = together([(flow, flow.code()) for flow in flows])
     assert [answer.status for answer in answers] == [200] * 6
-    assert (User.unscoped.count(), Identity.unscoped.count()) == (1, 1)
+    assert (User.objects.count(), Identity.objects.count()) == (1, 1)
     assert Organization.objects.count() == 1
 
 

@@ -232,7 +232,7 @@ def test_errors_of_the_provider_are_mapped_to_our_codes(
     assert values["error"] == code
     assert at_google == code or at_google not in str(values)
     assert AuditEvent.objects.get().data["error"] == code
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
 
 
 def test_a_callback_without_a_code_is_refused(google: GoogleServer) -> None:
@@ -247,7 +247,7 @@ def test_a_code_that_the_provider_refuses_does_not_sign_in(google: GoogleServer)
     sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
     tampered = re.sub("code=[^&]+", "code=guessed", sent)
     assert flow.returned(flow.browser.get(tampered))["error"] == "provider_error"
-    assert not Identity.unscoped.exists()
+    assert not Identity.objects.exists()
 
 
 def test_a_head_request_starts_and_completes_nothing(google: GoogleServer) -> None:

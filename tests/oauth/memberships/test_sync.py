@@ -102,7 +102,7 @@ def test_a_change_is_recorded_in_the_audit_trail(github: GitHubServer, dora: Cal
     github.person.teams = {}
     run()
     event = AuditEvent.objects.filter(tag="sync:member:update").latest("at")
-    user = User.unscoped.get()
+    user = User.objects.get()
     assert event.organization_id == user.organization_id
     assert event.actor_id is None
     assert event.data == {
@@ -122,12 +122,12 @@ def test_roles_given_by_hand_are_never_touched(github: GitHubServer, acme: Organ
     caller = signed_in(user)
     OAuthFlow("github").link(caller)
     assert roles_of(caller) == ["operator", "admin", "reader"]
-    User.unscoped.update(roles=["operator", "reader"])
+    User.objects.update(roles=["operator", "reader"])
     assert roles_of(caller) == ["operator", "reader", "admin"]
     github.person.teams, github.person.organizations = {}, {}
     run()
     assert roles_of(caller) == ["operator", "reader"]
-    assert User.unscoped.get().roles == ["operator", "reader"]
+    assert User.objects.get().roles == ["operator", "reader"]
 
 
 def test_unlinking_removes_the_derived_roles(github: GitHubServer, acme: Organization) -> None:
@@ -136,7 +136,7 @@ def test_unlinking_removes_the_derived_roles(github: GitHubServer, acme: Organiz
     linked = OAuthFlow("github").link(caller).body["identity"]["id"]
     assert caller.call("DELETE", f"/v1/auth/identities/{linked}").status == 204
     assert roles_of(caller) == ["operator"]
-    assert User.unscoped.get().derived_roles == []
+    assert User.objects.get().derived_roles == []
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_an_organization_without_an_answer_keeps_its_role(
     github: GitHubServer, dora: Caller, settings: Settings
 ) -> None:
     github.restricted = {"acme"}
-    home = User.unscoped.get().organization_id
+    home = User.objects.get().organization_id
     more = RoleMapping("beta", home, "operator")
     mappings = (*settings.OAUTH.providers["github"].mappings, more)
     configure(settings, "github", github, mappings=mappings)
@@ -187,7 +187,7 @@ def test_a_role_remains_for_a_day_after_the_token_was_withdrawn(
     assert roles_of(dora) == ["admin", "reader"]
     run(after=25 * HOUR)
     assert roles_of(dora) == []
-    assert Identity.unscoped.get().credentials == ""
+    assert Identity.objects.get().credentials == ""
     github.is_revoked = False
     assert roles_of(Caller().holding(OAuthFlow("github").sign_in())) == ["admin", "reader"]
 
@@ -201,13 +201,13 @@ def test_a_provider_token_of_another_account_gives_no_role(
 
 
 def test_tokens_of_a_disabled_user_are_no_longer_used(github: GitHubServer, dora: Caller) -> None:
-    User.unscoped.update(is_active=False)
+    User.objects.update(is_active=False)
     before = len(github.requests)
     run()
     assert len(github.requests) == before
-    identity = Identity.unscoped.get()
+    identity = Identity.objects.get()
     assert (identity.credentials, identity.memberships) == ("", [])
-    assert User.unscoped.get().derived_roles == []
+    assert User.objects.get().derived_roles == []
 
 
 @pytest.mark.parametrize("is_all", [True, False])
@@ -218,19 +218,19 @@ def test_removing_a_mapping_removes_its_roles(
     configure(settings, "github", github, mappings=mappings)
     run()
     assert roles_of(dora) == ([] if is_all else ["reader"])
-    assert (Identity.unscoped.get().credentials == "") is is_all
+    assert (Identity.objects.get().credentials == "") is is_all
 
 
 def test_turning_a_provider_off_removes_its_roles(dora: Caller, settings: Settings) -> None:
     settings.OAUTH = replace(settings.OAUTH, providers={})
     run()
     assert roles_of(dora) == []
-    assert Identity.unscoped.get().credentials == ""
+    assert Identity.objects.get().credentials == ""
 
 
 def test_tokens_are_stored_encrypted_and_never_shown(github: GitHubServer, dora: Caller) -> None:
     [token] = github.tokens
-    identity = Identity.unscoped.get()
+    identity = Identity.objects.get()
     assert token not in identity.credentials
     assert json.loads(decrypt(identity.credentials))[0] == token
     shown = dora.get("/v1/auth/identities").raw.content.decode()
@@ -257,11 +257,11 @@ def test_an_expired_token_is_refreshed(discord: DiscordServer, club: Caller) -> 
     for weeks in (1, 2, 3):
         run(after=timedelta(seconds=weeks * (WEEK_S + 60)))
     assert len(discord.calls("/api/oauth2/token")) == 4
-    assert Identity.unscoped.get().confirmed_at is not None
-    assert User.unscoped.get().derived_roles == ["reader"]
+    assert Identity.objects.get().confirmed_at is not None
+    assert User.objects.get().derived_roles == ["reader"]
     discord.person.guilds = {}
     run(after=timedelta(weeks=5))
-    assert User.unscoped.get().derived_roles == []
+    assert User.objects.get().derived_roles == []
 
 
 def test_a_refreshed_token_is_stored_even_if_the_next_call_fails(
@@ -272,7 +272,7 @@ def test_a_refreshed_token_is_stored_even_if_the_next_call_fails(
     run(after=timedelta(weeks=2))
     discord.faults.clear()
     run(after=timedelta(weeks=4))
-    assert User.unscoped.get().derived_roles == ["reader"]
+    assert User.objects.get().derived_roles == ["reader"]
 
 
 @pytest.mark.parametrize(
@@ -289,8 +289,8 @@ def test_a_failed_refresh_is_distinguished_from_a_refused_one(
 ) -> None:
     discord.faults["/api/oauth2/token"] = Fault(response)
     run(after=timedelta(weeks=2))
-    assert User.unscoped.get().derived_roles == (["reader"] if is_kept else [])
-    assert (Identity.unscoped.get().credentials != "") is is_kept
+    assert User.objects.get().derived_roles == (["reader"] if is_kept else [])
+    assert (Identity.objects.get().credentials != "") is is_kept
 
 
 @pytest.mark.django_db(transaction=True)
@@ -300,16 +300,16 @@ def test_a_parallel_sign_in_is_not_overwritten(discord: DiscordServer, club: Cal
     answer = discord.member
 
     def meanwhile(request: Any) -> FakeResponse:
-        Identity.unscoped.update(credentials=newer)
+        Identity.objects.update(credentials=newer)
         connections.close_all()
         discord.person.guilds = {}
         return answer(request)
 
     discord.member = meanwhile  # type: ignore[method-assign]  # of the fake provider
-    identity = Identity.unscoped.get()
+    identity = Identity.objects.get()
     sync.sync(identity.pk, now=timezone.now())
-    assert Identity.unscoped.get().credentials == newer
-    assert User.unscoped.get().derived_roles == ["reader"]
+    assert Identity.objects.get().credentials == newer
+    assert User.objects.get().derived_roles == ["reader"]
 
 
 # --- jobs
@@ -320,20 +320,20 @@ def test_each_due_identity_is_queued_once(dora: Caller) -> None:
         tasks.plan_membership_syncs(0)
         tasks.plan_membership_syncs(0)
     [job] = ProcrastinateJob.objects.filter(task_name="oauth.tasks.sync_membership")
-    identity = Identity.unscoped.get()
+    identity = Identity.objects.get()
     assert job.args == {"identity_id": str(identity.pk)}
     assert job.lock == job.queueing_lock == f"membership sync {identity.pk}"
 
 
 def test_a_job_asks_the_provider_and_stores_the_answer(github: GitHubServer, dora: Caller) -> None:
     github.person.teams = {}
-    tasks.sync_membership(str(Identity.unscoped.get().pk))
+    tasks.sync_membership(str(Identity.objects.get().pk))
     assert roles_of(dora) == ["reader"]
 
 
 def test_a_job_of_a_deleted_identity_does_nothing(github: GitHubServer, dora: Caller) -> None:
-    key = str(Identity.unscoped.get().pk)
-    Identity.unscoped.all().delete()
+    key = str(Identity.objects.get().pk)
+    Identity.objects.all().delete()
     before = len(github.requests)
     tasks.sync_membership(key)
     assert len(github.requests) == before

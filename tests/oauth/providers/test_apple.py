@@ -80,7 +80,7 @@ def test_a_relay_address_is_stored_as_a_contact(apple: AppleServer) -> None:
     apple.person.email, apple.person.is_private = RELAY, True
     who = Caller().holding(OAuthFlow("apple").sign_in()).get("/v1/whoami").body
     assert who["email"] == RELAY
-    identity = Identity.unscoped.get()
+    identity = Identity.objects.get()
     assert (identity.email, identity.is_private_email) == (RELAY, True)
 
 
@@ -93,7 +93,7 @@ def test_a_relay_address_matches_no_account(apple: AppleServer) -> None:
         answer = OAuthFlow("apple").sign_in()
         assert (answer.status, answer.code) == (409, "email_taken")
         assert "link_token" not in answer.body
-    assert User.unscoped.get() == squatter
+    assert User.objects.get() == squatter
     assert squatter.check_password(PASSWORD)
 
 
@@ -115,14 +115,14 @@ def test_the_name_is_stored_at_the_first_sign_in(apple: AppleServer) -> None:
     OAuthFlow("apple").sign_in()
     apple.person.first_name = "Somebody"
     OAuthFlow("apple").sign_in()
-    assert Identity.unscoped.get().name == "Dora Lake"
+    assert Identity.objects.get().name == "Dora Lake"
 
 
 def test_a_name_sent_later_is_ignored(apple: AppleServer) -> None:
     OAuthFlow("apple").sign_in()
     apple.user = '{"name": {"firstName": "Somebody", "lastName": "Else"}}'
     OAuthFlow("apple").sign_in()
-    assert Identity.unscoped.get().name == "Dora Lake"
+    assert Identity.objects.get().name == "Dora Lake"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_name_sent_later_is_ignored(apple: AppleServer) -> None:
 def test_a_malformed_name_is_ignored(apple: AppleServer, user: str) -> None:
     apple.user = user
     assert OAuthFlow("apple").sign_in().status == 200
-    assert Identity.unscoped.get().name == ""
+    assert Identity.objects.get().name == ""
 
 
 def test_an_address_in_the_form_is_ignored(apple: AppleServer) -> None:
@@ -170,4 +170,4 @@ def test_apples_id_token_is_verified_like_any_other(
 ) -> None:
     apple.claims = claims
     assert OAuthFlow("apple").error() == "identity_invalid"
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()

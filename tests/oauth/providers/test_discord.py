@@ -52,7 +52,7 @@ def test_a_new_user_needs_a_verified_address(
 ) -> None:
     discord.person.email, discord.person.verified = email, verified
     assert OAuthFlow("discord").error() == code
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
 
 
 @pytest.mark.parametrize("key", [None, 80351110224678912, "", "dora", "8035/../me"])
@@ -65,7 +65,7 @@ def test_servers_are_requested_only_if_a_mapping_needs_them(discord: DiscordServ
     whoami()
     assert discord.calls("/oauth2/authorize")[0].query["scope"] == "identify email"
     assert not discord.calls(MEMBER)
-    assert Identity.unscoped.get().credentials == ""
+    assert Identity.objects.get().credentials == ""
 
 
 def test_a_member_of_a_mapped_server_joins_its_organization(
@@ -121,7 +121,7 @@ def test_an_outage_removes_no_role_and_refuses_a_new_user(
     discord.person.guilds = {GUILD: [MODERATORS]}
     discord.faults[MEMBER] = Fault(response)
     assert OAuthFlow("discord").sign_in().code == "provider_unavailable"
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
     discord.faults.clear()
     whoami()
     discord.faults[MEMBER] = Fault(response)

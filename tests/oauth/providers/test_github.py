@@ -67,12 +67,12 @@ def test_only_the_verified_primary_address_counts(
 ) -> None:
     github.person.emails = emails
     assert OAuthFlow("github").error() == code
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
 
 
 def test_the_public_address_is_never_used(github: GitHubServer) -> None:
     assert whoami()["email"] == "dora@example.com"
-    assert Identity.unscoped.get().email == "dora@example.com"
+    assert Identity.objects.get().email == "dora@example.com"
 
 
 @pytest.mark.parametrize("path", [f"{API}/user", f"{API}/user/emails"])
@@ -91,7 +91,7 @@ def test_a_failed_request_refuses_the_sign_in(
 ) -> None:
     github.faults[path] = Fault(response)
     assert OAuthFlow("github").error() == code
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
 
 
 @pytest.mark.parametrize("key", [None, 0, -1, True, "583231", 1.5])
@@ -106,7 +106,7 @@ def test_a_user_is_identified_by_the_id_and_not_by_the_login(
     first = whoami()
     github.person.login = "dora-lake"
     assert whoami()["user_id"] == first["user_id"]
-    assert Identity.unscoped.get().username == "dora-lake"
+    assert Identity.objects.get().username == "dora-lake"
     github.person.id, github.person.login = 7, "dora"
     assert OAuthFlow("github").sign_in().code == "link_required"
 
@@ -117,7 +117,7 @@ def test_organizations_are_requested_only_if_a_mapping_needs_them(github: GitHub
     assert query["scope"] == "user:email"
     whoami()
     assert not [request for request in github.requests if "/orgs/" in request.path]
-    assert Identity.unscoped.get().credentials == ""
+    assert Identity.objects.get().credentials == ""
 
 
 def test_a_member_of_a_mapped_organization_joins_it(
@@ -126,7 +126,7 @@ def test_a_member_of_a_mapped_organization_joins_it(
     github.person.organizations = {"acme": "active"}
     who = whoami()
     assert (who["org_id"], who["roles"]) == (acme.pk, ["reader"])
-    user = User.unscoped.get()
+    user = User.objects.get()
     assert (user.roles, user.derived_roles) == ([], ["reader"])
     query = dict(github.calls("/login/oauth/authorize")[0].query)
     assert query["scope"] == "user:email read:org"
@@ -146,7 +146,7 @@ def test_a_user_who_is_not_an_active_member_gets_a_new_organization(
     who = whoami()
     assert who["org_id"] != acme.pk
     assert who["roles"] == ["admin"]
-    identity = Identity.unscoped.get()
+    identity = Identity.objects.get()
     # Memberships without effect are not stored, nor is the token.
     assert (identity.memberships, identity.credentials) == ([], "")
 
@@ -171,7 +171,7 @@ def test_an_outage_refuses_a_new_user_instead_of_creating_an_organization(
     github.faults[f"{API}/user/memberships/orgs/acme"] = fault
     answer = OAuthFlow("github").sign_in()
     assert (answer.status, answer.code) == (503, "provider_unavailable")
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
     github.faults.clear()
     assert whoami()["org_id"] == acme.pk
 
@@ -217,7 +217,7 @@ def test_a_mapping_of_another_organization_gives_no_role(
     OAuthFlow("github").link(signed_in(alice))
     who = Caller().holding(OAuthFlow("github").sign_in()).get("/v1/whoami").body
     assert (who["org_id"], who["roles"]) == (alice.organization_id, ["admin"])
-    identity = Identity.unscoped.get()
+    identity = Identity.objects.get()
     assert (identity.memberships, identity.credentials) == ([], "")
 
 

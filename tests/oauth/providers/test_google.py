@@ -34,8 +34,8 @@ def test_a_new_user_gets_an_organization_and_a_session(google: GoogleServer) -> 
     assert who["roles"] == ["admin"]
     assert who["organization"] == "Dora Lake"
     assert (who["aal"], who["amr"]) == (1, ["fed"])
-    assert User.unscoped.get().email_verified_at is not None
-    identity = Identity.unscoped.get()
+    assert User.objects.get().email_verified_at is not None
+    identity = Identity.objects.get()
     assert (identity.provider, identity.subject) == ("google", google.person.sub)
     # Google is not called later, so its tokens are not stored.
     assert identity.credentials == ""
@@ -48,7 +48,7 @@ def test_a_returning_user_is_identified_by_the_subject_only(google: GoogleServer
     again = whoami(OAuthFlow("google"))
     assert again["user_id"] == first["user_id"]
     assert again["email"] == "dora@example.com"
-    assert Identity.unscoped.get().email == "dora@elsewhere.example"
+    assert Identity.objects.get().email == "dora@elsewhere.example"
 
 
 def test_a_reassigned_address_does_not_match_the_old_account(google: GoogleServer) -> None:
@@ -97,7 +97,7 @@ def test_a_new_user_needs_a_verified_address(
 ) -> None:
     google.claims = {"email": email, "email_verified": is_verified}
     assert OAuthFlow("google").error() == code
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
     assert not OAuthGrant.objects.exists()
     event = AuditEvent.objects.get()
     assert (event.tag, event.outcome) == ("api:session:create", "refused")
@@ -119,7 +119,7 @@ def test_only_the_allowed_domains_may_sign_in(
         assert flow.sign_in().status == 200
     else:
         assert flow.error() == "domain_not_allowed"
-        assert not User.unscoped.exists()
+        assert not User.objects.exists()
     assert google.calls("/o/oauth2/v2/auth")[0].query["hd"] == "example.com"
 
 
@@ -135,7 +135,7 @@ def test_users_of_a_domain_that_is_no_longer_allowed_cannot_sign_in(
 def proven(home: Organization, domain: str = "example.com", role: str = "reader") -> None:
     """Create an organization that has proven a domain."""
     now = timezone.now()
-    Domain.unscoped.create(
+    Domain.objects.create(
         organization=home,
         domain=domain,
         role=role,
@@ -165,6 +165,6 @@ def test_the_address_alone_does_not_join_an_organization(google: GoogleServer) -
 def test_a_claimed_domain_that_is_not_proven_has_no_effect(google: GoogleServer) -> None:
     home = organization("Lakes")
     proven(home)
-    Domain.unscoped.update(verified_at=None)
+    Domain.objects.update(verified_at=None)
     google.person.hd = "example.com"
     assert whoami(OAuthFlow("google"))["org_id"] != home.pk

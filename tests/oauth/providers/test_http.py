@@ -62,7 +62,7 @@ def test_an_unavailable_provider_is_distinguished_from_one_that_refuses(
     # With broken keys no token can be verified.
     assert found == ("identity_invalid" if code == BROKEN and "certs" in path else code)
     assert time.monotonic() - started < 20
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
     assert not OAuthGrant.objects.exists()
     assert AuditEvent.objects.get().data["error"] == found
 

@@ -28,8 +28,8 @@ IN_AN_HOUR = HOUR_AGO + 3 * 3600
 def refused() -> None:
     """Assert that Google's flow is refused, creates nothing and is in the audit trail."""
     assert OAuthFlow("google").error() == "identity_invalid"
-    assert not User.unscoped.exists()
-    assert not Identity.unscoped.exists()
+    assert not User.objects.exists()
+    assert not Identity.objects.exists()
     assert not OAuthGrant.objects.exists()
     assert AuditEvent.objects.get().data["error"] == "identity_invalid"
 
@@ -128,7 +128,7 @@ def test_a_forged_token_is_refused(
     body = {"access_token": "x", "token_type": "Bearer", "id_token": forge(claims)}
     google.faults["/token"] = Fault(FakeResponse(body=body))
     assert flow.returned(flow.back(sent))["error"] == "identity_invalid"
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()
 
 
 @pytest.mark.parametrize("token", [None, "", 7, ["a.b.c"]])
@@ -164,4 +164,4 @@ def test_malformed_keys_are_refused(google: GoogleServer, keys_: object) -> None
 def test_a_malformed_subject_is_refused(google: GoogleServer, subject: str) -> None:
     google.claims = {"sub": subject}
     assert OAuthFlow("google").error() == "provider_error"
-    assert not User.unscoped.exists()
+    assert not User.objects.exists()

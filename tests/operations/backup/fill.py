@@ -99,8 +99,8 @@ def _rest() -> None:
 def _factors(user: User) -> None:
     now = timezone.now()
     of: dict[str, Any] = {"user": user, "organization": user.organization, "created_at": now}
-    Factor.unscoped.create(method="totp", secret=encrypt("JBSWY3DPEHPK3PXP"), **of)
-    passkeys = Factor.unscoped.create(method="webauthn", **of)
+    Factor.objects.create(method="totp", secret=encrypt("JBSWY3DPEHPK3PXP"), **of)
+    passkeys = Factor.objects.create(method="webauthn", **of)
     Passkey.objects.create(
         factor=passkeys,
         credential_id=b"id",
@@ -109,9 +109,9 @@ def _factors(user: User) -> None:
         name="My key",
         created_at=now,
     )
-    codes = Factor.unscoped.create(method="backup_codes", **of)
+    codes = Factor.objects.create(method="backup_codes", **of)
     BackupCode.objects.create(factor=codes, digest="d" * 64)
-    TrustedDevice.unscoped.create(
+    TrustedDevice.objects.create(
         organization=user.organization,
         user=user,
         name="Phone",

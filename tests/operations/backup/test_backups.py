@@ -70,8 +70,8 @@ def test_a_backup_has_everything_once_and_nothing_readable(
 
 
 def test_a_copy_without_data_is_named_and_not_counted(home: Organization, store: Path) -> None:
-    copy = Database.unscoped.get(environment__slug="sandbox-2")
-    Database.unscoped.filter(pk=copy.pk).update(state=Database.State.FAILED)
+    copy = Database.objects.get(environment__slug="sandbox-2")
+    Database.objects.filter(pk=copy.pk).update(state=Database.State.FAILED)
     made = facts("backup")
     assert (made["environments"], made["failed"]) == (2, 0)
     assert made["without_data"] == [{"org_id": home.pk, "environment": "sandbox-2"}]

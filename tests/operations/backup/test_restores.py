@@ -76,7 +76,7 @@ SqlCaller = Callable[[str], Any]
 @pytest.fixture
 def alice_sql(home: Organization) -> SqlCaller:
     """Return a function that runs SQL as Alice, and returns the rows."""
-    alice = cast.signed_in(User.unscoped.get(email="alice@example.com"))
+    alice = cast.signed_in(User.objects.get(email="alice@example.com"))
 
     def run(query: str) -> Any:
         answer = alice.post("/v1/sql", {"query": query})

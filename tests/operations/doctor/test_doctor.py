@@ -83,7 +83,7 @@ def test_failed_messages_are_counted(alice: User) -> None:
     code: dict[str, str | int | bool | None] = {"code": "493817", "purpose": "to sign in"}
     code["minutes"] = 10
     sent = queue.send_mail(alice.email, "email_code", code, organization_id=alice.organization_id)
-    Delivery.unscoped.filter(pk=sent.pk).update(state=Delivery.State.FAILED)
+    Delivery.objects.filter(pk=sent.pk).update(state=Delivery.State.FAILED)
     [(level, message, advice)] = findings("deliveries", is_healthy=True)
     assert (level, message) == ("warning", "1 messages of the last day could not be sent.")
     assert "--retry-failed" in advice

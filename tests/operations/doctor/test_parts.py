@@ -161,13 +161,13 @@ def test_a_delivery_of_a_webhook_that_could_have_been_sent_is_named(alice: User)
     [(level, message, advice)] = findings("webhooks", is_healthy=True)
     assert (level, message[:39]) == ("warning", "A delivery could have been sent 600 s a")
     assert "task worker" in advice
-    WebhookEndpoint.unscoped.update(resting_until=timezone.now() + timedelta(hours=1))
+    WebhookEndpoint.objects.update(resting_until=timezone.now() + timedelta(hours=1))
     assert findings("webhooks", is_healthy=True)[0][0] == "ok"
 
 
 def _deliver(endpoint: WebhookEndpoint, *, minutes: int) -> None:
     then = timezone.now() - timedelta(minutes=minutes)
-    WebhookDelivery.unscoped.create(
+    WebhookDelivery.objects.create(
         organization_id=endpoint.organization_id,
         endpoint=endpoint,
         event="member.added",

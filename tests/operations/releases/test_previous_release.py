@@ -146,8 +146,8 @@ def test_the_previous_release_works_on_the_tables_of_this_one(
         person = {"email": EMAIL, "password": PASSWORD}
         ask(web, "POST", "/v1/auth/signup", person | {"organization": "Dora's"})
         # The task worker sends the mail with the code.
-        wait_until(lambda: Delivery.unscoped.filter(state="sent").exists(), timeout_s=START_S)
-        User.unscoped.filter(email=EMAIL).update(email_verified_at="2026-01-01T00:00:00Z")
+        wait_until(lambda: Delivery.objects.filter(state="sent").exists(), timeout_s=START_S)
+        User.objects.filter(email=EMAIL).update(email_verified_at="2026-01-01T00:00:00Z")
 
         token = ask(web, "POST", "/v1/auth/login", person)["access_token"]
         assert ask(web, "GET", "/v1/whoami", token=token)["email"] == EMAIL

@@ -52,9 +52,9 @@ def test_a_plain_address_gets_its_mail(mailbox: Mailbox, email: str) -> None:
     body = {"email": email, "password": PASSWORD}
     assert Caller().post("/v1/auth/signup", body).status == 201
     assert Caller().post("/v1/auth/signup/link", {"email": email}).status == 202
-    for delivery in Delivery.unscoped.all():
+    for delivery in Delivery.objects.all():
         assert run(delivery).state == "sent"
-    assert User.unscoped.get().email == email
+    assert User.objects.get().email == email
     assert mailbox.recipients == [email, email]
 
 
@@ -76,9 +76,9 @@ def test_an_address_that_mail_would_not_reach_is_refused(alice: User, email: str
     with_proven_address(alice)
     for name, answer in doors(alice, email).items():
         assert (answer.status, answer.body["errors"][0]["field"]) == (400, "email"), name
-    assert User.unscoped.count() == 1
-    assert not Invitation.unscoped.exists()
-    assert not Delivery.unscoped.exists()
+    assert User.objects.count() == 1
+    assert not Invitation.objects.exists()
+    assert not Delivery.objects.exists()
     assert email_or_blank(email) == ""
 
 
@@ -95,7 +95,7 @@ def test_the_commands_refuse_such_an_address(alice: User, email: str, tmp_path: 
     ):
         with pytest.raises(CommandError, match="is not an e-mail address"):
             call_command(*words, stdout=io.StringIO())
-    assert User.unscoped.count() == 1
+    assert User.objects.count() == 1
 
 
 @pytest.mark.parametrize("email", ["root@localhost", "root@LOCALHOST"])

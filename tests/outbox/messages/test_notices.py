@@ -26,7 +26,7 @@ def test_an_unverified_account_cannot_fill_the_mailbox_of_its_address(settings: 
     settings.ACCOUNTS = replace(settings.ACCOUNTS, notices_per_receiver=3)
     made = Caller().post("/v1/auth/signup", {"email": VICTIM, "password": PASSWORD})
     attacker = Caller().holding(made)
-    change_roles(attacker, User.unscoped.get(email=VICTIM), times=8)
+    change_roles(attacker, User.objects.get(email=VICTIM), times=8)
     assert notices_to(VICTIM).count("roles_changed") == 3
     # Another kind of change is still reported.
     other = {"current_password": PASSWORD, "password": "an even longer staple of batteries"}
@@ -41,6 +41,6 @@ def test_notices_to_one_address_do_not_use_up_those_of_another(
     owner = signed_in(alice)
     for member in (alice, bob):
         change_roles(owner, member, times=3)
-    found = Delivery.unscoped.filter(template="roles_changed")
+    found = Delivery.objects.filter(template="roles_changed")
     assert set(found.values_list("user_id", flat=True)) == {alice.pk, bob.pk}
     assert found.count() == 2

@@ -83,10 +83,10 @@ def test_all_failed_deliveries_are_retried(code_mail: Delivery, code_sms: Delive
 def test_a_refused_retry_reports_the_reason(code_mail: Delivery) -> None:
     with pytest.raises(CommandError, match="There is no delivery"):
         command("--retry", str(uuid4()))
-    Delivery.unscoped.update(state="sending")
+    Delivery.objects.update(state="sending")
     with pytest.raises(CommandError, match="being sent right now"):
         command("--retry", str(code_mail.pk))
-    Delivery.unscoped.update(state="queued")
+    Delivery.objects.update(state="queued")
     run(code_mail)
     with pytest.raises(CommandError, match="its content is gone"):
         command("--retry", str(code_mail.pk))

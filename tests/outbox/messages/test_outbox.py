@@ -62,7 +62,7 @@ def test_a_transaction_that_is_rolled_back_leaves_neither_row_nor_job(alice: Use
     kept: list[Delivery] = []
     with pytest.raises(Abandoned):
         cause()
-    assert not Delivery.unscoped.exists()
+    assert not Delivery.objects.exists()
     assert not jobs_of(kept[0])
 
 

@@ -118,7 +118,7 @@ def test_without_a_backend_no_message_is_queued(settings: Settings) -> None:
     assert not queue.is_sms_configured()
     with pytest.raises(queue.SmsNotConfigured):
         queue.send_sms("+4915112345678", "hello", organization_id=None)
-    assert not Delivery.unscoped.exists()
+    assert not Delivery.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_an_invalid_recipient_is_refused(to: str) -> None:
         queue.send_mail(
             to, "email_code", {"code": "1", "purpose": "x", "minutes": 1}, organization_id=None
         )
-    assert not Delivery.unscoped.exists()
+    assert not Delivery.objects.exists()
 
 
 @pytest.mark.django_db

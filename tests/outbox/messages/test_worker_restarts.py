@@ -62,7 +62,7 @@ def worker(smtp_port: int, log: Path = Path(os.devnull)) -> Iterator["subprocess
 
 def unsent() -> int:
     """Return how many mails have not left."""
-    return Delivery.unscoped.exclude(state="sent").count()
+    return Delivery.objects.exclude(state="sent").count()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -83,12 +83,12 @@ def test_a_task_worker_is_replaced_and_each_mail_is_sent_once(
                 notices.queue_notice(alice, "password_changed")
             assert first.wait(START_S) == 0
         # What it had begun is done, and what it had not is there.
-        assert not Delivery.unscoped.filter(state="sending").exists()
+        assert not Delivery.objects.filter(state="sending").exists()
         assert len(mailbox.mails) == 2 * MAILS - unsent()
         with worker(port):
             wait_until(lambda: not unsent(), timeout_s=START_S)
     assert len(mailbox.mails) == 2 * MAILS
-    assert set(Delivery.unscoped.values_list("attempts", flat=True)) == {1}
+    assert set(Delivery.objects.values_list("attempts", flat=True)) == {1}
 
 
 @contextmanager

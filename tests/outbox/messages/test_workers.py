@@ -145,7 +145,7 @@ def test_the_message_of_a_lost_worker_is_released_after_the_lease(alice: User) -
 def test_a_message_that_crashes_every_worker_fails(alice: User) -> None:
     now = timezone.now()
     delivery = notices.queue_notice(alice, "password_changed")
-    Delivery.unscoped.update(state="sending", attempts=10, claimed_at=now - timedelta(hours=1))
+    Delivery.objects.update(state="sending", attempts=10, claimed_at=now - timedelta(hours=1))
     maintenance.maintain(now=now)
     delivery.refresh_from_db()
     assert (delivery.state, delivery.error) == ("failed", "worker_lost")
@@ -205,6 +205,6 @@ def test_finished_rows_are_kept_for_a_month(alice: User) -> None:
     delivery = run(notices.queue_notice(alice, "password_changed"))
     waiting = notices.queue_notice(alice, "password_changed")
     maintenance.maintain(now=now + timedelta(days=29))
-    assert Delivery.unscoped.filter(pk=delivery.pk).exists()
+    assert Delivery.objects.filter(pk=delivery.pk).exists()
     maintenance.maintain(now=now + timedelta(days=31))
-    assert list(Delivery.unscoped.all()) == [waiting]
+    assert list(Delivery.objects.all()) == [waiting]

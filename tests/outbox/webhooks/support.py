@@ -46,13 +46,13 @@ def delivery(user: User, webhook: dict[str, Any], delivery_id: str) -> dict[str,
 def make_due() -> None:
     """Let all waits be over."""
     past = timezone.now() - timedelta(seconds=1)
-    WebhookDelivery.unscoped.filter(state="queued").update(next_attempt_at=past)
-    WebhookEndpoint.unscoped.update(resting_until=None)
+    WebhookDelivery.objects.filter(state="queued").update(next_attempt_at=past)
+    WebhookEndpoint.objects.update(resting_until=None)
 
 
 def subscribe(organization_id: int, *wanted: str) -> WebhookEndpoint:
     """Add a webhook of an organization that need not have a user."""
-    endpoint: WebhookEndpoint = WebhookEndpoint.unscoped.create(
+    endpoint: WebhookEndpoint = WebhookEndpoint.objects.create(
         organization_id=organization_id,
         url="https://hooks.example.com/",
         events=list(wanted),
@@ -65,6 +65,6 @@ def subscribe(organization_id: int, *wanted: str) -> WebhookEndpoint:
 
 def emitted() -> list[tuple[str, Any]]:
     """Return the events that are queued, with their data, in order."""
-    bodies = WebhookDelivery.unscoped.order_by("id").values_list("body", flat=True)
+    bodies = WebhookDelivery.objects.order_by("id").values_list("body", flat=True)
     messages = [json.loads(decrypt(body)) for body in bodies]
     return [(message["type"], message["data"]) for message in messages]

@@ -173,7 +173,7 @@ def test_slow_servers_of_one_organization_do_not_delay_another_one(
     send_test(charlie, added(charlie, receiver.url("/charlies")))
     dispatch.run()
     assert "/charlies" in receiver.paths()[: delivery_queue.SHARE + 1]
-    states = WebhookDelivery.unscoped.values_list("state", flat=True)
+    states = WebhookDelivery.objects.values_list("state", flat=True)
     assert set(states) == {"delivered"}
 
 
@@ -217,7 +217,7 @@ def test_eight_attempts_in_about_a_day_then_it_has_failed(alice: User, receiver:
     waited_s = 0.0
     for _ in range(8):
         dispatch.run()
-        row = WebhookDelivery.unscoped.get()
+        row = WebhookDelivery.objects.get()
         if row.next_attempt_at is not None:
             waited_s += (row.next_attempt_at - timezone.now()).total_seconds()
         make_due()
@@ -233,12 +233,12 @@ def test_a_dead_process_leaves_its_delivery_to_another(alice: User, receiver: Re
     send_test(alice, webhook)
     (lost,) = delivery_queue.claim(10, now=timezone.now())
     assert delivery_queue.maintain(now=timezone.now()) is False
-    WebhookDelivery.unscoped.update(claimed_at=timezone.now() - timedelta(minutes=6))
+    WebhookDelivery.objects.update(claimed_at=timezone.now() - timedelta(minutes=6))
     assert delivery_queue.maintain(now=timezone.now()) is True
     dispatch.run()
     # What the first one says then, late, changes nothing.
     delivery_queue.settle(lost, egress.WebhookAnswer(500, "", 1), now=timezone.now())
-    assert WebhookDelivery.unscoped.get().state == "delivered"
+    assert WebhookDelivery.objects.get().state == "delivered"
 
 
 @pytest.mark.parametrize("lost", ["body", "secret"])
@@ -249,9 +249,9 @@ def test_what_cannot_be_decrypted_is_sent_later_and_stops_no_other(
     unreadable, sent = send_test(alice, bad), send_test(charlie, good)
     # A process that has not been restarted yet does not have a new key.
     rows: Any = (
-        WebhookDelivery.unscoped.filter(endpoint_id=bad["id"])
+        WebhookDelivery.objects.filter(endpoint_id=bad["id"])
         if lost == "body"
-        else WebhookEndpoint.unscoped.filter(pk=bad["id"])
+        else WebhookEndpoint.objects.filter(pk=bad["id"])
     )
     (readable,) = rows.values_list(lost, flat=True)
     rows.update(**{lost: "x"})
@@ -262,7 +262,7 @@ def test_what_cannot_be_decrypted_is_sent_later_and_stops_no_other(
     assert delivery(charlie, good, sent)["state"] == "sending"
 
     rows.update(**{lost: readable})
-    WebhookDelivery.unscoped.filter(endpoint_id=bad["id"]).update(next_attempt_at=timezone.now())
+    WebhookDelivery.objects.filter(endpoint_id=bad["id"]).update(next_attempt_at=timezone.now())
     dispatch.run()
     assert delivery(alice, bad, unreadable)["state"] == "delivered"
 
@@ -275,13 +275,13 @@ def test_an_endpoint_that_fails_for_days_is_switched_off_with_a_mail(
     send_test(alice, webhook)
     dispatch.run()
     since = timezone.now() - timedelta(days=3)
-    WebhookEndpoint.unscoped.update(failing_since=since)
+    WebhookEndpoint.objects.update(failing_since=since)
     make_due()
     send_test(alice, webhook)
     dispatch.run()
     shown = signed_in(alice).get(f"{PATH}/{webhook['id']}").body
     assert (shown["state"], shown["disabled_reason"]) == ("disabled", "failing")
-    assert set(WebhookDelivery.unscoped.values_list("state", flat=True)) == {"failed"}
+    assert set(WebhookDelivery.objects.values_list("state", flat=True)) == {"failed"}
     (mail,) = inbox.messages("mail", "webhook_disabled")
     assert (mail["to"], mail["context"]["host"]) == ("alice@example.com", "127.0.0.1")
     event = AuditEvent.objects.get(tag="system:webhook:disable")
@@ -290,10 +290,10 @@ def test_an_endpoint_that_fails_for_days_is_switched_off_with_a_mail(
 
 def test_one_success_ends_the_count_of_days(alice: User, receiver: Receiver) -> None:
     webhook = added(alice, receiver.url())
-    WebhookEndpoint.unscoped.update(failing_since=timezone.now() - timedelta(days=9), failures=7)
+    WebhookEndpoint.objects.update(failing_since=timezone.now() - timedelta(days=9), failures=7)
     send_test(alice, webhook)
     dispatch.run()
-    row = WebhookEndpoint.unscoped.get()
+    row = WebhookEndpoint.objects.get()
     assert (row.state, row.failing_since, row.failures) == ("enabled", None, 0)
 
 
@@ -311,9 +311,9 @@ def test_an_endpoint_that_is_removed_in_the_meantime_leaves_nothing(
 ) -> None:
     send_test(alice, added(alice, receiver.url()))
     (claimed,) = delivery_queue.claim(10, now=timezone.now())
-    WebhookEndpoint.unscoped.all().delete()
+    WebhookEndpoint.objects.all().delete()
     delivery_queue.settle(claimed, egress.WebhookAnswer(200, "", 1), now=timezone.now())
-    assert not WebhookDelivery.unscoped.exists()
+    assert not WebhookDelivery.objects.exists()
 
 
 def test_old_deliveries_are_forgotten(alice: User, receiver: Receiver) -> None:
@@ -321,9 +321,9 @@ def test_old_deliveries_are_forgotten(alice: User, receiver: Receiver) -> None:
     send_test(alice, webhook)
     dispatch.run()
     assert delivery_queue.maintain(now=timezone.now() + timedelta(days=29)) is False
-    assert WebhookDelivery.unscoped.exists()
+    assert WebhookDelivery.objects.exists()
     delivery_queue.maintain(now=timezone.now() + timedelta(days=31))
-    assert not WebhookDelivery.unscoped.exists()
+    assert not WebhookDelivery.objects.exists()
 
 
 def test_the_webhooks_of_an_organization_are_limited(

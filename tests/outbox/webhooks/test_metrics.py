@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 def add(endpoint: WebhookEndpoint, state: str, *, minutes: int) -> None:
     """Add a delivery that became due some minutes ago."""
     then = timezone.now() - timedelta(minutes=minutes)
-    WebhookDelivery.unscoped.create(
+    WebhookDelivery.objects.create(
         organization_id=endpoint.organization_id,
         endpoint=endpoint,
         event="member.added",
@@ -48,8 +48,8 @@ def test_only_what_could_be_sent_now_is_late(alice: User) -> None:
     assert 1200 <= scrape().value("zonal_webhook_oldest_seconds") < 1260
     add(endpoint, "sending", minutes=1)
     assert scrape().value("zonal_webhook_oldest_seconds") == 0
-    WebhookDelivery.unscoped.filter(state="sending").delete()
-    WebhookEndpoint.unscoped.update(resting_until=timezone.now() + timedelta(minutes=1))
+    WebhookDelivery.objects.filter(state="sending").delete()
+    WebhookEndpoint.objects.update(resting_until=timezone.now() + timedelta(minutes=1))
     assert scrape().value("zonal_webhook_oldest_seconds") == 0
 
 

@@ -92,7 +92,7 @@ def test_what_is_rolled_back_is_not_sent(
         member(alice.organization, "dora@example.com")
         transaction.set_rollback(True)
     assert callbacks == []
-    assert not WebhookDelivery.unscoped.exists()
+    assert not WebhookDelivery.objects.exists()
 
 
 def test_a_commit_wakes_one_dispatcher(
@@ -117,7 +117,7 @@ def test_the_secret_is_shown_once_and_stored_encrypted(alice: User, receiver: Re
     admin = signed_in(alice)
     shown = admin.get(PATH).raw.content.decode()
     shown += admin.get(f"{PATH}/{webhook['id']}").raw.content.decode()
-    shown += str(WebhookEndpoint.unscoped.values()) + str(AuditEvent.objects.values())
+    shown += str(WebhookEndpoint.objects.values()) + str(AuditEvent.objects.values())
     assert secret.removeprefix("whsec_") not in shown
 
 
@@ -171,7 +171,7 @@ def test_a_webhook_is_changed_switched_off_and_removed(alice: User, receiver: Re
     assert receiver.paths() == ["/new"]
     assert admin.call("DELETE", path).status == 204
     assert admin.get(path).code == "webhook_not_found"
-    assert not WebhookDelivery.unscoped.exists()
+    assert not WebhookDelivery.objects.exists()
 
 
 def test_a_delivery_is_sent_again_with_its_id(alice: User, receiver: Receiver) -> None:

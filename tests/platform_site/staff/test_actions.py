@@ -132,13 +132,13 @@ def test_sessions_of_the_admin_end_with_all_others(
 ) -> None:
     colleague = staff_inside("second@example.com")
     assert colleague.get("/admin/").status_code == 200
-    end(inside, User.unscoped.get(email="second@example.com"))
+    end(inside, User.objects.get(email="second@example.com"))
     assert colleague.get("/admin/").status_code == 302
 
 
 def test_staff_enter_again_after_their_sessions_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     create_staff(monkeypatch, EMAIL)
-    holder = with_totp(User.unscoped.get(email=EMAIL))
+    holder = with_totp(User.objects.get(email=EMAIL))
     facts("endsessions", "--everybody")
     browser = Client()
     assert enter(browser, holder.code()) == 302
@@ -149,23 +149,23 @@ def test_a_user_is_unlocked(inside: Client, alice: User) -> None:
     for _ in range(3):
         Caller().post("/v1/auth/login", {"email": alice.email, "password": "wrong"})
     with_totp(alice)
-    Factor.unscoped.filter(user=alice).update(failures=100)
+    Factor.objects.filter(user=alice).update(failures=100)
 
     do(inside, "unlock", alice)
 
-    assert set(Factor.unscoped.filter(user=alice).values_list("failures", flat=True)) == {0}
+    assert set(Factor.objects.filter(user=alice).values_list("failures", flat=True)) == {0}
     assert "nothing to do" in do(inside, "unlock", alice)
     assert len(events("user:unlock")) == 1
 
 
 def test_staff_cannot_disable_themselves_or_reset_their_own_factors(inside: Client) -> None:
-    root = User.unscoped.get(email=EMAIL)
+    root = User.objects.get(email=EMAIL)
     with_totp(root)
     for action in ("disable", "reset_factors"):
         assert "Another member of staff" in do(inside, action, root)
     root.refresh_from_db()
     assert root.is_active
-    assert Factor.unscoped.filter(user=root).exists()
+    assert Factor.objects.filter(user=root).exists()
 
 
 def test_the_page_of_a_user_offers_the_actions(inside: Client, alice: User) -> None:
@@ -177,7 +177,7 @@ def test_the_page_of_a_user_offers_the_actions(inside: Client, alice: User) -> N
 
 def test_staff_that_may_only_look_sees_no_action_and_cannot_send_one(alice: User) -> None:
     browser = staff_inside()
-    User.unscoped.filter(email=EMAIL).update(is_view_only=True)
+    User.objects.filter(email=EMAIL).update(is_view_only=True)
     signed_in(alice)
     for path in (USERS, f"{USERS}{alice.pk}/change/", "/admin/"):
         page = browser.get(path)
@@ -186,18 +186,18 @@ def test_staff_that_may_only_look_sees_no_action_and_cannot_send_one(alice: User
     for action in ("disable", "end_sessions", "reset_factors", "unlock", "enable"):
         sent = form(action, alice) | {"confirmed": "1", "reason": "x"}
         assert browser.post(USERS, sent).status_code == 403
-    assert Session.unscoped.filter(user=alice, ended_at=None).exists()
+    assert Session.objects.filter(user=alice, ended_at=None).exists()
     assert not AuditEvent.objects.filter(tag__startswith="admin:").exists()
 
 
 def test_at_most_a_hundred_rows_are_acted_on(inside: Client, alice: User) -> None:
-    User.unscoped.bulk_create(
+    User.objects.bulk_create(
         User(organization=alice.organization, email=f"u{n}@example.com") for n in range(101)
     )
     sent = form("disable", alice) | {"select_across": "1", "confirmed": "1", "reason": "x"}
     page = inside.post(USERS, sent, follow=True).content.decode()
     assert "At most 100 rows" in page
-    assert User.unscoped.filter(is_active=False).count() == 0
+    assert User.objects.filter(is_active=False).count() == 0
 
 
 MAILS = "/admin/outbox/delivery/"
@@ -206,7 +206,7 @@ MAILS = "/admin/outbox/delivery/"
 def failed_mail(user: User) -> Delivery:
     """Return a mail to a user that could not be sent."""
     row = notices.queue_notice(user, "account_enabled", by="platform staff")
-    Delivery.unscoped.filter(pk=row.pk).update(
+    Delivery.objects.filter(pk=row.pk).update(
         state="failed", attempts=10, error="mail_refused", finished_at=timezone.now()
     )
     return row
@@ -237,8 +237,8 @@ def test_a_failed_mail_is_sent_again_once(inside: Client, alice: User) -> None:
 
 def test_a_mail_whose_content_is_gone_stays(inside: Client, alice: User) -> None:
     row = failed_mail(alice)
-    Delivery.unscoped.update(payload="")
+    Delivery.objects.update(payload="")
     page = retry(inside, row, confirmed="1", reason="x")
     assert "its content is gone" in page
-    assert Delivery.unscoped.get(pk=row.pk).state == "failed"
+    assert Delivery.objects.get(pk=row.pk).state == "failed"
     assert not AuditEvent.objects.filter(tag="admin:delivery:retry").exists()

@@ -37,5 +37,5 @@ def test_limits_are_found_from_the_organization_and_set_in_two_steps(staff: Visi
     page.goto(f"{staff.base}/admin/sqlgateway/organizationlimits/?q={number}")
     staff.sees("900 ms, own")
     look(page)
-    row = OrganizationQuota.unscoped.get(organization_id=number)
+    row = OrganizationQuota.objects.get(organization_id=number)
     assert (row.timeout_ms, row.max_rows) == (900, None)

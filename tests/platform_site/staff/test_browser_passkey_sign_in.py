@@ -25,7 +25,7 @@ def holder(visitor: Visitor) -> Visitor:
     sign_up(visitor)
     add_passkey(visitor)
     sign_out(visitor)
-    assert [factor.method for factor in Factor.unscoped.exclude(method="backup_codes")] == [
+    assert [factor.method for factor in Factor.objects.exclude(method="backup_codes")] == [
         "webauthn"
     ]
     return visitor
@@ -38,7 +38,7 @@ def press(visitor: Visitor) -> None:
 
 
 def test_staff_with_a_passkey_alone_get_in_and_to_the_page_they_wanted(holder: Visitor) -> None:
-    User.unscoped.filter(email=EMAIL).update(is_staff=True)
+    User.objects.filter(email=EMAIL).update(is_staff=True)
     press(holder)
     expect(holder.page).to_have_url(f"{holder.base}/admin/accounts/user/")
     expect(holder.page.get_by_role("link", name=EMAIL)).to_be_visible()
@@ -47,7 +47,7 @@ def test_staff_with_a_passkey_alone_get_in_and_to_the_page_they_wanted(holder: V
 
 
 def test_an_action_in_an_older_session_takes_the_passkey_again(holder: Visitor) -> None:
-    User.unscoped.filter(email=EMAIL).update(is_staff=True)
+    User.objects.filter(email=EMAIL).update(is_staff=True)
     other = member(organization("Others"), "other@example.com")
     press(holder)
     expect(holder.page.get_by_role("link", name=EMAIL)).to_be_visible()
@@ -61,7 +61,7 @@ def test_an_action_in_an_older_session_takes_the_passkey_again(holder: Visitor) 
     expect(holder.page.get_by_label("Code")).to_be_visible()
     holder.page.get_by_role("button", name="Use a passkey").click()
     expect(holder.page.get_by_text("done for 1 of 1")).to_be_visible()
-    assert not User.unscoped.get(pk=other.pk).is_active
+    assert not User.objects.get(pk=other.pk).is_active
 
 
 def test_a_tenant_with_a_passkey_does_not_get_in(holder: Visitor) -> None:

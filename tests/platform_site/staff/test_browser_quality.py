@@ -30,7 +30,7 @@ def test_the_admin_is_readable_and_fits_the_screen(
     cookie = staff_inside().cookies["sessionid"].value
     visitor = visit(viewport={"width": width, "height": 844})
     visitor.context.add_cookies([{"name": "sessionid", "value": cookie, "url": visitor.base}])
-    user = User.unscoped.get(email=EMAIL)
+    user = User.objects.get(email=EMAIL)
     for path in ("", "accounts/user/", f"accounts/user/{user.pk}/change/"):
         for scheme in SCHEMES:
             visitor.page.emulate_media(color_scheme=scheme)

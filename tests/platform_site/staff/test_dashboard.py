@@ -27,10 +27,10 @@ QUERIES = 30
 
 def sql_record(user: User, at: datetime, elapsed_ms: float, outcome: str = "success") -> None:
     """Add a request to the history of SQL."""
-    SqlRecord.unscoped.create(  # unscoped: made for the test
+    SqlRecord.objects.create(
         id=uuid7(),
         organization_id=user.organization_id,
-        environment=Environment.unscoped.get(organization_id=user.organization_id, slug="live"),
+        environment=Environment.objects.get(organization_id=user.organization_id, slug="live"),
         actor=user.email,
         role="admin",
         at=at,
@@ -88,9 +88,7 @@ def test_old_samples_are_deleted(db: None) -> None:
 def test_the_dashboard_says_what_needs_attention(inside: Client, alice: User) -> None:
     wanted = {"endpoint": "http://d1.example.com", "region": "eu-moon", "capacity_bytes": 2**30}
     assert signed_in(alice).post("/v1/cache/nodes/register", wanted).status == 201
-    Delivery.unscoped.create(  # unscoped: made for the test
-        kind="mail", hint="a…@example.com", payload="", state="failed"
-    )
+    Delivery.objects.create(kind="mail", hint="a…@example.com", payload="", state="failed")
     Account.objects.create(kind="fees", organization_id=None, balance_ucr=1_500_000)
     with connection.cursor() as cursor:
         cursor.execute(

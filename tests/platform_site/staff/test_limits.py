@@ -47,7 +47,7 @@ def post(inside: Client, number: int, body: dict[str, str]) -> str:
 
 def own_of(number: int) -> dict[str, int]:
     """Return the own limits that are kept."""
-    row = OrganizationQuota.unscoped.filter(organization_id=number).first()
+    row = OrganizationQuota.objects.filter(organization_id=number).first()
     found = {name: getattr(row, name, None) for name in NAMES}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -71,7 +71,7 @@ def test_staff_set_limits_of_an_organization_that_has_none(inside: Client, alice
     assert "Request time: 900 ms, its own; until now 30,000 ms" in shown
     assert "Environments:" not in shown
     assert "A reason is required" in post(inside, number, asked | {"confirmed": "1"})
-    assert not OrganizationQuota.unscoped.exists()
+    assert not OrganizationQuota.objects.exists()
 
     assert "Done" in post(inside, number, asked | SURE)
     assert "nothing to do" in post(inside, number, asked | SURE)
@@ -110,7 +110,7 @@ def test_a_form_without_a_change_changes_and_records_nothing(inside: Client, ali
         assert "nothing to do" in post(inside, number, opened(inside, number) | SURE)
         run("setquota", str(number), "--max-rows", "default")
     assert not events(number)
-    assert not OrganizationQuota.unscoped.exists()
+    assert not OrganizationQuota.objects.exists()
 
 
 def test_what_was_changed_in_the_meantime_is_not_overwritten(inside: Client, alice: User) -> None:
@@ -152,7 +152,7 @@ def test_a_value_that_no_limit_can_have_is_refused_with_a_sentence(
 
     assert sentence in page
     assert 'name="confirmed"' not in page
-    assert not OrganizationQuota.unscoped.exists()
+    assert not OrganizationQuota.objects.exists()
     assert not events(number)
 
 
@@ -161,7 +161,7 @@ def test_reading_never_sets_anything(inside: Client, alice: User) -> None:
     query = opened(inside, number) | {"timeout_ms": "900"} | SURE
     for path in (LIST, f"{LIST}{number}/change/", form_path(number)):
         assert inside.get(path, query if path == form_path(number) else {}).status_code == 200
-    assert not OrganizationQuota.unscoped.exists()
+    assert not OrganizationQuota.objects.exists()
     assert not events(number)
 
 
@@ -169,7 +169,7 @@ def test_staff_that_may_only_look_sees_limits_and_sets_none(inside: Client, alic
     number = alice.organization_id
     asked = opened(inside, number) | {"timeout_ms": "900"} | SURE
     assert form_path(number) in inside.get(f"{LIST}{number}/change/").content.decode()
-    User.unscoped.filter(is_staff=True).update(is_view_only=True)
+    User.objects.filter(is_staff=True).update(is_view_only=True)
 
     page = inside.get(f"{LIST}{number}/change/").content.decode()
 
@@ -177,7 +177,7 @@ def test_staff_that_may_only_look_sees_limits_and_sets_none(inside: Client, alic
     assert "set-limits" not in page
     assert inside.get(form_path(number)).status_code == 403
     assert inside.post(form_path(number), asked).status_code == 403
-    assert not OrganizationQuota.unscoped.exists()
+    assert not OrganizationQuota.objects.exists()
 
 
 def test_who_is_not_staff_gets_no_form(alice: User) -> None:
@@ -190,7 +190,7 @@ def test_who_is_not_staff_gets_no_form(alice: User) -> None:
         own_admin.post(form_path(number), {"timeout_ms": "900"} | SURE),
     ):
         assert "/admin/login/" in answer.headers["Location"]
-    assert not OrganizationQuota.unscoped.exists()
+    assert not OrganizationQuota.objects.exists()
 
 
 def test_a_form_from_elsewhere_is_refused(inside: Client, alice: User) -> None:
@@ -199,7 +199,7 @@ def test_a_form_from_elsewhere_is_refused(inside: Client, alice: User) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = inside.cookies
     assert strict.post(form_path(number), asked).status_code == 403
-    assert not OrganizationQuota.unscoped.exists()
+    assert not OrganizationQuota.objects.exists()
 
 
 def test_an_organization_that_is_not_there_has_no_form(inside: Client) -> None:

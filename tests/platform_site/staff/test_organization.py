@@ -38,8 +38,8 @@ def test_an_organization_s_page_leads_to_what_it_has(
 ) -> None:
     signed_in(alice)
     signed_in(alice).post("/v1/api-keys", {"name": "nightly", "role": "reader"})
-    User.unscoped.filter(pk=bob.pk).update(is_active=False)
-    RequestHour.unscoped.create(
+    User.objects.filter(pk=bob.pk).update(is_active=False)
+    RequestHour.objects.create(
         organization_id=alice.organization_id,
         hour=request_activity.first_hour(now=timezone.now()),
         requests=40,

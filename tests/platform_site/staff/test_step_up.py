@@ -36,7 +36,7 @@ def old(inside: Client) -> Client:
 @pytest.fixture
 def root(inside: Client) -> Holder:
     """Return the member of staff, with an authenticator app."""
-    return with_totp(User.unscoped.get(email=EMAIL))
+    return with_totp(User.objects.get(email=EMAIL))
 
 
 def age(browser: Client) -> Client:
@@ -83,7 +83,7 @@ def test_the_proof_is_good_for_fifteen_minutes(
 ) -> None:
     disable(old, alice, proof_code=root.code())
     assert "done for 1 of 1" in disable(old, bob)
-    User.unscoped.filter(pk=bob.pk).update(is_active=True)
+    User.objects.filter(pk=bob.pk).update(is_active=True)
     assert ASKED in disable(age(old), bob)
     assert is_active(bob)
 
@@ -93,7 +93,7 @@ def test_a_wrong_code_is_counted_and_changes_nothing(
 ) -> None:
     assert "The code is wrong." in disable(old, alice, proof_code=root.wrong_code())
     assert is_active(alice)
-    assert Factor.unscoped.get(user=root.user, method="totp").failures == 1
+    assert Factor.objects.get(user=root.user, method="totp").failures == 1
     assert proofs() == [("refused", "totp")]
 
 
@@ -125,7 +125,7 @@ def test_looking_takes_no_further_proof(old: Client, alice: User) -> None:
 def key(settings: Settings, inside: Client) -> Authenticator:
     """Return a passkey of the member of staff."""
     settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=(ORIGIN,), webauthn_rp_id="")
-    return with_passkey(User.unscoped.get(email=EMAIL)).key
+    return with_passkey(User.objects.get(email=EMAIL)).key
 
 
 def confirm(browser: Client, key: Authenticator) -> int:
@@ -158,7 +158,7 @@ def test_a_passkey_of_another_member_of_staff_proves_nothing(
 
 
 def test_a_password_is_changed_in_the_console_only(inside: Client) -> None:
-    root = User.unscoped.get(email=EMAIL)
+    root = User.objects.get(email=EMAIL)
     root.set_password(PASSWORD)
     root.save()
     # Django's session ends with another password hash.
@@ -168,4 +168,4 @@ def test_a_password_is_changed_in_the_console_only(inside: Client) -> None:
     form = {"old_password": PASSWORD, "new_password1": "x", "new_password2": "x"}
     answer = inside.post("/admin/password_change/", form)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/console/security")
-    assert User.unscoped.get(email=EMAIL).password == root.password
+    assert User.objects.get(email=EMAIL).password == root.password

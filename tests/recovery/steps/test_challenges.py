@@ -48,12 +48,12 @@ def test_recovery_never_skips_the_second_factor(holder: Holder) -> None:
 
 
 def test_a_new_password_does_not_change_the_factors(holder: Holder) -> None:
-    before = list(Factor.unscoped.order_by("pk").values_list("pk", "secret"))
+    before = list(Factor.objects.order_by("pk").values_list("pk", "secret"))
     verified = proven(holder.user)
     begun = challenge(verified, "backup_code")
     proof = {"challenge_id": begun.body["challenge_id"], "code": holder.backup_codes[0]}
     assert complete(verified, **proof).status == 204
-    assert list(Factor.unscoped.order_by("pk").values_list("pk", "secret")) == before
+    assert list(Factor.objects.order_by("pk").values_list("pk", "secret")) == before
 
 
 def test_a_wrong_code_is_counted_and_changes_nothing(holder: Holder) -> None:
@@ -66,7 +66,7 @@ def test_a_wrong_code_is_counted_and_changes_nothing(holder: Holder) -> None:
         assert (answer.status, answer.code) == (401, "invalid_code")
     answer = complete(verified, challenge_id=begun.body["challenge_id"], code=holder.code())
     assert (answer.status, answer.code) == (410, "challenge_gone")
-    assert Factor.unscoped.get(method="totp").failures == 5
+    assert Factor.objects.get(method="totp").failures == 5
     refused = AuditEvent.objects.filter(tag="api:challenge:verify", outcome="refused")
     assert [event.data["purpose"] for event in refused] == ["recovery"] * 5
     assert log_in(holder.user, PASSWORD).status == 200
@@ -77,7 +77,7 @@ def test_a_malformed_code_is_not_counted(holder: Holder) -> None:
     begun = challenge(verified)
     answer = complete(verified, challenge_id=begun.body["challenge_id"], code="12345")
     assert (answer.status, answer.code) == (400, "malformed_code")
-    assert RecoveryChallenge.unscoped.get().attempts_left == 5
+    assert RecoveryChallenge.objects.get().attempts_left == 5
 
 
 def test_wrong_codes_throttle_the_factor_during_a_recovery(holder: Holder) -> None:
@@ -212,4 +212,4 @@ def test_a_recovery_never_opens_a_session(holder: Holder) -> None:
     answer = complete(verified, **proof)
     assert answer.raw.content == b""
     assert not answer.raw.cookies
-    assert not Session.unscoped.filter(ended_at=None).exists()
+    assert not Session.objects.filter(ended_at=None).exists()

@@ -57,8 +57,8 @@ def test_completing_opens_no_session_and_ends_all_sessions_and_trusted_devices(a
     complete(proven(alice))
     assert caller.get("/v1/whoami").code == "session_revoked"
     assert caller.refresh().code == "session_revoked"
-    assert not Session.unscoped.filter(ended_at=None).exists()
-    assert not TrustedDevice.unscoped.exists()
+    assert not Session.objects.filter(ended_at=None).exists()
+    assert not TrustedDevice.objects.exists()
 
 
 def test_pending_sign_ins_and_enrolments_end_with_a_recovery(alice: User) -> None:
@@ -97,7 +97,7 @@ def test_a_completed_recovery_verifies_the_address(home: Organization) -> None:
     verified = proven(dora)
     assert verified.body["new_account_offered"] is False
     complete(verified)
-    assert User.unscoped.get(pk=dora.pk).email_verified_at is not None
+    assert User.objects.get(pk=dora.pk).email_verified_at is not None
     assert log_in(dora, NEW_PASSWORD).status == 200
 
 
@@ -112,7 +112,7 @@ def test_malformed_tokens_are_refused_with_400_and_not_counted(alice: User) -> N
     for token in ["1234567", "12345678901", "١٢٣٤٥٦٧٨", "U" * 26, "A" * 25, "x" * 64]:
         answer = verify(started, token)
         assert (answer.status, answer.code) == (400, "malformed_recovery_token"), token
-    assert Recovery.unscoped.get().attempts_left == 5
+    assert Recovery.objects.get().attempts_left == 5
     assert verify(started, mailed_token()).status == 200
 
 

@@ -95,7 +95,7 @@ def test_password_and_mailed_token_allow_an_enrolment_after_a_day(holder: Holder
             "allowed_methods",
         }
         assert answer.body["status"] == "mfa_enrollment_required"
-        assert not Factor.unscoped.exists()
+        assert not Factor.objects.exists()
         caller = Caller(answer.body["mfa_token"])
         seed = set_up(caller).body
         code = Holder(holder.user, caller, seed["secret"]).code()
@@ -121,7 +121,7 @@ def test_a_user_who_did_not_enrol_has_to_at_the_next_sign_in(holder: Holder) -> 
         body = {"secret_id": seed["secret_id"], "code": again.code()}
         assert caller.post("/v1/auth/2fa/totp/verify", body).status == 200
         assert log_in(holder.user).body["status"] == "mfa_required"
-        assert not EnrolmentDue.unscoped.exists()
+        assert not EnrolmentDue.objects.exists()
 
 
 def test_the_returned_token_allows_only_an_enrolment(holder: Holder) -> None:
@@ -136,7 +136,7 @@ def test_the_returned_token_allows_only_an_enrolment(holder: Holder) -> None:
                 path = route.filled(dict.fromkeys(route.placeholders, "x"))
                 answer = caller.call(method, path, {})
                 assert (answer.status, answer.code) == (401, "token_invalid"), path
-        assert not Session.unscoped.filter(ended_at=None).exists()
+        assert not Session.objects.filter(ended_at=None).exists()
 
 
 def test_nothing_changes_before_the_delay_has_passed(holder: Holder) -> None:
@@ -144,7 +144,7 @@ def test_nothing_changes_before_the_delay_has_passed(holder: Holder) -> None:
     answer = finish(begun)
     assert (answer.status, answer.code) == (409, "recovery_not_due")
     assert answer.body["effective_at"] == begun.body["effective_at"]
-    assert Factor.unscoped.filter(method="totp").exists()
+    assert Factor.objects.filter(method="totp").exists()
     assert holder.caller.get("/v1/whoami").status == 200
     assert log_in(holder.user).body["status"] == "mfa_required"
 
@@ -169,7 +169,7 @@ def test_every_address_is_notified_and_each_can_cancel(holder: Holder, sms: None
     with in_time(LATER):
         answer = finish(begun)
         assert (answer.status, answer.code) == (410, "recovery_gone")
-    assert Factor.unscoped.filter(method="totp").exists()
+    assert Factor.objects.filter(method="totp").exists()
 
 
 def test_a_cancel_link_works_once_and_a_get_does_not_use_it(holder: Holder) -> None:
@@ -199,7 +199,7 @@ def test_the_mail_alone_is_not_enough(holder: Holder) -> None:
     assert finish(verified).code == "recovery_gone"
     with in_time(timedelta(minutes=9)):
         assert finish(verified).code == "recovery_gone"
-    assert Factor.unscoped.filter(method="totp").exists()
+    assert Factor.objects.filter(method="totp").exists()
 
 
 def test_guessing_the_password_here_is_limited_as_at_login(
@@ -219,7 +219,7 @@ def test_a_password_changed_during_its_proof_is_refused(
 
     def overtaken(*args: Any, **more: Any) -> User:
         user = verify_(*args, **more)
-        User.unscoped.filter(pk=user.pk).update(password="!changed")
+        User.objects.filter(pk=user.pk).update(password="!changed")
         return user
 
     monkeypatch.setattr(credentials, "verify", overtaken)
@@ -266,7 +266,7 @@ def test_using_the_factor_during_the_delay_ends_the_recovery(holder: Holder) -> 
         assert reply(ask(pending(log_in(holder.user))), holder.code()).status == 200
     with in_time(LATER):
         assert finish(begun).code == "recovery_gone"
-    assert Factor.unscoped.filter(method="totp").exists()
+    assert Factor.objects.filter(method="totp").exists()
 
 
 @pytest.mark.parametrize("is_alone", [True, False])
@@ -278,19 +278,19 @@ def test_using_a_passkey_during_the_delay_ends_the_recovery(alice: User, is_alon
         assert used.status == 200, used.body
     with in_time(LATER):
         assert finish(begun).code == "recovery_gone"
-    assert Factor.unscoped.filter(method="webauthn").exists()
+    assert Factor.objects.filter(method="webauthn").exists()
 
 
 def test_a_change_of_password_ends_a_delayed_recovery(holder: Holder) -> None:
     begun = delayed(holder.user)
-    User.unscoped.filter(pk=holder.user.pk).update(password="!changed")
+    User.objects.filter(pk=holder.user.pk).update(password="!changed")
     with in_time(LATER):
         assert finish(begun).code == "recovery_gone"
 
 
 def test_disabling_the_user_ends_a_delayed_recovery(holder: Holder) -> None:
     begun = delayed(holder.user)
-    User.unscoped.filter(pk=holder.user.pk).update(is_active=False)
+    User.objects.filter(pk=holder.user.pk).update(is_active=False)
     with in_time(LATER):
         assert finish(begun).code == "recovery_gone"
 
@@ -299,7 +299,7 @@ def test_the_channel_of_the_only_factor_is_not_a_second_proof(alice: User, sms: 
     with_factor(alice, "email", alice.email)
     assert initiate(alice, purpose="second_factor").status == 202
     assert sent("recovery_token") == []
-    Factor.unscoped.all().delete()
+    Factor.objects.all().delete()
     with_factor(alice, "sms", PHONE)
     assert initiate(alice, purpose="second_factor", method="sms").status == 202
     assert sent() == []

@@ -41,7 +41,7 @@ class World:
         for role in ("operator", "reader"):
             users[role] = member(home, f"{role}@example.com", role=role)
         staff = users["staff"] = member(organization("Staff"), "staff@example.com")
-        User.unscoped.filter(pk=staff.pk).update(is_staff=True)
+        User.objects.filter(pk=staff.pk).update(is_staff=True)
         callers = {name: (signed_in(user), user) for name, user in users.items()}
         callers["API key"] = (api_keys.holder(owner), owner)
         callers["anonymous"] = (Caller(), owner)
@@ -69,7 +69,7 @@ class World:
             if name == "host":
                 made[name] = host_in(admin, made["bucket_name"])
             elif name == "delivery_id":
-                endpoint = WebhookEndpoint.unscoped.get(pk=made["webhook_id"])
+                endpoint = WebhookEndpoint.objects.get(pk=made["webhook_id"])
                 made[name] = str(endpoints.send_test(endpoint, now=timezone.now()).pk)
             elif name == "user_id":
                 made[name] = str(member(admin.organization, "guest@example.com", role="reader").pk)

@@ -69,7 +69,7 @@ def test_a_key_that_is_revoked_within_a_transaction_ends_there(signed_in_as: Sig
     path = f"/v1/sql/transactions/{begun.body['id']}"
     insert = {"number": 1, "query": "INSERT INTO things VALUES (1)"}
     assert key.post(f"{path}/statements", insert).status == 200
-    (row,) = ApiKey.unscoped.all()
+    (row,) = ApiKey.objects.all()
     assert admin.call("DELETE", f"/v1/api-keys/{row.pk}").status == 204
     assert key.post(f"{path}/commit").code == "api_key_invalid"
     answer = admin.post("/v1/sql", {"query": "SELECT count(*) FROM things"})

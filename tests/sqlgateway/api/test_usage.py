@@ -24,7 +24,7 @@ def test_usage_shows_the_own_environments_size_and_limits(databases: None) -> No
     live = environments.find(organization_id, "live")
     before = reader.get("/v1/sql/usage").body
     provisioning.database_for(Scope(organization_id, live.pk))
-    quotas.measure(Database.unscoped.get(), now=timezone.now())
+    quotas.measure(Database.objects.get(), now=timezone.now())
     limits = ("--environments", "7", "--statements", "5", "--timeout-ms", "900")
     sizes = ("--max-rows", "70", "--max-bytes", "7000", "--body-bytes", "3000")
     imports = ("--import-bytes", "8000")

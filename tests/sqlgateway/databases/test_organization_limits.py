@@ -22,10 +22,10 @@ def setting(someone: Caller, name: str, value: int) -> Callable[[], Changes]:
 @pytest.mark.parametrize("has_row", [False, True])
 def test_writers_of_different_limits_lose_nothing(committed: Caller, has_row: bool) -> None:
     if has_row:
-        OrganizationQuota.unscoped.create(organization_id=committed.scope.organization_id)
+        OrganizationQuota.objects.create(organization_id=committed.scope.organization_id)
     changes = at_once(*(setting(committed, name, value) for name, value in VALUES.items()))
 
-    row = OrganizationQuota.scoped.within(committed.scope).get()
+    row = OrganizationQuota.objects.filter(organization_id=committed.scope.organization_id).get()
     assert own_of(row) == VALUES
     assert {name for change in changes for name in change} == set(VALUES)
 
@@ -35,7 +35,11 @@ def test_of_writers_of_one_limit_each_says_what_it_found(committed: Caller) -> N
     changes = at_once(*(setting(committed, "max_rows", value) for value in values))
 
     found = {change["max_rows"]["from"] for change in changes}
-    last = OrganizationQuota.scoped.within(committed.scope).get().max_rows
+    last = (
+        OrganizationQuota.objects.filter(organization_id=committed.scope.organization_id)
+        .get()
+        .max_rows
+    )
     # A chain: every value but the last was found by the next writer.
     assert found == {None, *values} - {last}
 

@@ -317,10 +317,10 @@ def test_a_database_that_is_moved_or_gone_is_refused(alice: Caller) -> None:
     row = alice.database
     with row.exclusive(), pytest.raises(CommandRefused) as busy:
         password_rotation.rotate(row)
-    Database.unscoped.filter(pk=row.pk).update(state=Database.State.MOVING)
+    Database.objects.filter(pk=row.pk).update(state=Database.State.MOVING)
     with pytest.raises(CommandRefused) as moving:
         password_rotation.rotate(row)
-    Database.unscoped.filter(pk=row.pk).update(state=Database.State.ACTIVE)
+    Database.objects.filter(pk=row.pk).update(state=Database.State.ACTIVE)
 
     assert (busy.value.code, moving.value.code) == ("database_busy", "database_not_active")
     assert lets_in(row)
@@ -350,7 +350,7 @@ def test_no_password_is_in_a_log_an_event_or_a_statement(
 
 def test_the_stock_is_rotated_as_well_and_claimed_afterwards(alice: Caller) -> None:
     stock.refill(1)
-    (row,) = Database.unscoped.filter(state=Database.State.STOCK)
+    (row,) = Database.objects.filter(state=Database.State.STOCK)
     password_rotation.rotate(row)
 
     assert alice.value("SELECT 1") == 1

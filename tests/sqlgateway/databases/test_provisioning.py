@@ -44,13 +44,13 @@ def test_the_same_scope_gets_the_same_database(alice: Caller) -> None:
     PLACEMENT_CACHE.clear()
 
     assert provisioning.database_for(alice.scope) == first
-    assert Database.unscoped.count() == 1
+    assert Database.objects.count() == 1
 
 
 def test_a_first_request_claims_from_the_stock_and_asks_for_more(alice: Caller) -> None:
     assert stock.refill(2) == 2
     assert stock.refill(2) == 0
-    ready = set(Database.unscoped.values_list("pk", flat=True))
+    ready = set(Database.objects.values_list("pk", flat=True))
 
     assert alice.value("SELECT 1") == 1
 
@@ -88,11 +88,11 @@ def test_an_unfinished_database_of_an_environment_is_finished_by_its_next_reques
 
 def test_a_database_hardened_by_older_rules_is_not_handed_out(alice: Caller) -> None:
     stock.refill(1)
-    Database.unscoped.update(hardening=0)
+    Database.objects.update(hardening=0)
 
     assert stock.size() == 0
     assert alice.value("SELECT 1") == 1
-    assert Database.unscoped.count() == 2
+    assert Database.objects.count() == 2
 
 
 def test_an_environment_that_is_not_there_gets_nothing(alice: Caller) -> None:
@@ -151,7 +151,7 @@ def test_a_dropped_environment_leaves_nothing_and_may_be_dropped_twice(alice: Ca
     provisioning.on_environment_dropped(alice.scope.environment_pk)
 
     assert not _is_there(database)
-    assert Database.unscoped.count() == 0
+    assert Database.objects.count() == 0
 
 
 def test_an_environments_whole_life(alice: Caller, settings: Settings) -> None:
@@ -166,14 +166,14 @@ def test_an_environments_whole_life(alice: Caller, settings: Settings) -> None:
     environments.drop(staging.pk)
 
     assert not _is_there(database)
-    assert not Environment.unscoped.filter(pk=staging.pk).exists()
+    assert not Environment.objects.filter(pk=staging.pk).exists()
 
 
 def test_an_environment_with_a_database_cannot_be_deleted_over_its_head(alice: Caller) -> None:
     alice.value("SELECT 1")
 
     with pytest.raises(ProtectedError):
-        Environment.unscoped.get(pk=alice.scope.environment_pk).delete()
+        Environment.objects.get(pk=alice.scope.environment_pk).delete()
 
 
 def test_the_command_fills_the_stock_and_makes_one_environments_database(
@@ -204,7 +204,7 @@ def test_first_requests_at_once_get_one_database(committed: Caller, in_stock: in
         names = set(pool.map(first_request, range(6)))
 
     assert len(names) == 1
-    assert Database.scoped.within(committed.scope).count() == 1
+    assert Database.objects.filter(organization_id=committed.scope.organization_id).count() == 1
 
 
 def test_claims_at_once_get_different_databases(committed: Caller) -> None:

@@ -235,7 +235,7 @@ def test_an_organization_has_as_many_environments_as_its_quota_says(
     with pytest.raises(QuotaExceeded):
         environments.create(alice.scope.organization_id, "fourth")
     environments.create(charlie.scope.organization_id, "third")
-    assert OrganizationQuota.unscoped.count() == 1
+    assert OrganizationQuota.objects.count() == 1
 
 
 def test_an_organization_runs_as_many_statements_at_once_as_its_quota_says(
@@ -290,7 +290,7 @@ def test_each_change_of_a_quota_is_recorded_and_nothing_else(alice: Caller) -> N
         facts("setquota", str(organization_id), *arguments)
 
     change("--statements", "default")
-    assert not OrganizationQuota.unscoped.exists()
+    assert not OrganizationQuota.objects.exists()
     for _ in range(2):
         change("--max-rows", "7", "--statements", "default")
     change()
@@ -341,4 +341,4 @@ def test_a_value_that_no_limit_can_have_is_refused_with_the_option_and_the_limit
     assert misused("setquota", organization_id, f"{option}={value}") == 2
 
     assert f"error: argument {option}: {sentence}\n" in capsys.readouterr().err
-    assert not OrganizationQuota.unscoped.exists()
+    assert not OrganizationQuota.objects.exists()

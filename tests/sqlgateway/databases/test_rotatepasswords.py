@@ -42,7 +42,7 @@ def staging(alice: Caller) -> Caller:
 
 def secrets() -> dict[int, str]:
     """Return the secrets of every database."""
-    return dict(Database.unscoped.values_list("pk", "secrets"))
+    return dict(Database.objects.values_list("pk", "secrets"))
 
 
 def changed(before: dict[int, str]) -> set[int]:
@@ -90,14 +90,14 @@ def test_one_environment_an_organization_or_all_get_new_passwords(
 
 def test_what_was_interrupted_goes_on_with_the_rest(alice: Caller, staging: Caller) -> None:
     long_ago = timezone.now() - timedelta(hours=3)
-    Database.unscoped.update(created_at=long_ago)
+    Database.objects.update(created_at=long_ago)
     facts(COMMAND, str(alice.scope.organization_id), "live")
     before = secrets()
 
     assert facts(COMMAND, "--all", "--older-than", "2")["databases"] == 1
     assert changed(before) == {staging.database.pk}
     assert facts(COMMAND, "--all", "--older-than", "2")["databases"] == 0
-    Database.unscoped.update(passwords_since=long_ago)
+    Database.objects.update(passwords_since=long_ago)
     assert facts(COMMAND, "--all", "--older-than", "2.5", "--dry-run")["databases"] == 2
 
 
@@ -119,7 +119,7 @@ def test_one_that_fails_does_not_stop_the_others(
 
 def test_a_database_that_is_moving_is_named_as_not_done(alice: Caller) -> None:
     alice.value("SELECT 1")
-    row = Database.unscoped.filter(pk=alice.database.pk)
+    row = Database.objects.filter(pk=alice.database.pk)
     row.update(state=Database.State.MOVING)
     try:
         done, _ = unfinished(str(alice.scope.organization_id))
@@ -135,7 +135,7 @@ def test_a_cluster_that_is_away_fails_for_its_databases_only(
     away = Cluster(name="away", flags=["template"], server_version=180_006)
     away.url = NOWHERE
     away.save()
-    row = Database.unscoped.filter(pk=staging.database.pk)
+    row = Database.objects.filter(pk=staging.database.pk)
     origin = staging.database.cluster
     row.update(cluster=away)
     try:
@@ -227,7 +227,7 @@ def test_a_database_that_is_being_copied_gets_no_new_passwords(
     alice: Caller, inside: Client
 ) -> None:
     alice.value("SELECT 1")
-    row = Database.unscoped.filter(pk=alice.database.pk)
+    row = Database.objects.filter(pk=alice.database.pk)
     row.update(state=Database.State.COPYING)
     try:
         page = act(inside, row.get(), confirmed="1", reason="a lost laptop")

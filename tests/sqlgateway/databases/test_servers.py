@@ -52,7 +52,7 @@ def test_a_full_or_draining_cluster_gets_no_database(databases: None, second: Cl
 def test_a_drained_cluster_loses_its_stock_and_is_closed(second: Cluster, second_url: str) -> None:
     Cluster.objects.filter(name="default").update(capacity=0)
     assert stock.refill(1) == 1
-    (prepared,) = Database.unscoped.all()
+    (prepared,) = Database.objects.all()
 
     answer = facts("draincluster", "second")
 
@@ -155,7 +155,7 @@ def test_a_cluster_that_does_not_answer_leaves_the_stock_to_the_others(
             stock.refill(2)
 
     assert stock.size() == 2
-    assert Database.unscoped.filter(cluster=second).count() == 1
+    assert Database.objects.filter(cluster=second).count() == 1
 
 
 def test_a_new_environment_is_not_placed_where_nothing_answers(
@@ -171,11 +171,11 @@ def test_a_new_environment_is_not_placed_where_nothing_answers(
     assert alice.value("SELECT 1") == 1
 
     assert alice.database.cluster.name == "default"
-    assert Database.unscoped.filter(cluster=second, state="stock").count() == 1
+    assert Database.objects.filter(cluster=second, state="stock").count() == 1
     second.url = answering
     second.save()
     assert tasks.drop_retired(0) is None
-    assert not RetiredDatabase.unscoped.exists()
+    assert not RetiredDatabase.objects.exists()
 
 
 def test_a_cluster_that_refuses_leaves_the_stock_to_the_others(

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.provisions
 def test_environments_and_organizations_have_databases_of_their_own(
     alice: Caller, charlie: Caller
 ) -> None:
-    organization = Environment.unscoped.get(pk=alice.scope.environment_pk).organization
+    organization = Environment.objects.get(pk=alice.scope.environment_pk).organization
     sandbox = support.caller(organization, "sandbox")
 
     alice.sql("CREATE TABLE t (id int); INSERT INTO t VALUES (1)")
@@ -30,7 +30,7 @@ def test_names_tell_nothing_about_the_tenant(alice: Caller, charlie: Caller) -> 
     alice.value("SELECT 1")
     charlie.value("SELECT 1")
     names: list[str] = []
-    for database in Database.unscoped.all():
+    for database in Database.objects.all():
         names += [database.dbname, *database.roles.values()]
 
     assert len(set(names)) == 8

@@ -170,7 +170,7 @@ def test_the_limits_hold_in_each_environment_from_the_first_request_on(alice: Ca
 
     assert _posted(alice, body, KINDS[0])[0] == 413
     # A body that is refused needs no database.
-    assert not Database.unscoped.filter(environment_id=alice.scope.environment_pk).exists()
+    assert not Database.objects.filter(environment_id=alice.scope.environment_pk).exists()
     assert len(alice.sql(FIVE).rows) == 3
     organization = alice.database.organization
     assert organization is not None
@@ -198,12 +198,16 @@ def test_the_limits_of_a_database_that_is_being_moved_are_known_and_its_placemen
     alice: Caller,
 ) -> None:
     limit(alice.scope.organization_id, max_rows=3)
-    Database.scoped.within(alice.scope).update(state=Database.State.MOVING)
+    Database.objects.filter(organization_id=alice.scope.organization_id).update(
+        state=Database.State.MOVING
+    )
 
     assert provisioning.limits_of(alice.scope).max_rows == 3
 
     assert placements.PLACEMENT_CACHE.get(alice.scope.environment_pk) is None
-    Database.scoped.within(alice.scope).update(state=Database.State.ACTIVE)
+    Database.objects.filter(organization_id=alice.scope.organization_id).update(
+        state=Database.State.ACTIVE
+    )
 
 
 def test_a_setting_that_is_lowered_later_holds_for_those_who_had_more(alice: Caller) -> None:

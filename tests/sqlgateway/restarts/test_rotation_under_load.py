@@ -41,12 +41,12 @@ def test_requests_in_other_processes_go_on_while_passwords_rotate(
         }
         with closing(kept), closing(other), load(callers) as seen:
             seen.goes_on()
-            before = Database.unscoped.get(organization=home).secrets
+            before = Database.objects.get(organization=home).secrets
             for _ in range(TIMES):
                 assert facts("rotatepasswords", str(home.pk), "live")["databases"] == 1
                 seen.goes_on(1)
             seen.goes_on()
     assert seen.failures == []
-    assert Database.unscoped.get(organization=home).secrets != before
+    assert Database.objects.get(organization=home).secrets != before
     assert AuditEvent.objects.filter(tag="sql:database:rotate").count() == TIMES
     assert not AuditEvent.objects.filter(tag="sql:role:repair").exists()

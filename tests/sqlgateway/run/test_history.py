@@ -73,7 +73,7 @@ def test_everyone_reads_their_own_and_an_admin_the_environments(team: Any) -> No
     for name, caller in team.items():
         run(caller, f"SELECT 1 AS {name}")
     stranger = cast.signed_in(cast.member(cast.organization("Charlie's"), "charlie@example.org"))
-    elsewhere = cast.signed_in(User.unscoped.get(email="alice@example.com"), "sandbox")
+    elsewhere = cast.signed_in(User.objects.get(email="alice@example.com"), "sandbox")
 
     assert queries_of(team["eve"]) == ["SELECT 1 AS eve"]
     assert queries_of(team["bob"]) == ["SELECT 1 AS bob"]
@@ -164,20 +164,20 @@ def test_an_organization_that_floods_the_queue_loses_only_its_own(
     assert RECORDER.dropped == 2
     RECORDER.flush()
 
-    texts = SqlRecord.unscoped.order_by("id").values_list("text", flat=True)
+    texts = SqlRecord.objects.order_by("id").values_list("text", flat=True)
     assert list(texts) == ["SELECT 1", "SELECT 1", "SELECT 2"]
 
 
 def test_an_environment_that_was_deleted_has_no_history(alice: Caller, charlie: Caller) -> None:
     alice.value("SELECT 1")
     charlie.value("SELECT 2")
-    environment = Environment.unscoped.get(pk=alice.scope.environment_pk)
+    environment = Environment.objects.get(pk=alice.scope.environment_pk)
     entries = RECORDER._entries
     entries[0].caller = replace(entries[0].caller, scope=replace(alice.scope, environment_pk=0))
     RECORDER.flush()
 
     assert environment.organization_id == alice.scope.organization_id
-    assert [row.text for row in SqlRecord.unscoped.all()] == ["SELECT 2"]
+    assert [row.text for row in SqlRecord.objects.all()] == ["SELECT 2"]
 
 
 def test_the_writer_writes_what_is_queued_when_the_process_ends(
@@ -192,7 +192,7 @@ def test_the_writer_writes_what_is_queued_when_the_process_ends(
     committed.value("SELECT 2")
     writer.close()
 
-    assert SqlRecord.unscoped.count() == 2
+    assert SqlRecord.objects.count() == 2
 
 
 def test_each_job_runs_once_more_after_the_end_was_requested() -> None:
@@ -219,10 +219,10 @@ def test_each_job_runs_once_more_after_the_end_was_requested() -> None:
 def test_the_last_day_is_counted_by_hour_for_its_readers(team: Any) -> None:
     run(team["alice"], "SELECT 1")
     run(team["bob"], "SELECT nonesuch")
-    old = SqlRecord.unscoped.order_by("id").first()
+    old = SqlRecord.objects.order_by("id").first()
     assert old is not None
     two_days_ago = timezone.now() - timedelta(days=2)
-    SqlRecord.unscoped.filter(pk=old.pk).update(id=history.first_id(two_days_ago))
+    SqlRecord.objects.filter(pk=old.pk).update(id=history.first_id(two_days_ago))
     run(team["alice"], "SELECT 2")
     everything = team["alice"].get("/v1/sql/activity").body
     assert (everything["requests"], everything["failures"]) == (2, 1)

@@ -96,7 +96,7 @@ def test_only_its_user_and_admins_of_its_environment_cancel_a_request(
             assert is_requested(request)
         elsewhere.sync()
         assert not is_cancelled_by(chosen)
-    assert RunningSql.unscoped.count() == 0
+    assert RunningSql.objects.count() == 0
 
 
 def test_a_fast_request_writes_no_row(
@@ -148,11 +148,11 @@ def test_rows_of_a_process_that_died_are_not_shown_and_deleted(
     request = long_running(caller)
     with elsewhere.track(request):
         elsewhere.sync()
-    RunningSql.unscoped.update(expires_at=timezone.now())
+    RunningSql.objects.update(expires_at=timezone.now())
 
     assert not is_cancelled_by(caller)
     tasks.prune_history(0)
-    assert RunningSql.unscoped.count() == 0
+    assert RunningSql.objects.count() == 0
 
 
 def test_a_row_is_shown_as_long_as_its_request_runs(
@@ -164,7 +164,7 @@ def test_a_row_is_shown_as_long_as_its_request_runs(
     request = long_running(caller)
     with elsewhere.track(request):
         elsewhere.sync()
-        RunningSql.unscoped.update(expires_at=timezone.now())
+        RunningSql.objects.update(expires_at=timezone.now())
         elsewhere.sync()
 
         assert is_cancelled_by(caller)

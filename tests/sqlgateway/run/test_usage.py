@@ -42,7 +42,7 @@ def owner(db: None) -> User:
 
 
 def home_of(user: User) -> Scope:
-    place = Environment.unscoped.get(organization_id=user.organization_id, slug="live")
+    place = Environment.objects.get(organization_id=user.organization_id, slug="live")
     return Scope(user.organization_id, place.pk)
 
 
@@ -63,7 +63,7 @@ def test_statements_time_and_bytes_show_in_the_organizations_usage(
     bodies[2] = b"".join(raw.streaming_content)
     assert meter.flush() is False
     assert SqlUsage.objects.count() == 1
-    Database.unscoped.filter(environment__slug="live").update(size_bytes=1000)  # unscoped: a test
+    Database.objects.filter(environment__slug="live").update(size_bytes=1000)
     # Two imports: what was taken is gone.
     for _ in range(2):
         usage_import.import_sql(now=timezone.now(), is_complete=True)

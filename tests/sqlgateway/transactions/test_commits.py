@@ -64,7 +64,7 @@ def test_a_transaction_whose_session_has_ended_is_not_committed(
     as_provisioner(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
         " WHERE datname = %s AND state LIKE 'idle in%%'",
-        [Database.unscoped.get().dbname],
+        [Database.objects.get().dbname],
     )
 
     for _ in range(2):

@@ -53,7 +53,7 @@ def test_passwords_that_are_rotated_meanwhile_end_no_transaction(admin: Caller) 
     ours = begin(admin)
     assert ours.run("INSERT INTO items VALUES (1, 'one')").status == 200
 
-    password_rotation.rotate(Database.unscoped.get())
+    password_rotation.rotate(Database.objects.get())
     # A process that has read the old passwords.
     pool.CONNECTION_POOL.clear()
     placements.PLACEMENT_CACHE._entries.update(before)
@@ -252,7 +252,7 @@ def test_a_deferred_constraint_is_told_by_the_commit(admin: Caller) -> None:
 def test_a_transaction_of_a_process_that_ended_is_rolled_back(admin: Caller) -> None:
     ours = begin(admin)
     # A port that no process listens on any more.
-    InteractiveTransaction.unscoped.filter(pk=ours.id).update(owner="127.0.0.1:9")
+    InteractiveTransaction.objects.filter(pk=ours.id).update(owner="127.0.0.1:9")
     over = ours.run("SELECT 1")
     assert (over.status, over.body["outcome"]) == (410, "rolled_back")
     assert ours.commit().body["outcome"] == "rolled_back"
@@ -297,14 +297,14 @@ def test_a_transaction_counts_as_long_as_its_statement_may_run(admin: Caller) ->
     real = owner.ask
 
     def look(row: InteractiveTransaction, question: Mapping[str, Any]) -> dict[str, Any]:
-        seen.append(InteractiveTransaction.unscoped.get(pk=row.pk).active_until)
+        seen.append(InteractiveTransaction.objects.get(pk=row.pk).active_until)
         return real(row, question)
 
     longest = timezone.now() + timedelta(milliseconds=settings.SQL.timeout_ms)
     with patch.object(owner, "ask", look):
         ours.run("SELECT 1")
     assert seen[0] > longest
-    assert InteractiveTransaction.unscoped.get(pk=ours.id).active_until < longest
+    assert InteractiveTransaction.objects.get(pk=ours.id).active_until < longest
 
 
 def test_no_statement_writes_once_the_commit_has_begun(admin: Caller) -> None:
@@ -344,7 +344,7 @@ def test_a_commit_that_runs_too_long_is_ended(admin: Caller) -> None:
 
 def test_commits_count_as_statements(admin: Caller) -> None:
     first, second = begin(admin), begin(admin)
-    row = InteractiveTransaction.unscoped.get(pk=first.id)
+    row = InteractiveTransaction.objects.get(pk=first.id)
     scope = Scope(row.organization_id, row.environment_id)
     limits = replace(settings.SQL, queue_wait_ms=20, running_beside_others=2)
     with override_settings(SQL=limits), ExitStack() as held:
@@ -362,14 +362,14 @@ def test_commits_count_as_statements(admin: Caller) -> None:
 def test_the_outcome_of_a_commit_is_unknown_after_a_move(admin: Caller) -> None:
     ours = begin(admin)
     ours.run("INSERT INTO items VALUES (1)")
-    row = InteractiveTransaction.unscoped.get(pk=ours.id)
-    placed = Database.unscoped.get(environment_id=row.environment_id)
+    row = InteractiveTransaction.objects.get(pk=ours.id)
+    placed = Database.objects.get(environment_id=row.environment_id)
     real = TenantConnection.run
 
     def lose(self: TenantConnection, text: bytes) -> Any:
         result = real(self, text)
         if text == b"COMMIT":
-            RetiredDatabase.unscoped.create(
+            RetiredDatabase.objects.create(
                 organization_id=row.organization_id,
                 environment_id=row.environment_id,
                 cluster=placed.cluster,

@@ -73,7 +73,7 @@ def test_malformed_codes_are_not_counted(holder: Holder) -> None:
     for code in ["UUUU-UUUU-UUUU-UUUU", "ABCD-EFGH", "+BCD-EFGH-JKMN-PQRS", "١٢٣٤-EFGH-JKMN-PQRS"]:
         answer = reply(backup, code)
         assert (answer.status, answer.code) == (400, "malformed_code")
-    assert set(Challenge.unscoped.values_list("attempts_left", flat=True)) == {5}
+    assert set(Challenge.objects.values_list("attempts_left", flat=True)) == {5}
 
 
 def test_a_repeated_request_gives_the_open_challenge_back(holder: Holder) -> None:
@@ -115,11 +115,11 @@ def test_wrong_codes_throttle_the_factor_across_challenges(holder: Holder) -> No
         waiting = int(answer.headers["Retry-After"])
     with time_machine.travel(start + timedelta(seconds=waiting)):
         assert reply(ask(pending(log_in())), holder.code()).status == 200
-    assert Factor.unscoped.get(method="totp").failures == 0
+    assert Factor.objects.get(method="totp").failures == 0
 
 
 def test_a_hundred_wrong_codes_lock_a_factor(holder: Holder) -> None:
-    Factor.unscoped.filter(method="totp").update(failures=throttle.WORN_OUT)
+    Factor.objects.filter(method="totp").update(failures=throttle.WORN_OUT)
     answer = ask(pending(log_in()), "totp")
     assert (answer.status, answer.code) == (403, "factor_worn_out")
     # Another factor still gets in.
@@ -167,7 +167,7 @@ def test_status_challenge_and_verify_cost_three_queries_beyond_the_principals(
     challenge = ask(caller)
     # No header, so no principal either.
     assert queries(lambda: reply(challenge, holder.code())) <= 3
-    assert Session.unscoped.filter(aal=2).count() == 2
+    assert Session.objects.filter(aal=2).count() == 2
 
 
 def test_the_answer_that_signs_in_costs_five_more_for_the_session(holder: Holder) -> None:

@@ -46,7 +46,7 @@ def test_every_member_can_read_the_policy(bob: User) -> None:
 
 def test_only_admins_can_change_the_policy(bob: User) -> None:
     for role in ["reader", "operator"]:
-        User.unscoped.filter(pk=bob.pk).update(roles=[role])
+        User.objects.filter(pk=bob.pk).update(roles=[role])
         assert put(signed_in(bob), required=True).code == "permission_denied"
 
 

@@ -57,8 +57,8 @@ def test_a_password_thief_who_waits_cannot_enrol_after_the_owner(
     assert verify(thief, prepared).code == "token_expired"
     assert set_up(thief).code == "token_expired"
     assert thief.post("/v1/auth/2fa/email/setup").code == "token_expired"
-    assert Session.unscoped.filter(ended_at=None).count() == 1
-    assert Factor.unscoped.filter(method="totp").count() == 1
+    assert Session.objects.filter(ended_at=None).count() == 1
+    assert Factor.objects.filter(method="totp").count() == 1
 
 
 def test_a_waiting_password_thief_cannot_enrol_after_the_owner_enrolled_in_a_session(
@@ -91,11 +91,11 @@ def test_a_login_that_overlaps_the_owners_enrolment_cannot_enrol(
         late_login = SimpleNamespace(holdings_of=read_before_the_owner_enrols)
         patch.setattr(second_factor_stage, "holdings", late_login)
         thief = waiting()
-    seed = Factor.unscoped.get(method="totp").secret
+    seed = Factor.objects.get(method="totp").secret
     answer = verify(thief, begun(thief))
     assert (answer.status, answer.code) == (410, "enrolment_gone")
-    assert Factor.unscoped.get(method="totp").secret == seed
-    assert Session.unscoped.count() == 1
+    assert Factor.objects.get(method="totp").secret == seed
+    assert Session.objects.count() == 1
 
 
 def test_a_sign_in_that_waits_for_a_code_goes_on_when_a_factor_is_added(holder: Holder) -> None:
@@ -123,4 +123,4 @@ def test_of_concurrent_enrolments_by_several_sign_ins_one_succeeds(
         statuses = sorted(pool.map(once, range(6)))
     assert statuses.count(200) == 1, statuses
     assert set(statuses) <= {200, 401, 410}
-    assert Session.unscoped.count() == 1
+    assert Session.objects.count() == 1

@@ -110,7 +110,7 @@ def test_one_challenge_answered_in_parallel_gives_one_session(alice: User) -> No
     holder = with_totp(alice)
     challenge = ask(pending(log_in()))
     code = holder.code()
-    before = Session.unscoped.count()
+    before = Session.objects.count()
 
     def once(_: int) -> int:
         try:
@@ -121,12 +121,12 @@ def test_one_challenge_answered_in_parallel_gives_one_session(alice: User) -> No
     with ThreadPoolExecutor(8) as pool:
         statuses = sorted(pool.map(once, range(8)))
     assert statuses == [200, *[410] * 7]
-    assert Session.unscoped.count() == before + 1
+    assert Session.objects.count() == before + 1
 
 
 def test_a_disabled_user_cannot_answer(holder: Holder) -> None:
     challenge = ask(pending(log_in()))
-    User.unscoped.update(is_active=False)
+    User.objects.update(is_active=False)
     assert reply(challenge, holder.code()).code == "challenge_gone"
 
 
@@ -136,4 +136,4 @@ def test_set_up_needs_the_factor_that_is_there(holder: Holder) -> None:
     answer = set_up(fresh)
     assert (answer.status, answer.code) == (403, "step_up_required")
     assert answer.body["proof"] == "second_factor"
-    assert Factor.unscoped.filter(method="totp").count() == 1
+    assert Factor.objects.filter(method="totp").count() == 1

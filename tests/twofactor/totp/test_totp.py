@@ -166,7 +166,7 @@ def test_what_cannot_be_a_code_is_400_and_not_counted(alice: User, code: str) ->
     body = {"secret_id": begun["secret_id"], "code": code}
     answer = caller.post("/v1/auth/2fa/totp/verify", body)
     assert answer.status == 400
-    assert Enrolment.unscoped.get().attempts_left == 5
+    assert Enrolment.objects.get().attempts_left == 5
 
 
 def test_blanks_around_a_code_are_ignored(alice: User) -> None:
@@ -231,7 +231,7 @@ def test_setting_up_again_replaces_only_after_verification(holder: Holder) -> No
 
 
 def test_the_seed_is_encrypted_and_never_shown_again(holder: Holder) -> None:
-    factor = Factor.unscoped.get(method="totp")
+    factor = Factor.objects.get(method="totp")
     assert holder.seed not in factor.secret
     for path in ["/v1/auth/2fa/status", "/v1/whoami", "/v1/auth/2fa/challenge"]:
         assert holder.seed not in holder.caller.get(path).raw.content.decode()

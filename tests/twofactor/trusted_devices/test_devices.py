@@ -75,7 +75,7 @@ def test_a_trusted_device_does_not_replace_the_password(device: str) -> None:
 
 
 def test_another_users_device_is_not_accepted(device: str, charlie: User, holder: Holder) -> None:
-    TrustedDevice.unscoped.update(user=charlie, organization=charlie.organization)
+    TrustedDevice.objects.update(user=charlie, organization=charlie.organization)
     assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
 
 
@@ -96,7 +96,7 @@ def slow_down(settings: Settings) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=1, logins_per_address=10_000)
     log_in(password="wrong password")
     # The trusted device travels: no sign-in came from the network that it is in now.
-    KnownDevice.unscoped.all().delete()
+    KnownDevice.objects.all().delete()
     # The wait after many more of them, so that it does not end while a test runs.
     Throttle.objects.update(blocked_until=timezone.now() + timedelta(minutes=15))
     assert log_in().status == 401
@@ -108,7 +108,7 @@ def test_a_trusted_device_signs_in_while_the_account_is_throttled(
     slow_down(settings)
     answer = log_in(X_DEVICE_TOKEN=device)
     assert answer.body["status"] == "authenticated"
-    assert TrustedDevice.unscoped.get().failures == 0
+    assert TrustedDevice.objects.get().failures == 0
     # That gives attackers no new attempts.
     assert log_in(USER_AGENT="curl/8.5.0").status == 401
     assert log_in(X_DEVICE_TOKEN=answer.body["device_token"]).status == 200
@@ -120,7 +120,7 @@ def test_ten_wrong_passwords_on_a_throttled_account_forget_the_device(
     slow_down(settings)
     wrong = [log_in(password="wrong password", X_DEVICE_TOKEN=device) for _ in range(10)]
     assert {(answer.status, answer.code) for answer in wrong} == {(401, "invalid_credentials")}
-    assert not TrustedDevice.unscoped.exists()
+    assert not TrustedDevice.objects.exists()
     assert log_in(X_DEVICE_TOKEN=device).status == 401
 
 
@@ -141,7 +141,7 @@ def test_another_users_device_is_ignored_and_not_counted(
     forged = device.partition(".")[0] + "." + "0" * 64
     for token in (theirs, forged, "", "x", "x.y"):
         assert log_in(X_DEVICE_TOKEN=token).status == 401
-    assert set(TrustedDevice.unscoped.values_list("failures", flat=True)) == {0}
+    assert set(TrustedDevice.objects.values_list("failures", flat=True)) == {0}
     assert log_in(X_DEVICE_TOKEN=device).status == 200
 
 
@@ -172,7 +172,7 @@ def test_a_step_up_does_not_restore_trust_that_ends_in_the_meantime(
 ) -> None:
     caller = Caller().holding(log_in(X_DEVICE_TOKEN=device))
     challenge = ask(caller)
-    Factor.unscoped.update(last_step=0)
+    Factor.objects.update(last_step=0)
     is_right = challenge_base.is_right
 
     def policy_changes_first(*args: Any, **more: Any) -> bool:
@@ -190,7 +190,7 @@ def test_the_least_recently_used_device_beyond_the_limit_is_forgotten(
     assert devices.MAX_DEVICES == 50
     monkeypatch.setattr(devices, "MAX_DEVICES", 2)
     for name in ("laptop", "tablet"):
-        Factor.unscoped.update(last_step=0)
+        Factor.objects.update(last_step=0)
         reply(ask(pending(log_in())), holder.code(), trust_device=True, device_name=name)
     kept = signed_in(holder.user).get(DEVICES).body["results"]
     assert sorted(row["name"] for row in kept) == ["laptop", "tablet"]
@@ -231,9 +231,9 @@ def test_devices_are_listed_and_removed(device: str, holder: Holder) -> None:
 
 
 def test_anothers_device_cannot_be_removed(device: str, bob: User) -> None:
-    key = TrustedDevice.unscoped.get().pk
+    key = TrustedDevice.objects.get().pk
     assert signed_in(bob).call("DELETE", f"{DEVICES}/{key}").code == "device_not_found"
-    assert TrustedDevice.unscoped.exists()
+    assert TrustedDevice.objects.exists()
 
 
 def test_the_owner_is_notified_of_a_trusted_device(device: str) -> None:

@@ -20,7 +20,7 @@ def assert_refused(answer: Answer) -> None:
         ("credential", "refused")
     ]
     assert not Passkey.objects.exists()
-    assert not Factor.unscoped.exists()
+    assert not Factor.objects.exists()
 
 
 def assert_malformed(answer: Answer) -> None:

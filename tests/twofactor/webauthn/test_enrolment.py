@@ -44,7 +44,7 @@ def test_the_authenticators_data_is_stored_with_the_passkey(alice: User) -> None
     assert row.is_user_verified
     assert row.transports == ["internal", "usb"]
     assert AuditEvent.objects.filter(tag="api:passkey:create").count() == 1
-    assert Delivery.unscoped.get().template == "factor_added"
+    assert Delivery.objects.get().template == "factor_added"
 
 
 def test_a_passkey_without_user_verification_is_recorded_as_such(alice: User) -> None:
@@ -129,7 +129,7 @@ def test_an_origin_or_rp_id_that_is_not_allowed_is_named_in_a_400(
     answer = start(signed_in(alice), **body)
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert [error["field"] for error in answer.body["errors"]] == [field]
-    assert not Enrolment.unscoped.exists()
+    assert not Enrolment.objects.exists()
 
 
 def test_without_an_origin_there_are_no_passkeys(alice: User, settings: Settings) -> None:
@@ -216,7 +216,7 @@ def test_the_same_passkey_is_registered_once_over_all_users(
         answer = register(caller, key_holder.key)
         assert (answer.status, answer.code) == (409, "credential_taken")
     assert Passkey.objects.count() == 1
-    assert Factor.unscoped.count() == 1
+    assert Factor.objects.count() == 1
 
 
 def test_registered_passkeys_are_excluded_in_the_options(key_holder: KeyHolder) -> None:
@@ -234,7 +234,7 @@ def test_a_second_passkey_takes_a_recent_proof_of_the_first(key_holder: KeyHolde
     answer = start(signed_in(key_holder.user))
     assert (answer.status, answer.code) == (403, "step_up_required")
     assert register(key_holder.caller, Authenticator()).status == 200
-    assert Factor.unscoped.count() == 1
+    assert Factor.objects.count() == 1
     assert Passkey.objects.count() == 2
 
 

@@ -64,17 +64,17 @@ def test_removing_one_of_several_passkeys_keeps_the_method(key_holder: KeyHolder
     devices.trust(key_holder.user, "Laptop", now=timezone.now())
     assert remove(key_holder.caller, second).status == 204
     assert [bytes(row.credential_id) for row in Passkey.objects.all()] == [key_holder.key.raw_id]
-    assert Factor.unscoped.filter(method="webauthn").exists()
-    assert not TrustedDevice.unscoped.exists()
+    assert Factor.objects.filter(method="webauthn").exists()
+    assert not TrustedDevice.objects.exists()
     assert AuditEvent.objects.filter(tag="api:passkey:delete").count() == 1
-    assert Delivery.unscoped.filter(template="factor_removed").count() == 1
+    assert Delivery.objects.filter(template="factor_removed").count() == 1
 
 
 def test_removing_the_last_passkey_removes_the_method(key_holder: KeyHolder) -> None:
     assert remove(key_holder.caller, key_holder.key).status == 204
-    assert not Factor.unscoped.exists()
+    assert not Factor.objects.exists()
     assert key_holder.caller.get("/v1/auth/2fa/status").body["enabled"] is False
-    assert Delivery.unscoped.filter(template="factor_removed").count() == 1
+    assert Delivery.objects.filter(template="factor_removed").count() == 1
 
 
 def test_the_last_passkey_cannot_be_removed_while_the_policy_requires_it(
@@ -95,7 +95,7 @@ def test_the_last_passkey_can_be_removed_while_another_allowed_factor_is_left(al
     register(totp.caller, key)
     Organization.objects.update(mfa_required=True, mfa_required_since=timezone.now())
     assert remove(totp.caller, key).status == 204
-    assert sorted(Factor.unscoped.values_list("method", flat=True)) == ["backup_codes", "totp"]
+    assert sorted(Factor.objects.values_list("method", flat=True)) == ["backup_codes", "totp"]
 
 
 def test_another_users_unknown_and_malformed_passkeys_get_the_same_response(
@@ -162,5 +162,5 @@ def test_the_last_two_removed_concurrently_leave_no_empty_method(alice: User) ->
 
         with ThreadPoolExecutor(2) as pool:
             assert list(pool.map(once, keys)) == [204, 204]
-        assert not Factor.unscoped.exists()
+        assert not Factor.objects.exists()
         assert register(holder.caller, holder.key).status == 200

@@ -43,9 +43,9 @@ def test_a_login_is_finished_with_the_passkey(key_holder: KeyHolder) -> None:
 
 def test_a_correct_answer_resets_the_count_of_wrong_ones(key_holder: KeyHolder) -> None:
     assert_refused(prove(asked(), key_holder.key, Lies(signature=b"wrong")))
-    assert Factor.unscoped.get().failures == 1
+    assert Factor.objects.get().failures == 1
     assert prove(asked(), key_holder.key).status == 200
-    assert Factor.unscoped.get().failures == 0
+    assert Factor.objects.get().failures == 0
 
 
 def test_the_options_name_the_users_passkeys(key_holder: KeyHolder) -> None:
@@ -249,11 +249,11 @@ def test_wrong_assertions_are_counted_and_malformed_ones_are_not(key_holder: Key
     for body in ({}, {"type": "public-key"}, {"response": 7}):
         answer = send(challenge, body)
         assert (answer.status, answer.code) == (400, "malformed_credential")
-    assert Challenge.unscoped.get().attempts_left == 5
+    assert Challenge.objects.get().attempts_left == 5
     for _ in range(5):
         assert_refused(prove(challenge, key_holder.key, Lies(signature=b"x")))
     assert prove(challenge, key_holder.key).code == "challenge_gone"
-    assert Factor.unscoped.get().failures == 5
+    assert Factor.objects.get().failures == 5
 
 
 def test_a_challenge_ends_after_ten_minutes(key_holder: KeyHolder) -> None:

@@ -118,13 +118,13 @@ def test_all_failures_get_the_same_response(key_holder: KeyHolder, bob: User) ->
         sign_in(key, Lies(backup_eligible=True)),
         sign_in(key, Lies(type="webauthn.create")),
     ]
-    User.unscoped.filter(pk=key_holder.user.pk).update(is_active=False)
+    User.objects.filter(pk=key_holder.user.pk).update(is_active=False)
     answers.append(sign_in(key))
     for answer in answers:
         assert_refused(answer)
         assert without_id(answer) == without_id(answers[0])
         assert "WWW-Authenticate" in answer.headers
-    assert Session.unscoped.count() == 1
+    assert Session.objects.count() == 1
 
 
 def test_a_refusal_is_audited(key_holder: KeyHolder) -> None:

@@ -91,7 +91,7 @@ def test_a_clone_is_deleted_before_its_copy_is_made(
 def test_only_an_environment_of_the_own_organization_is_cloned(
     alice: Caller, charlie: Caller
 ) -> None:
-    Environment.unscoped.filter(pk=charlie.scope.environment_pk).update(slug="charlies")
+    Environment.objects.filter(pk=charlie.scope.environment_pk).update(slug="charlies")
 
     with pytest.raises(EnvironmentNotFound):
         _clone(alice, source="charlies")
@@ -122,7 +122,7 @@ def test_a_clone_that_fails_is_tried_again_and_then_given_up(
     assert refusal.value.code == "environment_not_ready"
     provisioning.on_environment_deleted(staging.scope.environment_pk)
     provisioning.on_environment_dropped(staging.scope.environment_pk)
-    assert Database.unscoped.get().environment_id == alice.scope.environment_pk
+    assert Database.objects.get().environment_id == alice.scope.environment_pk
 
 
 def test_a_clone_that_goes_elsewhere_leaves_nothing_where_it_failed(
@@ -156,7 +156,7 @@ def test_a_clone_is_not_made_where_nothing_answers(alice: Caller, second: Cluste
     origin = alice.database.cluster
     away = Cluster.objects.exclude(pk=origin.pk).get()
     staging = _clone(alice)
-    Database.unscoped.filter(pk=staging.database.pk).update(cluster=away)
+    Database.objects.filter(pk=staging.database.pk).update(cluster=away)
     answering, away.url = away.url, "postgresql://nobody:x@127.0.0.1:1/postgres"
     away.save()
 

@@ -61,7 +61,7 @@ def test_a_dump_that_was_restored_for_trial_is_restored(
     assert as_provisioner(there, [row.dbname]) == []
     roles = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
     assert as_provisioner(roles, [list(row.roles.values())]) == []
-    assert not RetiredDatabase.unscoped.exists()
+    assert not RetiredDatabase.objects.exists()
     alice.sql("DROP TABLE a")
     facts("restoreenvironment", str(alice.scope.organization_id), "live", str(file))
     assert alice.value(common_schemas.MANY_QUERY) == common_schemas.MANY_VALUE

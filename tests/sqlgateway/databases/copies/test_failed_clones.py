@@ -81,7 +81,7 @@ def test_what_cannot_be_copied_fails_immediately_with_postgresqls_sentence(
     assert event.data == {"from": "live", "reason": sentence}
     assert "4711" not in str(event.data)
     environment = environments.find(event.organization_id or 0, "staging")
-    row = Database.unscoped.get(environment=environment)
+    row = Database.objects.get(environment=environment)
     assert row.copy_attempts == 1
     assert provisioning.error_of(environment.pk) == sentence
 
@@ -92,7 +92,7 @@ def test_sql_in_a_failed_clone_says_why(signed_in_as: SignIn) -> None:
     admin.post("/v1/sql", {"query": text})
     _clone(admin)
 
-    there = signed_in(User.unscoped.get(email="admin@example.com"), "staging")
+    there = signed_in(User.objects.get(email="admin@example.com"), "staging")
     answer = there.post("/v1/sql", {"query": "SELECT 1"})
 
     assert (answer.status, answer.code, answer.body["detail"]) == (409, "clone_failed", sentence)
@@ -120,7 +120,7 @@ def test_a_clone_of_a_deleted_environment_fails_immediately(signed_in_as: SignIn
     admin = signed_in_as("admin")
     admin.post("/v1/sql", {"query": "CREATE TABLE a (id int)"})
     admin.post("/v1/environments", {"name": "staging", "from": "live"})
-    Database.unscoped.filter(copy_source=None).update(state=Database.State.SUSPENDED)
+    Database.objects.filter(copy_source=None).update(state=Database.State.SUSPENDED)
     _run_jobs()
 
     detail = admin.get(STAGING).body
@@ -132,10 +132,10 @@ def test_a_failure_that_may_pass_is_tried_again(signed_in_as: SignIn) -> None:
     admin = signed_in_as("admin")
     admin.post("/v1/sql", {"query": "CREATE TABLE a AS SELECT 1 AS id"})
     admin.post("/v1/environments", {"name": "staging", "from": "live"})
-    Database.unscoped.filter(copy_source=None).update(state=Database.State.MOVING)
+    Database.objects.filter(copy_source=None).update(state=Database.State.MOVING)
     _run_jobs()
     assert admin.get(STAGING).body["database_state"] == "copying"
-    Database.unscoped.filter(copy_source=None).update(state=Database.State.ACTIVE)
+    Database.objects.filter(copy_source=None).update(state=Database.State.ACTIVE)
     _run_jobs()
 
     assert admin.get(STAGING).body["database_state"] == "ready"

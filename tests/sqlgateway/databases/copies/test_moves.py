@@ -50,15 +50,15 @@ def test_a_moved_environment_keeps_its_data_its_owners_and_what_was_closed(
     assert alice.post(once, Idempotency_Key="k").status == 200
     assert alice.sql("DROP TABLE zonal.idempotency").body["sqlstate"] == "42501"
     # The old database is kept for a while, and no role of the tenant reaches it.
-    (kept,) = RetiredDatabase.unscoped.all()
+    (kept,) = RetiredDatabase.objects.all()
     assert (kept.cluster, kept.dbname) == (origin, alice.database.dbname)
     assert _move(alice, target.name)["elapsed_ms"] == 0
     # Back, over the kept copy.
     _move(alice, origin.name)
     assert alice.value("SELECT count(*) FROM items") == 51
-    assert [row.cluster for row in RetiredDatabase.unscoped.all()] == [target]
+    assert [row.cluster for row in RetiredDatabase.objects.all()] == [target]
     assert retirement.drop_due(now=timezone.now()) == 0
-    RetiredDatabase.unscoped.update(drop_after=timezone.now())
+    RetiredDatabase.objects.update(drop_after=timezone.now())
     assert retirement.drop_due(now=timezone.now()) == 1
     assert alice.value("SELECT 1") == 1
 
@@ -152,14 +152,14 @@ def test_an_environment_moves_back_to_where_it_was_restored(
     _move(alice, origin.name)
 
     assert alice.value("SELECT id FROM t") == 1
-    RetiredDatabase.unscoped.update(drop_after=timezone.now())
+    RetiredDatabase.objects.update(drop_after=timezone.now())
     assert retirement.drop_due(now=timezone.now()) == 2
     # Roles that are in use stay and log in, and none is left where it went.
     pool.CONNECTION_POOL.clear()
     assert alice.value("SELECT id FROM t") == 1
     assert _roles_at(target, alice.database) == 0
     _move(alice, target.name)
-    RetiredDatabase.unscoped.update(drop_after=timezone.now())
+    RetiredDatabase.objects.update(drop_after=timezone.now())
     assert retirement.drop_due(now=timezone.now()) == 1
     assert _roles_at(origin, alice.database) == 0
 
@@ -176,7 +176,7 @@ def test_a_move_that_cannot_be_undone_yet_stops_no_other(
 ) -> None:
     for someone in (alice, charlie):
         someone.value("SELECT 1")
-        Database.unscoped.filter(pk=someone.database.pk).update(
+        Database.objects.filter(pk=someone.database.pk).update(
             state=Database.State.MOVING, moving_to=second, moving_dbname=someone.database.dbname
         )
     bad, drop = alice.database.dbname, tenant_databases.drop_named
@@ -208,7 +208,7 @@ def test_a_switch_that_comes_while_it_is_undone_is_refused(
             set_open(database, is_open=is_open)
 
         monkeypatch.setattr(tenant_databases, "set_open", come_late)
-        switching.roll_back(Database.unscoped.get(pk=database.pk))
+        switching.roll_back(Database.objects.get(pk=database.pk))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(switching, "switch", undo_meanwhile)
@@ -302,7 +302,7 @@ def test_an_environment_is_dropped_with_the_copy_that_a_killed_move_left(
 
     provisioning.on_environment_dropped(alice.scope.environment_pk)
 
-    assert not Database.unscoped.filter(pk=database.pk).exists()
+    assert not Database.objects.filter(pk=database.pk).exists()
     there = "SELECT count(*) FROM pg_database WHERE datname = %s"
     with servers.administer(servers.address_of(second)) as server:
         assert server.execute(there, [database.dbname]).fetchone() == (0,)
@@ -320,7 +320,7 @@ def test_a_drained_cluster_moves_its_environments(alice: Caller, second: Cluster
 
     assert [row["environment"] for row in answer["moved"]] == ["live"]
     assert (answer["failed"], answer["state"]) == ([], "draining")
-    RetiredDatabase.unscoped.update(drop_after=timezone.now())
+    RetiredDatabase.objects.update(drop_after=timezone.now())
     tasks.drop_retired(0)
     assert facts("draincluster", origin.name)["state"] == "closed"
     assert alice.value("SELECT id FROM t") == 1

@@ -94,7 +94,7 @@ def test_a_dump_brings_the_data_back_and_what_was_closed_stays_closed(
     alice.sql("CREATE TABLE later (id int)")
     assert alice.be("reader").sql("SELECT * FROM later").status == 200
     # The replaced database is kept, closed to everyone, and its roles live on.
-    (kept,) = RetiredDatabase.unscoped.all()
+    (kept,) = RetiredDatabase.objects.all()
     assert (kept.dbname, kept.roles) == (before, [])
     with pytest.raises(psycopg.OperationalError, match="not currently accepting"):
         psycopg.connect(alice.database.cluster.url, dbname=before)

@@ -81,7 +81,7 @@ def test_a_database_that_is_being_copied_cannot_be_moved(
     alice: Caller, second: Cluster, inside: Client
 ) -> None:
     alice.value("SELECT 1")
-    row = Database.unscoped.filter(pk=alice.database.pk)
+    row = Database.objects.filter(pk=alice.database.pk)
     row.update(state=Database.State.COPYING)
     try:
         page = do(inside, row.get(), second, confirmed="1", reason="a full disk")
