@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 from common.conf import postgresql_url
-from common.settings.table import POSTGRESQL_SCHEMES, Integer, Text, Url
+from common.settings.table import POSTGRESQL_SCHEMES, Integer, Url
 
 MIB: Final = 2**20
 
@@ -115,15 +115,6 @@ class TransactionSettings:
             unit="seconds",
             minimum=1,
             maximum=3600,
-        ),
-    ]
-    channel_host: Annotated[
-        str,
-        Text(
-            "ZSQL_CHANNEL_HOST",
-            "Address at which the platform's other web processes reach this one, to forward "
-            "statements of its interactive transactions.",
-            default="127.0.0.1",
         ),
     ]
 

@@ -25,6 +25,7 @@
     │   ├── ExtensionInUse
     │   ├── IdempotencyKeyInUse
     │   ├── TransactionBusy
+    │   ├── TransactionElsewhere
     │   ├── StatementOutOfOrder
     │   ├── SavedQueryTaken
     │   ├── SavedQueryChanged
@@ -216,6 +217,16 @@ class TransactionBusy(errors.Conflict):
 
     code = "transaction_busy"
     title = "A statement of this transaction is running."
+
+
+class TransactionElsewhere(errors.Conflict):
+    """The transaction is open on another machine than the one that got the request; nothing ran.
+
+    Sent again, the request may reach the right one.
+    """
+
+    code = "transaction_elsewhere"
+    title = "The transaction is open on another machine."
 
 
 class StatementOutOfOrder(errors.Conflict):

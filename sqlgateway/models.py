@@ -306,7 +306,8 @@ class InteractiveTransaction(TenantModel):
 
     caller_role: the caller's role.
     role: the role of the connection; reader for a read-only transaction.
-    owner: ``host:port`` of the process that owns it.
+    id: its first eight digits are the label of the machine that owns it.
+    owner: the name of the socket of the process that owns it.
     xid: its id in PostgreSQL, set when the commit begins.
     active_until: when it no longer counts as open.
     """
@@ -349,6 +350,11 @@ class InteractiveTransaction(TenantModel):
     def __str__(self) -> str:
         """Return the id."""
         return str(self.pk)
+
+    @property
+    def label(self) -> str:
+        """The label of the machine that owns it."""
+        return str(self.pk)[:8]
 
     @property
     def outcome(self) -> str:

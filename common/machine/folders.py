@@ -1,5 +1,6 @@
 """The folders of an instance: its data, its clusters, and sockets with short paths."""
 
+import errno
 import hashlib
 import os
 import secrets
@@ -93,12 +94,23 @@ def make_passable(folder: Path) -> None:
             raise ClusterError(sentence) from error
 
 
-def make_socket_dir(home: Path, owner: SystemUser | None) -> Path:
-    """Create a 0700 folder for a cluster's socket, with a path short enough for a socket."""
+def make_socket_dir(
+    home: Path, owner: SystemUser | None, *, longest_name: str = f".s.PGSQL.{PORT}"
+) -> Path:
+    """Create a 0700 folder for sockets, with a path short enough for one of the longest name.
+
+    It is in the home folder, or in a temporary one if that is too long or read-only.
+    """
     folder = home / "run"
-    if len(os.fsencode(folder / f".s.PGSQL.{PORT}")) >= SOCKET_PATH_LIMIT_BYTES:
+    if len(os.fsencode(folder / longest_name)) >= SOCKET_PATH_LIMIT_BYTES:
         folder = _short_folder(home)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+        folder = _short_folder(home)
+        folder.mkdir(mode=0o700, exist_ok=True)
     _refuse_strangers(folder, owner)
     give(folder, owner, mode=0o700)
     return folder

@@ -37,6 +37,7 @@ from sqlgateway.errors import (
     TooManySavedQueries,
     TooManyTransactions,
     TransactionBusy,
+    TransactionElsewhere,
     TransactionEnded,
     TransactionNotCommitted,
     TransactionNotFound,
@@ -218,6 +219,7 @@ OPERATIONS: Final[Operations] = {
             TransactionNotFound,
             TransactionOver,
             TransactionBusy,
+            TransactionElsewhere,
             TransactionEnded,
             StatementOutOfOrder,
             CopyNotSupported,
@@ -228,12 +230,24 @@ OPERATIONS: Final[Operations] = {
     ),
     "POST /v1/sql/transactions/{transaction_id}/commit": Operation(
         tag="SQL",
-        problems=(*STATEMENT, TransactionNotFound, TransactionOver, TransactionBusy),
+        problems=(
+            *STATEMENT,
+            TransactionNotFound,
+            TransactionOver,
+            TransactionBusy,
+            TransactionElsewhere,
+        ),
         response={**TRANSACTION, "state": "committed"},
     ),
     "DELETE /v1/sql/transactions/{transaction_id}": Operation(
         tag="SQL",
-        problems=(*STATEMENT, TransactionNotFound, TransactionOver, TransactionBusy),
+        problems=(
+            *STATEMENT,
+            TransactionNotFound,
+            TransactionOver,
+            TransactionBusy,
+            TransactionElsewhere,
+        ),
     ),
     "POST /v1/sql/import": Operation(
         tag="SQL",

@@ -91,11 +91,11 @@ class TransactionViewSet(LimitedViewSet):
         It is rolled back after ten seconds without a statement, or when it is a minute old.
         """
         body = self.read()
-        return self.respond(
-            operations.begin(
-                self.principal, isolation=body.get("isolation"), read_only=body["read_only"]
-            )
+        begun = operations.begin(
+            self.principal, isolation=body.get("isolation"), read_only=body["read_only"]
         )
+        # Load balancers learn the label of the machine from it.
+        return self.respond(begun, headers={"Location": f"{request.path}/{begun.pk}"})
 
     @extend_schema(summary="Read a transaction")
     def retrieve(self, request: Request, transaction_id: str) -> Response:

@@ -5,14 +5,15 @@ import os
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple, Self
 
 import structlog
 from django.conf import settings
 from psycopg import pq
 
 from common.errors import PlatformError
-from common.principals import Scope
+from common.permissions import database_role
+from common.principals import Principal, Scope
 from sqlgateway import errors
 from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from sqlgateway.pg import pool
@@ -56,6 +57,27 @@ class OpenTransactionBoundary:
         """Do nothing: the transaction goes on."""
 
 
+class Holder(NamedTuple):
+    """The only principal that may use a transaction: the one that began it."""
+
+    organization_id: int
+    environment_pk: int
+    actor_id: str
+    session_id: str
+    role: str
+
+    @classmethod
+    def of(cls, principal: Principal) -> Self:
+        """Return the holder of the transactions that a principal begins."""
+        return cls(
+            principal.organization_id,
+            principal.environment_pk,
+            str(principal.actor_id),
+            str(principal.session_id),
+            database_role(principal),
+        )
+
+
 @dataclass(slots=True)
 class OpenTransaction:
     """One open transaction.
@@ -69,6 +91,7 @@ class OpenTransaction:
 
     connection: TenantConnection
     caller: Caller
+    holder: Holder
     expires_at: float
     idle_until: float
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -91,12 +114,13 @@ class OpenTransactions:
         self._open: dict[str, OpenTransaction] = {}
         self._reaper: threading.Thread | None = None
 
-    def add(self, transaction_id: str, connection: TenantConnection, caller: Caller) -> None:
-        """Keep a caller's connection with an open transaction until it ends or a limit passes."""
+    def add(self, transaction_id: str, connection: TenantConnection, principal: Principal) -> None:
+        """Keep a connection with an open transaction until it ends or a limit passes."""
         now = time.monotonic()
         entry = OpenTransaction(
             connection,
-            caller,
+            Caller.of(principal),
+            Holder.of(principal),
             expires_at=now + settings.SQL.transaction_life_s,
             idle_until=now + settings.SQL.transaction_idle_s,
         )
@@ -105,6 +129,12 @@ class OpenTransactions:
             if self._reaper is None:
                 self._reaper = threading.Thread(target=self._reap, name="sql-reaper", daemon=True)
                 self._reaper.start()
+
+    def check_holder(self, transaction_id: str, holder: Holder) -> None:
+        """Raise TransactionNotFound if another principal began the transaction."""
+        entry = self._open.get(transaction_id)
+        if entry is not None and entry.holder != holder:
+            raise errors.TransactionNotFound
 
     def has_room_for(self, scope: Scope) -> bool:
         """True if this process may own one more transaction of a scope.

@@ -13,7 +13,6 @@ The outcome is kept for some time, and of a limited number of transactions, beca
 begin and roll back many of them in a short time.
 """
 
-import base64
 import time
 from contextlib import suppress
 from dataclasses import asdict
@@ -26,7 +25,6 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from common import ids
 from common.errors import InternalError, PlatformError
 from common.permissions import Role, database_role
 from common.principals import Principal, Scope
@@ -43,11 +41,11 @@ from sqlgateway.run import gateway
 from sqlgateway.run.admission.slots import ADMISSION
 from sqlgateway.run.outcomes import FAILURES
 from sqlgateway.run.parameters import canonical
-from sqlgateway.run.requests import ARRAYS, Caller, Isolation, SqlRequest, SqlText
+from sqlgateway.run.requests import ARRAYS, Isolation, SqlRequest, SqlText
 from sqlgateway.transactions import owner
-from sqlgateway.transactions.channel import OwnerUnavailable
+from sqlgateway.transactions.machine import Message, OwnerUnavailable
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
-from sqlgateway.transactions.owner import CHANNEL
+from sqlgateway.transactions.owner import SOCKET
 
 State = InteractiveTransaction.State
 # A client whose commit was not answered can ask for the outcome during this time. A rollback, or
@@ -81,7 +79,7 @@ def begin(
     except BaseException:
         row.delete()
         raise
-    OPEN_TRANSACTIONS.add(str(row.pk), connection, Caller.of(principal))
+    OPEN_TRANSACTIONS.add(str(row.pk), connection, principal)
     return row
 
 
@@ -112,9 +110,13 @@ def run(
 ) -> tuple[bytes, bool]:
     """Run a numbered statement; return the JSON of its answer, and whether it is a repetition.
 
-    Raises TransactionOver, TransactionBusy, StatementOutOfOrder and the errors of ``POST /v1/sql``.
+    Raises TransactionElsewhere, TransactionOver, TransactionBusy, StatementOutOfOrder and the
+    errors of ``POST /v1/sql``.
     """
-    row = _open_row(principal, transaction_id)
+    row = find(principal, transaction_id)
+    if row.state != State.OPEN:
+        raise errors.TransactionOver(extra={"outcome": row.outcome})
+    owner.check_machine(row)
     # Raises InvalidRequest for a body that cannot be forwarded.
     canonical(body)
     question = {
@@ -128,40 +130,44 @@ def run(
         # It counts as open while the statement may run, and then for the idle time.
         _count(row, running_s=settings.SQL.timeout_ms / 1000)
         try:
-            answer = _ask(row, question)
+            answer = _ask(principal, row, question)
         finally:
             _count(row)
-    return base64.b64decode(answer["json"]), answer["is_repeated"]
+    return answer["json"].encode(), answer["is_repeated"]
 
 
 def commit(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
     """Commit. Safe to repeat after a lost answer.
 
-    Raises TransactionOver if the transaction was rolled back; the errors of admission, after which
-    it is still open; and the error of PostgreSQL's commit.
+    Raises TransactionOver if the transaction was rolled back; TransactionElsewhere and the errors
+    of admission, after which it is still open; and the error of PostgreSQL's commit.
     """
     row = find(principal, transaction_id)
     if row.state in {State.OPEN, State.COMMITTING}:
-        _finish(principal.scope, row)
+        _finish(principal, row)
     if row.state != State.COMMITTED:
         raise errors.TransactionOver(extra={"outcome": row.outcome})
     return row
 
 
 def roll_back(principal: Principal, transaction_id: UUID) -> None:
-    """Roll back. Safe to repeat. Raises TransactionOver if the transaction was committed."""
+    """Roll back. Safe to repeat.
+
+    Raises TransactionOver if the transaction was committed; TransactionElsewhere.
+    """
     row = find(principal, transaction_id)
     was_open = row.state == State.OPEN
     if was_open:
+        owner.check_machine(row)
         # Another request may be committing it: then this one waits for the outcome.
         _move(row, State.OPEN, State.ROLLED_BACK)
     if row.state == State.COMMITTING:
-        _finish(principal.scope, row)
+        _finish(principal, row)
     if row.state == State.COMMITTED:
         raise errors.TransactionOver(extra={"outcome": row.outcome})
     if was_open:
         with suppress(OwnerUnavailable, errors.TransactionOver):
-            owner.ask(row, {"call": "end", "commit": False})
+            owner.ask(principal, row, {"call": "end", "commit": False})
 
 
 def forget_ended(*, now: datetime) -> None:
@@ -177,7 +183,9 @@ def _trim(scope: Scope) -> None:
     """Delete the oldest ended rows of an environment above the limit, rolled back ones first."""
     ended = InteractiveTransaction.objects.exclude(state=State.OPEN)
     # By the states' names: rows that may be committed are kept for the longest time.
-    excess = ended.order_by("state", "-id").values_list("pk", flat=True)[KEEP_PER_ENVIRONMENT:]
+    excess = ended.order_by("state", "-created_at").values_list("pk", flat=True)[
+        KEEP_PER_ENVIRONMENT:
+    ]
     oldest = list(excess[:TRIMMED_AT_ONCE])
     if oldest:
         InteractiveTransaction.objects.filter(pk__in=oldest).delete()
@@ -186,6 +194,8 @@ def _trim(scope: Scope) -> None:
 def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
     """Insert the row. Raises TooManyTransactions."""
     scope, now = principal.scope, timezone.now()
+    # Before the lock: the first use opens the socket.
+    transaction_id = SOCKET.new_id()
     with transaction.atomic():
         # The lock serializes the transactions of an organization, so that the count is right.
         Organization.objects.select_for_update().only("pk").get(pk=scope.organization_id)
@@ -201,14 +211,14 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
             raise errors.TooManyTransactions
         _trim(scope)
         row: InteractiveTransaction = InteractiveTransaction.objects.create(
-            id=ids.uuid7(),
+            id=transaction_id,
             organization_id=scope.organization_id,
             environment_id=scope.environment_pk,
             user_id=principal.actor_id,
             session_id=principal.session_id,
             caller_role=database_role(principal),
             role=role,
-            owner=CHANNEL.address(),
+            owner=SOCKET.name,
             active_until=now + timedelta(seconds=settings.SQL.transaction_idle_s) + MARGIN,
             expires_at=now + timedelta(seconds=settings.SQL.transaction_life_s),
         )
@@ -253,47 +263,42 @@ def _count(row: InteractiveTransaction, *, running_s: float = 0.0) -> None:
     InteractiveTransaction.objects.filter(pk=row.pk).update(active_until=until)
 
 
-def _open_row(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
-    row = find(principal, transaction_id)
-    if row.state != State.OPEN:
-        raise errors.TransactionOver(extra={"outcome": row.outcome})
-    return row
-
-
-def _ask(row: InteractiveTransaction, question: dict[str, Any]) -> dict[str, Any]:
+def _ask(principal: Principal, row: InteractiveTransaction, question: dict[str, Any]) -> Message:
     """Send a question about an open transaction to its owner.
 
     Raises TransactionOver if the owner does not have it. The row then has the final state: rolled
     back, unless another request has committed it.
     """
     try:
-        return owner.ask(row, question)
+        return owner.ask(principal, row, question)
     except (OwnerUnavailable, errors.TransactionOver):
         _move(row, State.OPEN, State.ROLLED_BACK)
         raise errors.TransactionOver(extra={"outcome": row.outcome}) from None
 
 
-def _finish(scope: Scope, row: InteractiveTransaction) -> None:
+def _finish(principal: Principal, row: InteractiveTransaction) -> None:
     """Commit a transaction that is OPEN or COMMITTING, or find out its outcome."""
+    owner.check_machine(row)
+    scope = principal.scope
     # Deferred triggers run code of the tenant, so a commit may take as long as a statement.
     with ADMISSION.slot_for_end(scope):
         if row.state == State.OPEN:
             with suppress(errors.TransactionOver):
-                xid = _ask(row, {"call": "xid"})["xid"] or ""
+                xid = _ask(principal, row, {"call": "xid"})["xid"] or ""
                 _move(row, State.OPEN, State.COMMITTING, xid=xid)
         if row.state != State.COMMITTING:
             return
         limits = provisioning.limits_of(scope)
-        ending = _commit(row, timeout_ms=limits.timeout_ms(settings.SQL.timeout_ms))
+        ending = _commit(principal, row, timeout_ms=limits.timeout_ms(settings.SQL.timeout_ms))
     if ending == "unknown":
         ending = _look_up(scope, row)
     _move(row, State.COMMITTING, State(ending))
 
 
-def _commit(row: InteractiveTransaction, *, timeout_ms: int) -> str:
+def _commit(principal: Principal, row: InteractiveTransaction, *, timeout_ms: int) -> str:
     question = {"call": "end", "commit": True, "timeout_ms": timeout_ms}
     try:
-        ending: str = owner.ask(row, question)["ending"]
+        ending: str = owner.ask(principal, row, question)["ending"]
     except (OwnerUnavailable, errors.TransactionOver):
         return "unknown"
     except (errors.TransactionBusy, errors.SqlBusy):

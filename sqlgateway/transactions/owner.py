@@ -1,25 +1,25 @@
 """Send questions to the process that owns a transaction.
 
-If this process is the owner, a question is a function call; otherwise it is sent by the channel.
-Errors are sent as the name of their class and its arguments.
+If this process is the owner, a question is a function call; otherwise it is sent to the owner's
+socket. Errors are sent as the name of their class and its arguments.
 """
 
-import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
 import structlog
 from django.conf import settings
+from django.utils import timezone
 
 from common.errors import FieldError, InternalError, PlatformError
+from common.principals import Principal
 from sqlgateway.clusters.request_limits import RequestLimits
-from sqlgateway.errors import QueryCancelled
+from sqlgateway.errors import TransactionElsewhere
 from sqlgateway.models import InteractiveTransaction
 from sqlgateway.run.parameters import canonical
 from sqlgateway.run.requests import parsed
-from sqlgateway.transactions import channel
-from sqlgateway.transactions.channel import CallerGone, Channel
-from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS, digest_of
+from sqlgateway.transactions.machine import Message, ProcessSocket
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS, Holder, digest_of
 
 # Added to the statement's time limit, for its cancellation and the transport.
 EXTRA_S: Final = 10.0
@@ -27,46 +27,46 @@ EXTRA_S: Final = 10.0
 log = structlog.get_logger(__name__)
 
 
-def ask(row: InteractiveTransaction, question: Mapping[str, Any]) -> dict[str, Any]:
+def check_machine(row: InteractiveTransaction) -> None:
+    """Raise TransactionElsewhere if another machine owns a transaction that may be open.
+
+    Afterwards every machine knows that the owner has rolled it back, or has ended.
+    """
+    if row.label != SOCKET.label and row.active_until > timezone.now():
+        raise TransactionElsewhere
+
+
+def ask(principal: Principal, row: InteractiveTransaction, question: Mapping[str, Any]) -> Message:
     """Return the owner's answer.
 
     Raises OwnerUnavailable, QueryCancelled if the client disconnects while its statement runs, and
     the errors of the call.
     """
-    asked = {**question, "id": str(row.pk)}
-    if CHANNEL.is_own(row.owner):
+    asked = {**question, "id": str(row.pk), "holder": Holder.of(principal)}
+    if SOCKET.is_own(row.owner):
         return _call(asked)
     timeout_s = settings.SQL.timeout_ms / 1000 + EXTRA_S
-    try:
-        # The result of a commit must be read, even if the client has disconnected.
-        answer = dict(
-            channel.ask(
-                row.owner,
-                asked,
-                timeout_s=timeout_s,
-                watches_client=question["call"] == "run",
-            )
-        )
-    except CallerGone:
-        raise QueryCancelled("The client went away.") from None
+    # The result of a commit must be read, even if the client has disconnected.
+    watches_client = question["call"] == "run"
+    answer = SOCKET.ask(row.owner, asked, timeout_s=timeout_s, watches_client=watches_client)
     if "error" in answer:
         raise _error_of(answer["error"])
     return answer
 
 
-def _call(question: Mapping[str, Any]) -> dict[str, Any]:
+def _call(question: Message) -> dict[str, Any]:
     transaction_id = question["id"]
+    OPEN_TRANSACTIONS.check_holder(transaction_id, Holder(*question["holder"]))
     if question["call"] == "run":
         body = question["body"]
         answer, is_repeated = OPEN_TRANSACTIONS.run(
             transaction_id,
             question["number"],
-            # A process of the previous version does not send limits.
-            parsed(body, limits=RequestLimits(**question.get("limits", {}))),
+            parsed(body, limits=RequestLimits(**question["limits"])),
             digest=digest_of(canonical(body)),
             request_id=question["request_id"],
         )
-        return {"json": base64.b64encode(answer).decode(), "is_repeated": is_repeated}
+        return {"json": answer.decode(), "is_repeated": is_repeated}
     if question["call"] == "xid":
         return {"xid": OPEN_TRANSACTIONS.xid(transaction_id)}
     timeout_ms = question.get("timeout_ms", settings.SQL.timeout_ms)
@@ -77,7 +77,7 @@ def _call(question: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _answer(question: channel.Message) -> channel.Message:
+def _answer(question: Message) -> Message:
     try:
         return _call(question)
     except PlatformError as error:
@@ -115,4 +115,4 @@ def _subclasses(kind: type[PlatformError]) -> list[type[PlatformError]]:
     return found
 
 
-CHANNEL: Final = Channel(_answer)
+SOCKET: Final = ProcessSocket(_answer)

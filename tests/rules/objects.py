@@ -75,7 +75,7 @@ def transaction_of(user: User) -> str:
         user_id=user.pk,
         caller_role="admin",
         role="admin",
-        owner="127.0.0.1:9",
+        owner="00000000-00000000",
         active_until=now,
         expires_at=now,
     )

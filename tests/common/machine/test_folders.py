@@ -1,9 +1,11 @@
 """The folders of an instance: short socket paths, private folders, separate instances."""
 
+import errno
 import os
 import shutil
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,23 @@ def test_a_socket_path_stays_short_below_a_long_folder(tmp_path: Path) -> None:
     assert len(os.fsencode(folder / ".s.PGSQL.5432")) < 100
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert make_socket_dir(home, None) == folder
+    folder.rmdir()
+
+
+def test_sockets_have_a_folder_where_the_home_is_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, real = tmp_path / "data", Path.mkdir
+
+    def refuse(self: Path, *args: Any, **options: Any) -> None:
+        if self.is_relative_to(home):
+            raise OSError(errno.EROFS, "Read-only file system")
+        real(self, *args, **options)
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    folder = make_socket_dir(home, None)
+
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.rmdir()
 
 

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from sqlgateway.transactions.channel import Channel
+from sqlgateway.transactions.machine import ProcessSocket
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.transfer.exports import StreamCut
 from tests import cast
@@ -111,7 +111,7 @@ def test_a_statement_of_a_transaction_ends_at_the_limit_that_holds_then(
     signed_in_as: Callable[[str], cast.Caller], *, is_own: bool
 ) -> None:
     admin = signed_in_as("admin")
-    with patch.object(Channel, "is_own", return_value=is_own):
+    with patch.object(ProcessSocket, "is_own", return_value=is_own):
         older = begin(admin)
         limit(the_organization(), timeout_ms=LIMIT_MS)
         newer = begin(admin)
@@ -131,7 +131,7 @@ def test_a_commit_ends_at_the_limit_and_is_rolled_back(
     admin = signed_in_as("admin")
     sql(admin, MAKE)
     sql(admin, TRIGGER % (20, DEFERRED))
-    with patch.object(Channel, "is_own", return_value=is_own):
+    with patch.object(ProcessSocket, "is_own", return_value=is_own):
         ours = begin(admin)
         ours.run("INSERT INTO items (id) VALUES (1)")
         limit(the_organization(), timeout_ms=LIMIT_MS)

@@ -79,8 +79,8 @@ def test_a_failed_transaction_is_not_committed_though_it_ends_meanwhile(
     ours.run("SELECT 1 / 0")
     ask = owner.ask
 
-    def later(row: Any, question: Any) -> Any:
-        answer = ask(row, question)
+    def later(*arguments: Any) -> Any:
+        answer = ask(*arguments)
         for held in OPEN_TRANSACTIONS._open.values():
             held.expires_at = 0.0
         OPEN_TRANSACTIONS.end_due()

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
-from common.principals import Scope
+from common.principals import Principal, Scope
 from sqlgateway.clusters import placements
 from sqlgateway.databases import password_rotation
 from sqlgateway.models import Database, InteractiveTransaction, RetiredDatabase
@@ -251,8 +251,8 @@ def test_a_deferred_constraint_is_told_by_the_commit(admin: Caller) -> None:
 
 def test_a_transaction_of_a_process_that_ended_is_rolled_back(admin: Caller) -> None:
     ours = begin(admin)
-    # A port that no process listens on any more.
-    InteractiveTransaction.objects.filter(pk=ours.id).update(owner="127.0.0.1:9")
+    # A socket that no process listens on any more.
+    InteractiveTransaction.objects.filter(pk=ours.id).update(owner="00000000-00000000")
     over = ours.run("SELECT 1")
     assert (over.status, over.body["outcome"]) == (410, "rolled_back")
     assert ours.commit().body["outcome"] == "rolled_back"
@@ -296,9 +296,11 @@ def test_a_transaction_counts_as_long_as_its_statement_may_run(admin: Caller) ->
     seen: list[datetime] = []
     real = owner.ask
 
-    def look(row: InteractiveTransaction, question: Mapping[str, Any]) -> dict[str, Any]:
+    def look(
+        principal: Principal, row: InteractiveTransaction, question: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
         seen.append(InteractiveTransaction.objects.get(pk=row.pk).active_until)
-        return real(row, question)
+        return real(principal, row, question)
 
     longest = timezone.now() + timedelta(milliseconds=settings.SQL.timeout_ms)
     with patch.object(owner, "ask", look):
