@@ -1,7 +1,6 @@
 """The open transactions of this process: connections, numbers of statements, time limits."""
 
 import hashlib
-import os
 import threading
 import time
 from dataclasses import dataclass, field
@@ -107,7 +106,7 @@ class OpenTransaction:
 
 
 class OpenTransactions:
-    """The transactions that this process owns."""
+    """The transactions that this process owns. A process that owns some does not fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -420,10 +419,3 @@ def _repeated(entry: OpenTransaction, digest: bytes) -> bytes:
 
 
 OPEN_TRANSACTIONS: Final = OpenTransactions()
-
-
-def _after_fork() -> None:
-    OPEN_TRANSACTIONS.__init__()  # type: ignore[misc]  # the parent's connections are not the child's
-
-
-os.register_at_fork(after_in_child=_after_fork)
