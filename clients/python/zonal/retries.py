@@ -14,8 +14,9 @@ import httpx
 from zonal.errors import ProblemError
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-# Another request of the same key or transaction runs, which may be this one's first sending.
-IN_USE = frozenset({"idempotency_key_in_use", "transaction_busy"})
+# Nothing ran. Another request of the same key or transaction runs, which may be this one's first
+# sending; or a machine was asked that does not own the transaction, and another one is next.
+NOT_NOW = frozenset({"idempotency_key_in_use", "transaction_busy", "transaction_elsewhere"})
 FIRST_PAUSE_S = 0.25
 
 
@@ -42,7 +43,7 @@ class Retries:
                 return None
             wait = problem.retry_after_s
             return _spread(wait) if wait <= self.longest_pause_s else None
-        if is_repeatable and (problem.status in {502, 503, 504} or problem.code in IN_USE):
+        if is_repeatable and (problem.status in {502, 503, 504} or problem.code in NOT_NOW):
             return _backoff(attempt)
         return None
 

@@ -4,8 +4,9 @@
  * A 429 or 503 with `Retry-After` is the platform's word that nothing ran: every request is repeated.
  * A lost answer says nothing: only a request that may happen twice is repeated.
  */
-// Another request of the same key or transaction runs, which may be this one's first sending.
-const IN_USE = new Set(["idempotency_key_in_use", "transaction_busy"]);
+// Nothing ran. Another request of the same key or transaction runs, which may be this one's first sending;
+// or a machine was asked that does not own the transaction, and another one is next.
+const NOT_NOW = new Set(["idempotency_key_in_use", "transaction_busy", "transaction_elsewhere"]);
 const GATEWAY = new Set([502, 503, 504]);
 /** Return the seconds to wait, undefined to throw. */
 export function pauseAfterProblem(retries, problem, attempt, isRepeatable) {
@@ -17,7 +18,7 @@ export function pauseAfterProblem(retries, problem, attempt, isRepeatable) {
             return undefined;
         return wait <= (retries.longestPauseS ?? 30) ? spread(wait) : undefined;
     }
-    const mayPass = GATEWAY.has(problem.status) || IN_USE.has(problem.code);
+    const mayPass = GATEWAY.has(problem.status) || NOT_NOW.has(problem.code);
     return isRepeatable && mayPass ? backoff(retries, attempt) : undefined;
 }
 /** Return the seconds to wait after a request without an answer, undefined to throw. */

@@ -16,8 +16,9 @@ export interface Retries {
   firstPauseS?: number;
 }
 
-// Another request of the same key or transaction runs, which may be this one's first sending.
-const IN_USE = new Set(["idempotency_key_in_use", "transaction_busy"]);
+// Nothing ran. Another request of the same key or transaction runs, which may be this one's first sending;
+// or a machine was asked that does not own the transaction, and another one is next.
+const NOT_NOW = new Set(["idempotency_key_in_use", "transaction_busy", "transaction_elsewhere"]);
 const GATEWAY = new Set([502, 503, 504]);
 
 /** Return the seconds to wait, undefined to throw. */
@@ -33,7 +34,7 @@ export function pauseAfterProblem(
     if (problem.code.startsWith("http_") && !isRepeatable) return undefined;
     return wait <= (retries.longestPauseS ?? 30) ? spread(wait) : undefined;
   }
-  const mayPass = GATEWAY.has(problem.status) || IN_USE.has(problem.code);
+  const mayPass = GATEWAY.has(problem.status) || NOT_NOW.has(problem.code);
   return isRepeatable && mayPass ? backoff(retries, attempt) : undefined;
 }
 

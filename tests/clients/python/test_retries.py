@@ -97,3 +97,15 @@ def test_an_answer_of_something_else_is_said_to_be_one(client: zonal.Client, fro
     front.answer(200, b'{"hello": "world"}')
     with pytest.raises(zonal.UnexpectedAnswerError, match="Whoami"):
         client.whoami()
+
+
+def test_a_request_to_a_machine_that_has_not_the_transaction_is_sent_again(
+    client: zonal.Client, front: Front
+) -> None:
+    with client.sql.transaction() as ours:
+        front.seen.clear()
+        front.refuse(409, "transaction_elsewhere")
+        assert ours.query("SELECT 1 AS n").rows == [{"n": 1}]
+        assert len(front.seen) == 2
+        front.refuse(409, "transaction_elsewhere")
+    assert [path.rpartition("/")[2] for _, path in front.seen[2:]] == ["commit", "commit"]
