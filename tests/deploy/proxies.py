@@ -120,15 +120,25 @@ PROXIES: Final[dict[str, Writer]] = {"caddy": _caddy, "nginx": _nginx, "haproxy"
 
 
 @contextmanager
-def running(name: str, folder: Path, *, web_port: int, brain_port: int) -> Iterator[Proxy]:
-    """Run a proxy with its file of deploy/, on other ports and with a certificate of the test."""
+def running(
+    name: str,
+    folder: Path,
+    *,
+    web_port: int,
+    brain_port: int,
+    edit: Callable[[str], str] = lambda text: text,
+) -> Iterator[Proxy]:
+    """Run a proxy with its file of deploy/, on other ports and with a certificate of the test.
+
+    edit: returns the text of the file of nginx or HAProxy as an operator has changed it.
+    """
     folder.mkdir()
     authority, _ = issue(folder, APP, OBJECTS)
     port, plain_port = free_port(), free_port()
     command = PROXIES[name](folder, folder / "server.pem", port, plain_port)
     for file in (folder / "zonal.conf", folder / "haproxy.cfg"):
         if file.exists():
-            text = file.read_text().replace("127.0.0.1:8000", f"127.0.0.1:{web_port}")
+            text = edit(file.read_text()).replace("127.0.0.1:8000", f"127.0.0.1:{web_port}")
             file.write_text(text.replace("127.0.0.1:9000", f"127.0.0.1:{brain_port}"))
     environment = {
         **NAMES,

@@ -70,8 +70,8 @@ def machine(tmp_path: Path, transactional_db: None) -> Iterator[Machine]:
 def test_web_and_brain_work_alike_behind_each_proxy(
     machine: Machine, tmp_path: Path, name: str
 ) -> None:
-    ports = {"web_port": machine.web.port, "brain_port": machine.brain.port}
-    with running(name, tmp_path / name, **ports) as proxy:
+    web_port, brain_port = machine.web.port, machine.brain.port
+    with running(name, tmp_path / name, web_port=web_port, brain_port=brain_port) as proxy:
         _check_client_s_address(proxy, machine)
         _check_metrics_and_prefixes(proxy)
         _check_redirects(proxy)
