@@ -26,8 +26,8 @@ LONG_JOBS: Final = 2
 LOST_AFTER_S: Final = 300
 # A job that kills its worker must not do so forever.
 MAX_LOSSES: Final = 5
-# Longest pauses before a job is tried again: one that met a lost control database is fetched when
-# that is back, and another service may be away for hours.
+# The pause of a job that met a lost control database, and the longest one for other services, which
+# may be unreachable for hours.
 DATABASE_RETRY_S: Final = 1
 MAX_RETRY_S: Final = 300
 # A week of these pauses.
@@ -41,10 +41,21 @@ WHERE job.status = 'doing'
   AND (worker.id IS NULL OR worker.last_heartbeat < now() - make_interval(secs => %s))
 FOR UPDATE OF job SKIP LOCKED
 """
+# As procrastinate_retry_job_v2, but the attempt does not count.
+POSTPONE: Final = """
+UPDATE procrastinate_jobs
+SET scheduled_at = now() + make_interval(secs => %(wait_s)s), status =
+    CASE WHEN abort_requested THEN 'failed' ELSE 'todo' END::procrastinate_job_status
+WHERE id = %(job_id)s AND status = 'doing'
+"""
 _RETRY: Final = "SELECT procrastinate_retry_job_v2(%s, now(), NULL, NULL, NULL)"
 _FAIL: Final = "SELECT procrastinate_finish_job_v1(%s, 'failed', false)"
 
 log = structlog.get_logger(__name__)
+
+
+class Postponement(RetryDecision):
+    """The attempt does not count: the control database was unreachable, however long."""
 
 
 class Retry(RetryStrategy):
@@ -52,11 +63,12 @@ class Retry(RetryStrategy):
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """Return when the job is tried again, None after ``max_attempts``."""
+        if is_database_unreachable(exception):
+            return Postponement(retry_in={"seconds": DATABASE_RETRY_S})
         decision = super().get_retry_decision(exception=exception, job=job)
         if decision is None or decision.retry_at is None:
             return decision
-        longest_s = DATABASE_RETRY_S if is_database_unreachable(exception) else MAX_RETRY_S
-        limit = timezone.now() + timedelta(seconds=longest_s)
+        limit = timezone.now() + timedelta(seconds=MAX_RETRY_S)
         return RetryDecision(retry_at=min(decision.retry_at, limit))
 
 

@@ -13,10 +13,12 @@ import structlog
 from procrastinate import App
 from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job
 from procrastinate.psycopg_connector import PsycopgConnector
 from procrastinate.worker import Worker
 from psycopg.errors import ForeignKeyViolation
 
+from common.jobs import DATABASE_RETRY_S, POSTPONE, Postponement
 from common.machine.reasons import reason
 from common.problems import is_database_unreachable
 from common.server_states import READ_ONLY
@@ -104,7 +106,8 @@ class TaskWorker(Worker):
     async def _persist_job_status(  # type: ignore[override]  # only keyword arguments are given
         self, **given: Any
     ) -> None:
-        persist = partial(super()._persist_job_status, **given)
+        postpones = isinstance(given["retry_decision"], Postponement)
+        persist = partial(self._postpone if postpones else super()._persist_job_status, **given)
         while not await self._outlast("persist", persist):
             if self._stop_event.is_set():
                 # `jobs.release_lost` finds it.
@@ -112,6 +115,12 @@ class TaskWorker(Worker):
             await asyncio.sleep(RETRY_S)
             # It may be due again.
             self._new_job_event.set()
+
+    async def _postpone(self, *, job: Job, **_more: Any) -> None:
+        await self.app.connector.execute_query_async(
+            POSTPONE, job_id=job.id, wait_s=DATABASE_RETRY_S
+        )
+        self._job_ids_to_abort.pop(job.id, None)  # type: ignore[arg-type]  # a stored job has an id
 
     async def run(self) -> None:
         """Run until it is told to stop; begin as soon as the database takes writes."""

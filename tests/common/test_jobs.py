@@ -51,6 +51,28 @@ def test_a_job_is_tried_again_soon_after_a_service_is_back(
         assert (decision.retry_at - timezone.now()).total_seconds() <= longest_s
 
 
+def test_attempts_while_the_database_is_unreachable_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They follow each other by the second: a failover lasts longer than five of them."""
+    errors: list[Exception] = [OperationalError("the connection was lost")] * 7
+    errors += [ValueError("a fault")] * 4
+
+    def fail(*_: object, **__: object) -> None:
+        if errors:
+            raise errors.pop(0)
+
+    monkeypatch.setattr("recovery.tokens.token_issuing.resolve", fail)
+    queue()
+    for left in range(10, -1, -1):
+        work(queues=[QUEUE])
+        assert (statuses(), len(errors)) == (["todo"], left)
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE procrastinate_jobs SET scheduled_at = NULL")
+    work(queues=[QUEUE])
+    assert statuses() == ["succeeded"]
+
+
 def begin_and_die(*, heartbeat: str) -> None:
     """Let the only job be begun by a worker that was killed; '' for one that was pruned."""
     with connection.cursor() as cursor:
