@@ -13,8 +13,6 @@ from django.db import OperationalError
 
 # read_only_sql_transaction: a former leader, a standby before its promotion, a fenced server.
 READ_ONLY: Final = "25006"
-# object_not_in_prerequisite_state: such as a database that takes no connections.
-NOT_IN_STATE: Final = "55000"
 # Connection exceptions; disk, memory or connections used up; a server that stops or starts, or that
 # ended the connection.
 CLASSES: Final = ("08", "53", "57P")
@@ -26,9 +24,7 @@ class CommitLost(OperationalError):
 
 def is_of_server(sqlstate: str | None) -> bool:
     """True if the server's state was the reason."""
-    return sqlstate is not None and (
-        sqlstate in {READ_ONLY, NOT_IN_STATE} or sqlstate.startswith(CLASSES)
-    )
+    return sqlstate is not None and (sqlstate == READ_ONLY or sqlstate.startswith(CLASSES))
 
 
 def is_ended(connection: psycopg.BaseConnection[Any]) -> bool:

@@ -9,7 +9,7 @@ from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from common.errors import PlatformError
-from common.server_states import NOT_IN_STATE, READ_ONLY
+from common.server_states import READ_ONLY
 from sqlgateway import errors
 from sqlgateway.pg.administrator import ADMINISTRATOR
 from sqlgateway.pg.message_stream import ConnectionLost, ResultOverflow
@@ -19,9 +19,10 @@ from sqlgateway.run.sqlstates import ErrorPosition
 
 # A process of the server crashed, and the server ends all others: a commit may have been running.
 CRASH: Final = "57P02"
-# A write in a READ ONLY transaction, and an object in another state than a statement needs: the
-# tenant's fault, unless its server is a standby or read only.
-READ_ONLY_STATES: Final = frozenset({READ_ONLY, NOT_IN_STATE})
+# A write in a READ ONLY transaction, and an object in another state than a statement needs
+# (object_not_in_prerequisite_state): the tenant's fault, unless its server is a standby or read
+# only.
+READ_ONLY_STATES: Final = frozenset({READ_ONLY, "55000"})
 FAILURES: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE})
 CANCEL_S: Final = 3.0
 

@@ -16,7 +16,7 @@ from tests.edgecache.cluster import Cluster, until
 
 pytestmark = pytest.mark.slow
 
-STATES = ["25006", "53100", "53200", "53300", "55000", "57P01", "57P02", "57P03", "57P04", "57P05"]
+STATES = ["25006", "53100", "53200", "53300", "57P01", "57P02", "57P03", "57P04", "57P05"]
 
 
 @contextmanager
