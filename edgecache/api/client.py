@@ -148,8 +148,9 @@ def call(
     except requests.RequestException as exc:
         if not breaker.is_open:
             log.warning("cache_brain_unreachable", error=reason(exc))
-        # A cut connection made nobody wait, and another brain may be well.
-        if not _is_cut(exc):
+        # One cut connection made no caller wait, and another brain may answer; a safe call was cut
+        # on two.
+        if method in SAFE or not _is_cut(exc):
             breaker.failed(began)
         if method in SAFE or _is_unsent(exc):
             raise errors.CacheUnavailable(retry_after_s=breaker.retry_after_s()) from exc

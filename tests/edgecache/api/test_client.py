@@ -159,6 +159,11 @@ def test_a_read_whose_connection_was_cut_is_sent_once_more(brain: ScriptedBrain)
     with pytest.raises(CacheUnavailable) as caught:
         client.call("GET", "/v1/status")
     assert not caught.value.detail
+    # Cut on two connections: nothing is sent for a while.
+    number = len(brain.calls)
+    with pytest.raises(CacheUnavailable):
+        client.call("GET", "/v1/status")
+    assert len(brain.calls) == number
 
 
 def test_a_write_that_was_not_sent_is_not_said_to_be_unknown(settings: Settings) -> None:
