@@ -20,7 +20,7 @@ from edgecache.brain.access.platform_keys import is_platform_key
 from edgecache.brain.aws import requests, xml
 from edgecache.brain.aws.errors import S3Error, from_brain_error
 from edgecache.brain.core import values
-from edgecache.brain.core.errors import BrainError, OriginMissing
+from edgecache.brain.core.errors import BrainError, DatabaseUnavailable, OriginMissing
 from edgecache.brain.core.share_key import use_share_of_organization, use_share_of_unknown_client
 from edgecache.brain.delivery.nginx_offload import NginxOffload
 from edgecache.brain.directory.hosts import Hosts
@@ -88,7 +88,7 @@ class ObjectApi:
 
     async def __call__(self, scope: HttpScope, exchange: Exchange) -> None:
         """Serve one request; errors are sent as S3's XML."""
-        if scope.raw_path == READY_PATH and self._is_ready_path(scope):
+        if scope.raw_path == READY_PATH and await self._is_ready_path(scope):
             await self._say_if_ready(scope, exchange)
             return
         # An id is not a secret, so it needs no system call.
@@ -101,15 +101,24 @@ class ObjectApi:
                 span.set_attribute("http.response.status_code", exchange.status)
                 span.set_attribute("zonal.request_id", request_id)
 
-    def _is_ready_path(self, scope: HttpScope) -> bool:
-        """True if no tenant owns the path: at a bucket's own host it is a key."""
-        if scope.method not in {"GET", "HEAD"}:
+    async def _is_ready_path(self, scope: HttpScope) -> bool:
+        """True if no tenant owns the path: at a bucket's own host it is a key.
+
+        True without the database, too, as a bucket's host cannot be served then.
+        """
+        domains, hosts = self._dependencies.settings.s3_domains, self._dependencies.hosts
+        if scope.method not in {"GET", "HEAD"} or requests.bucket_of_host(scope.authority, domains):
             return False
-        dependencies = self._dependencies
-        return not (
-            dependencies.hosts.may_name_bucket(scope.authority)
-            or requests.bucket_of_host(scope.authority, dependencies.settings.s3_domains)
-        )
+        if not hosts.may_name_bucket(scope.authority):
+            return True
+        if hosts.known_bucket_id(scope.authority) is not None:
+            return False
+        try:
+            # Known to be lost after a second at most; a look-up waits for longer.
+            is_lost = await self._dependencies.readiness.missing() == "database"
+            return is_lost or await hosts.bucket_id(scope.authority) is None
+        except DatabaseUnavailable:
+            return True
 
     async def _say_if_ready(self, scope: HttpScope, exchange: Exchange) -> None:
         missing = await self._dependencies.readiness.missing()

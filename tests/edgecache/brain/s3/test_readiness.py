@@ -78,6 +78,9 @@ def test_a_lost_database_is_said_immediately_and_requests_wait_no_longer(
         began = time.monotonic()
         for _ in range(5):
             assert missing(brain) == "database"
+        # Whether a bucket has this name is not known: none can be served.
+        status, body = ask(brain, host="balancer.example.com")
+        assert (status, json.loads(body)["missing"]) == (503, "database")
         # Known by now: the first request that found it out waited for a connection.
         tenant = ("GET", "/bucket?list-type=2")
         for _ in range(5):
@@ -87,6 +90,7 @@ def test_a_lost_database_is_said_immediately_and_requests_wait_no_longer(
                 client.getresponse().read()
         assert time.monotonic() - began < 4
     wait_until(lambda: missing(brain) == "")
+    assert ask(brain, host="balancer.example.com") == (200, b'{"status":"ok"}')
 
 
 def test_a_lost_store_is_said(start: Callable[..., Cluster], tmp_path: Path) -> None:
