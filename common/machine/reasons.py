@@ -14,18 +14,35 @@ HIDDEN: Final = "…"
 # A client puts credentials into a URL, providers into its query; texts of mail servers name
 # recipients, texts of SMS services numbers.
 SECRETS: Final = (
+    # A password may have blanks; a port, and what follows it, is none.
+    (re.compile(r"(?<=://)[^\s'\"<>/@:]*:(?![0-9]{1,5}\b)[^'\"<>/@]*@"), f"{HIDDEN}@"),
     (re.compile(r"(?<=://)[^\s'\"<>]*@"), f"{HIDDEN}@"),
     (re.compile(r"(?<=[^\s?])\?[^\s'\")<>]+"), f"?{HIDDEN}"),
     (re.compile(r"[^\s'\"<>(){},;:=@/…]+@[^\s'\"<>(){},;:]+"), HIDDEN),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]+"), rf"\1 {HIDDEN}"),
+    # With a digit, or long: "the token is wrong" is left.
+    (
+        re.compile(
+            r"(?i)\b(token|digest|api-?key)\s+(?=[\w.~+/=-]*[0-9]|[\w.~+/=-]{20})[\w.~+/=-]+"
+        ),
+        rf"\1 {HIDDEN}",
+    ),
     (
         re.compile(
             r"(?i)([\w-]*(?:password|passwd|passphrase|secret|token|signature|credential|api_?key|"
-            r"access_?key|authorization)[\w-]*['\"]?\s*[=:]\s*)(?:'[^']*'?|\"[^\"]*\"?|[^\s,;&)]+)"
+            r"access_?key|authorization)[\w-]*['\"]?\s*[=:]\s*)(?:'[^']*'?|\"[^\"]*\"?|[^,;&)]+?(?=\s+[\w-]+=|[,;&)]|$))"
         ),
         rf"\1{HIDDEN}",
     ),
     (re.compile(r"\+[0-9]{8,15}\b"), HIDDEN),
+    # Keys of services, as Stripe's, GitHub's and Slack's, and our own tokens.
+    (
+        re.compile(
+            r"\b(?:sk|rk|pk|whsec|pat|gh[oprsu]|github_pat|glpat|xox[a-z]|[a-z]+_dev)[_-]"
+            r"(?=\w*[0-9])[\w-]{8,}|\bSG\.[\w.-]{16,}"
+        ),
+        HIDDEN,
+    ),
     (re.compile(r"AGE-SECRET-KEY-\w+|eyJ[\w-]+\.[\w-]+\.?[\w-]*"), HIDDEN),
 )
 # libpq quotes parts of a URL that it cannot read, wherever they belong.
