@@ -108,6 +108,7 @@ class Coherence:
         self._on_loss: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._handshake: asyncio.Task[None] | None = None
+        self._is_listener_lost = False
         self._lease_until = 0.0
         self._has_handshake = False
         self._number = 0
@@ -252,7 +253,9 @@ class Coherence:
             try:
                 await self._listen()
             except (psycopg.Error, OSError, TimeoutError, DatabaseUnavailable) as exc:
-                log.warning("brain_listener_lost", reason=reason(exc))
+                if not self._is_listener_lost:
+                    self._is_listener_lost = True
+                    log.warning("brain_listener_lost", reason=reason(exc))
             except Exception:
                 # An announcement that cannot be read may have changed anything: start over.
                 log.exception("brain_listener_failed")
@@ -275,6 +278,9 @@ class Coherence:
             # Reads that began before LISTEN may have missed an announcement.
             self._forget()
             await self._renew(connection)
+            if self._is_listener_lost:
+                self._is_listener_lost = False
+                log.info("brain_listener_back")
             self._start_handshake()
             due = _clock() + RENEW_S
             while True:

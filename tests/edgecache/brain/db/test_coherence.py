@@ -3,8 +3,11 @@
 import asyncio
 import contextlib
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
+import structlog
 
 from common.ids import uuid7
 from edgecache.brain.core.errors import DatabaseUnavailable, OriginMissing
@@ -135,6 +138,28 @@ async def test_a_reconnected_listener_receives_announcements_again(
 
     assert await brain.coherence.wait_until_current(10)
     await warm(brain, bucket, "k")
+
+
+async def test_a_lost_database_is_logged_once_and_once_when_it_is_back(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, refused = psycopg.AsyncConnection.connect, 0
+
+    async def refuse(*given: Any, **more: Any) -> Any:
+        nonlocal refused
+        refused += 1
+        if refused > 3:
+            return await connect(*given, **more)
+        raise psycopg.OperationalError("refused")
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "connect", refuse)
+    with structlog.testing.capture_logs() as logs:
+        rows.cut("zonal-brain-listener")
+        await until(lambda: not brain.coherence.is_current)
+        assert await brain.coherence.wait_until_current(10)
+    assert refused > 3
+    events = [line["event"] for line in logs if line["event"].startswith("brain_listener")]
+    assert events == ["brain_listener_lost", "brain_listener_back"]
 
 
 async def test_a_brain_with_an_expired_lease_does_not_use_its_cache(
