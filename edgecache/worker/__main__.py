@@ -2,17 +2,27 @@
 
 import logging
 import os
+from typing import Final
 
+from common.settings.unknown_names import unknown_names
 from common.version import VERSION
 from edgecache.worker import logs, options
 from edgecache.worker.process import run
+
+SETTINGS: Final = ("ZLOG_FORMAT", "ZLOG_LEVEL", "ZTRACES_URL")
+# `make run` gives all of the platform's to each process, and names what is none once.
+SUPERVISED: Final = "ZONAL_SUPERVISED"
+
+log = logging.getLogger(__name__)
 
 
 def main() -> int:
     """Read the command line and run; return the exit code."""
     given = options.parse()
     logs.configure(given.log_format, given.log_level)
-    logging.getLogger(__name__).info("starting", extra={"version": VERSION})
+    log.info("starting", extra={"version": VERSION})
+    for unknown in () if SUPERVISED in os.environ else unknown_names(os.environ, SETTINGS):
+        log.warning("setting_unknown", extra={"reason": unknown.sentence()})
     return run(given)
 
 

@@ -2,10 +2,12 @@
 
 import json
 import logging
+from collections.abc import Callable
 
 import pytest
 
 from edgecache.worker.logs import ConsoleLines, JsonLines
+from tests.edgecache.worker.running import Worker, unmeasured
 
 
 def record(message: str, **fields: object) -> logging.LogRecord:
@@ -13,6 +15,14 @@ def record(message: str, **fields: object) -> logging.LogRecord:
     made = logging.LogRecord("edgecache.worker.x", logging.WARNING, "f", 1, message, (), None)
     vars(made).update(fields)
     return made
+
+
+def test_a_mistyped_name_is_in_the_first_lines(workers: Callable[..., Worker]) -> None:
+    environment = unmeasured() | {"ZLOG_LEVLE": "debug", "ZLOG_FORMAT": "json"}
+    lines = [json.loads(line) for line in workers(environment=environment).start().log.splitlines()]
+    said = [line["reason"] for line in lines if line["event"] == "setting_unknown"]
+    assert "ZLOG_LEVLE is set, but is no setting. Did you mean ZLOG_LEVEL?" in said
+    assert not any("ZLOG_FORMAT is set" in sentence for sentence in said)
 
 
 def test_a_json_line_has_its_fields() -> None:
