@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import shutil
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from organizations import exports
 from organizations.models import OrganizationExport
 from outbox.models import Delivery
 from tests.cast import Answer, signed_in
+from tests.deploy.tools import program
 from tests.edgecache.cluster import Cluster
 from tests.sqlgateway.databases.copies import common_schemas
 
@@ -145,10 +145,10 @@ def test_the_manifest_names_a_dump_that_cannot_be_restored(alice: User) -> None:
     assert sentence == f"The database of live: The dump cannot be restored: {complaint}."
 
 
-@pytest.mark.skipif(shutil.which("rclone") is None, reason="rclone is a program of the reader's")
 def test_the_line_of_the_archive_copies_the_objects(
     alice: User, charlie: User, tmp_path: Path
 ) -> None:
+    program("rclone", package="rclone")
     filled(alice, "hers")
     filled(charlie, "his")
     caller = signed_in(alice)

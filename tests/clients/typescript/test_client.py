@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -14,24 +13,20 @@ from django.conf import settings
 from tests import cast
 from tests.clients.conftest import Platform
 from tests.clients.front import Front
+from tests.deploy.tools import program
 from tests.twofactor.holder import with_totp
 from tests.waiting import LIMIT_S
 
 CLIENT = Path(__file__).resolve().parents[3] / "clients/typescript"
 EMAIL = "alice@example.com"
 PRINTED = "http://127.0.0.1:8000"
-pytestmark = [
-    pytest.mark.skipif(
-        not shutil.which("node") and not os.environ.get("CI"), reason="needs Node.js"
-    ),
-    pytest.mark.slow,
-]
+pytestmark = pytest.mark.slow
 
 
 def node(*arguments: str, **variables: str) -> str:
     """Run Node.js; return what it printed."""
     done = subprocess.run(
-        ["node", *arguments],
+        [program("node", package="nodejs"), *arguments],
         env=os.environ | variables,
         capture_output=True,
         text=True,
