@@ -35,6 +35,8 @@ WHERE (context = 'user' OR context = 'backend' AND %s)
   AND name NOT IN ('application_name', 'client_encoding')
 ORDER BY name
 """
+# Where the library has another name than the extension.
+LIBRARIES: Final = {"intarray": "_int"}
 APPLICATION_NAME: Final = "zonal"
 # Schemas of the tenant only. PostgreSQL searches pg_catalog before them.
 SEARCH_PATH: Final = '"$user",public'
@@ -86,8 +88,9 @@ def _read(address: ClusterAddress) -> dict[str, str]:
 
 def _load(connection: psycopg.Connection, extension: str) -> None:
     """Load an extension's library, which declares its settings; some extensions have no library."""
+    library = f"$libdir/{LIBRARIES.get(extension, extension)}"
     try:
-        connection.execute(sql.SQL("LOAD {}").format(sql.Literal(f"$libdir/{extension}")))
+        connection.execute(sql.SQL("LOAD {}").format(sql.Literal(library)))
     except psycopg.DatabaseError as exc:
         log.debug("sql_library_not_loaded", extension=extension, said=said(exc))
 

@@ -1,5 +1,7 @@
 """What a role keeps for itself (ALTER ROLE ... SET) changes none of its later sessions."""
 
+import structlog
+
 from sqlgateway.clusters import servers
 from sqlgateway.pg import pool
 from sqlgateway.pg.session_settings import CLUSTER_SETTINGS, LIMIT_BYTES, startup_options
@@ -103,6 +105,15 @@ def test_options_fit_into_the_start_up_packet(alice: Caller) -> None:
 
     assert len(options) < LIMIT_BYTES * 0.6
     assert "-cdefault_transaction_isolation=read\\ committed " in options
+
+
+def test_each_library_of_an_extension_is_found(alice: Caller) -> None:
+    """The server logs each that is not as an error."""
+    address = servers.address_of(servers.default())
+    CLUSTER_SETTINGS.forget(address)
+    with structlog.testing.capture_logs() as logs:
+        CLUSTER_SETTINGS.of(address)
+    assert [line["event"] for line in logs] == ["sql_settings_read"]
 
 
 def test_a_setting_that_an_upgraded_server_dropped_fails_one_request_only(alice: Caller) -> None:
