@@ -16,7 +16,7 @@ from operations.backup.archive import BackupArchive
 from operations.backup.manifest import BackupManifest
 from operations.backup.sealing import DecryptionFailed, Identity
 from operations.backup.work import EnvironmentPlan, Say, environments_of
-from sqlgateway.clusters.servers import ClusterAddress, administer
+from sqlgateway.clusters.servers import address_without_row, administer
 
 # Exists while a restore is unfinished, and contains the backup's id.
 SCHEMA: Final = "zonal_restore"
@@ -175,7 +175,7 @@ def _check_cluster(environments: Sequence[EnvironmentPlan], *, is_continued: boo
     if not url:
         raise CommandRefused("cluster_not_configured", "Set ZSQL_CLUSTER_URL.")
     roles = [each.admin_role for each in environments]
-    with administer(ClusterAddress(0, url, (), frozenset(), ())) as server:
+    with administer(address_without_row(url)) as server:
         newest = max((each.major for each in environments), default=0)
         if control.major_of(server) < newest:
             sentence = f"The tenants' cluster must be PostgreSQL {newest} or later."

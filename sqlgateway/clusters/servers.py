@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
+from zlib import crc32
 
 import psycopg
 import structlog
@@ -87,8 +88,9 @@ TAKES_NO_WRITES: Final = (
 READ_ONLY: Final = (
     "The server takes no writes: it is a standby, or its default_transaction_read_only is on."
 )
-# A right that the role lacks, a statement that took too long, the server's own faults.
-REFUSALS: Final = ("42501", "57014", "58", "XX")
+# A right that the role lacks, an object in another state (as of a standby), a statement that took
+# too long, the server's own faults.
+REFUSALS: Final = ("42501", "55000", "57014", "58", "XX")
 QUOTED: Final = re.compile(r"""(["'])(.*?)\1""")
 NO_RIGHT: Final = "permission denied to set parameter"
 # Connections that are compared. One may not be enough: the pooler has several server connections.
@@ -151,6 +153,14 @@ def address_of(cluster: Cluster) -> ClusterAddress:
         flags=frozenset(cluster.flags),
         private_paths=tuple(cluster.private_paths),
     )
+
+
+def address_without_row(url: str) -> ClusterAddress:
+    """Return the address of a server that is no cluster yet, with a key of its own.
+
+    What is remembered of a server, as that it is silent, is remembered by the key.
+    """
+    return ClusterAddress(-1 - crc32(url.encode()), url, (), frozenset(), ())
 
 
 def answers(cluster: Cluster) -> bool:

@@ -90,7 +90,7 @@ def _examine(cluster: Cluster, new: NewCluster) -> list[str]:
 
     Raises CommandRefused if they are not accepted, or if the server belongs to another cluster.
     """
-    bare = servers.ClusterAddress(0, new.url, (), frozenset(), ())
+    bare = servers.address_without_row(new.url)
     with servers.administer(bare) as connection:
         sentence = servers.unfit(bare, connection)
         if sentence:

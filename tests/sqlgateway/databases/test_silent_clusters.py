@@ -11,10 +11,12 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
+from platform_site import settings as platform_settings
 from sqlgateway.clusters.placements import PLACEMENT_CACHE
-from sqlgateway.clusters.servers import NETWORK_LIMITS
+from sqlgateway.clusters.servers import NETWORK_LIMITS, address_without_row, administer
 from sqlgateway.clusters.silence import SILENT_CLUSTERS
 from sqlgateway.databases.provisioning import database_for
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster
 from sqlgateway.pg import pool
 from sqlgateway.pg.watchdog import WATCHDOG
@@ -114,6 +116,15 @@ def test_a_silent_cluster_delays_no_deadline_of_another(
     assert (answer.status, answer.code) == (400, "query_timeout")
     for connection in connections:
         pool.CONNECTION_POOL.discard(connection)
+
+
+def test_a_silent_server_that_is_no_cluster_says_nothing_of_another(proxy: Proxy) -> None:
+    """As where a restore, or the addition of a cluster, is tried with two servers."""
+    proxy.is_silent = True
+    with pytest.raises(EngineUnavailable), administer(address_without_row(proxy.url)):
+        pass
+    with administer(address_without_row(platform_settings.SQL.cluster_url)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_the_requests_of_one_cluster_leave_slots_to_another(alice: Caller, second: Cluster) -> None:
