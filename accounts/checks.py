@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core import checks
 from django.http.request import validate_host
 
+from accounts.signin import signin
 from common.settings.env import Env
 from outbox.conf import LOCAL_MAIL_BACKENDS
 
@@ -65,6 +66,15 @@ def unknown_settings(**_options: Any) -> list[checks.CheckMessage]:
         checks.Warning(unknown.sentence(), hint=hint, id="zonal.W003")
         for unknown in settings.UNKNOWN_SETTINGS
     ]
+
+
+@checks.register(checks.Tags.security)
+def sign_in_stages(**_options: Any) -> list[checks.CheckMessage]:
+    """Refuse an installation without stages: a password alone would open sessions."""
+    if signin.STAGES:
+        return []
+    hint = "The app twofactor adds its own; it must be in INSTALLED_APPS."
+    return [checks.Error("Sign-in asks for no second factor.", hint=hint, id="zonal.E020")]
 
 
 @checks.register(checks.Tags.security, deploy=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyotp
 import pytest
+from django.core import checks
 from django.http import HttpResponse
 
 from accounts.models import Session, User
@@ -176,6 +177,12 @@ def test_a_stage_can_halt_every_sign_in_method(
         answer = driver.come_in()
     assert_nothing_given(answer)
     assert answer.body["allowed_methods"] == [f"halted {driver.sign_in_method}"]
+
+
+def test_an_installation_without_stages_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "zonal.E020" not in {each.id for each in checks.run_checks(tags=["security"])}
+    monkeypatch.setattr(signin, "STAGES", [])
+    assert "zonal.E020" in {each.id for each in checks.run_checks(tags=["security"])}
 
 
 @first_ways
