@@ -7,10 +7,11 @@ import structlog
 from django.apps import apps
 from django.conf import settings
 from django.core.management.base import CommandError
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
+from common.pending_migrations import compare
 from common.version import TOO_OLD, VERSION
 
 log = structlog.get_logger(__name__)
@@ -37,15 +38,12 @@ def newer_sentence(alias: str = DEFAULT_DB_ALIAS) -> str:
 
 
 def check_start() -> None:
-    """Log that the database is newer than this process. Raises CommandError if it is too old.
+    """Log that the database is newer than this process.
 
-    One that does not answer is not compared.
+    Raises CommandError if it is too old, DatabaseError if it does not answer.
     """
-    try:
-        refuse_too_old()
-        sentence = newer_sentence()
-    except DatabaseError:
-        return
+    refuse_too_old()
+    sentence = newer_sentence()
     if sentence:
         log.warning("database_newer", message=sentence)
 
@@ -59,8 +57,11 @@ def _compare(alias: str) -> tuple[list[str], bool]:
     ours = {config.label for config in apps.get_app_configs() if _is_ours(config.path)}
     applied = {key for key in recorder.applied_migrations() if key[0] in ours}
     loader = MigrationLoader(None, ignore_no_migrations=True)
-    known = {key for key in loader.disk_migrations if key[0] in ours}
-    return sorted(".".join(key) for key in applied - known), known <= applied
+    known = {
+        key: set(one.replaces) for key, one in loader.disk_migrations.items() if key[0] in ours
+    }
+    unknown, is_complete = compare(applied, known)
+    return sorted(".".join(key) for key in unknown), is_complete
 
 
 def _is_ours(path: str) -> bool:

@@ -50,11 +50,16 @@ def log_start(process: str) -> None:
 
 
 def check_release() -> None:
-    """Raise SystemExit with a sentence for a database that is too old for this release."""
+    """Raise SystemExit with a sentence for a database that is too old for this release.
+
+    One that does not answer is compared on the first connection, which fails if it is too old.
+    """
     try:
         releases.check_start()
     except CommandError as exc:
         raise SystemExit(f"zonal: {exc}") from None
+    except DatabaseError:
+        connection_created.connect(_compare_release)
     finally:
         _disconnect()
 
@@ -170,6 +175,23 @@ def _compare_keys(connection: Any, **_more: Any) -> None:
         log.error("keys_differ", settings=lacking, message=SENTENCE)
         raise OperationalError(f"{' and '.join(lacking)} {SENTENCE}")
     connection_created.disconnect(_compare_keys)
+
+
+def _compare_release(connection: Any, **_more: Any) -> None:
+    """Fail a connection to a database that is too old."""
+    if connection.alias != DEFAULT_DB_ALIAS:
+        return
+    try:
+        releases.check_start()
+    except CommandError as exc:
+        # Else it would be used without a further comparison.
+        connection.close()
+        log.error("database_refused", message=str(exc))  # noqa: TRY400 - the sentence says it
+        raise OperationalError(str(exc)) from None
+    except DatabaseError:
+        connection.close()
+        raise
+    connection_created.disconnect(_compare_release)
 
 
 def development_notice() -> str:

@@ -4,6 +4,7 @@ import ipaddress
 import os
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -16,13 +17,14 @@ from common import control_database, tracing
 from common.key_fingerprints import ENCRYPTION, SENTENCE, STORED, has_table, is_unreadable, lacking
 from common.machine.errors import StartError
 from common.machine.reasons import reason
-from common.pending_migrations import NOT_MIGRATED
+from common.pending_migrations import NOT_MIGRATED, compare
 from common.settings.env import Env
 from common.version import TOO_OLD, VERSION
 from edgecache.brain import migrations
 from edgecache.brain.app import assemble
 from edgecache.brain.conf.brain import BrainSettings
 from edgecache.brain.process.parent import Parent, check
+from edgecache.brain.router import LABEL
 from edgecache.brain.siblings.process_context import ProcessContext
 
 CONNECT_S: Final = 2
@@ -90,7 +92,13 @@ def _refuse_too_old(chosen: BrainSettings) -> str:
         applied = _applied(chosen)
     except psycopg.Error:
         return ""
-    return TOO_OLD if applied - KNOWN and KNOWN - applied else ""
+    if not applied - KNOWN:
+        return ""
+    # Not by Django's loader: its apps are not set up here.
+    modules = {name: import_module(f"{migrations.__name__}.{name}") for name in KNOWN}
+    known = {(LABEL, name): module.Migration.replaces for name, module in modules.items()}
+    unknown, is_complete = compare({(LABEL, name) for name in applied}, known)
+    return TOO_OLD if unknown and not is_complete else ""
 
 
 def _applied(chosen: BrainSettings) -> set[str]:

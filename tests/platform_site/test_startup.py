@@ -233,6 +233,31 @@ def test_a_web_server_that_started_without_the_database_compares_later(
     assert ("keys_differ" in errors) == has_other_keys
 
 
+def test_a_web_server_that_started_without_the_database_refuses_one_of_before_the_first_release(
+    installation: Installation,
+) -> None:
+    port, url = free_port(), installation.variables["DATABASE_URL"]
+    name = urlsplit(url).path.strip("/")
+    with psycopg.connect(url) as connection:
+        connection.execute("DELETE FROM django_migrations WHERE app = 'audit'")
+        connection.execute(
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('brain', 'step', now())"
+        )
+    _rename(name, f"{name}_away")
+    running = installation.start(
+        PROCESSES["web"], ZBIND=f"127.0.0.1:{port}", ZWEB_WORKERS="1", ZLOG_FORMAT="json"
+    )
+    try:
+        wait_until(partial(_answers, port, "/healthz", 200), timeout_s=60)
+        _rename(f"{name}_away", name)
+        for _ in range(3):
+            assert _answers(port, "/readyz", 503)
+    finally:
+        running.terminate()
+        _, errors = running.communicate(timeout=60)
+    assert "before release 0.1.0" in errors
+
+
 @pytest.mark.parametrize("process", ["task worker", "brain"])
 def test_a_process_that_started_without_the_database_ends_with_other_keys(
     installation: Installation, process: str

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +15,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from operations import releases
 from tests.deploy.tools import DEPLOY
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +48,24 @@ def test_migrate_of_an_older_release_says_that_the_database_is_newer(
     # Upgraded and not rolled back: nothing is said.
     Record.objects.filter(name="0002_of_the_next_release").delete()
     call_command("migrate", interactive=False, verbosity=0)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_migration_of_this_release_may_replace_those_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until `migrate` records it, only the replaced ones are recorded."""
+    initial = import_module("edgecache.brain.migrations.0001_initial").Migration
+    replaced = [("brain", "0001_before"), ("brain", "0002_before")]
+    monkeypatch.setattr(initial, "replaces", replaced)
+    Record.objects.filter(app="brain").delete()
+    for app, name in replaced:
+        Record.objects.create(app=app, name=name)
+    releases.check_start()
+    releases.refuse_too_old()
+    assert releases.newer_sentence() == ""
+    call_command("migrate", interactive=False, verbosity=0)
+    assert Record.objects.filter(app="brain", name="0001_initial").exists()
     assert capsys.readouterr().err == ""
 
 
