@@ -12,7 +12,8 @@ from common.admin.filters import BY_ORGANIZATION, by_values
 from common.admin.pages import ReadOnlyAdmin
 from common.errors import Conflict
 from outbox.audit_tags import OutboxTag
-from outbox.messages import maintenance
+from outbox.deliveries import NotRetryable
+from outbox.messages import queue
 from outbox.messages.templates import NOTICES
 from outbox.models import Delivery, WebhookDelivery, WebhookEndpoint
 
@@ -58,7 +59,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
         "state",
         "attempts",
         "last_status",
-        "last_error",
+        "error",
         "created_at",
         "next_attempt_at",
         "finished_at",
@@ -80,7 +81,7 @@ def retry_delivery(confirmed: ConfirmedAction, delivery: Delivery) -> bool:
         return False
     try:
         with transaction.atomic():
-            maintenance.retry(delivery, now=timezone.now())
+            queue.retry(delivery, now=timezone.now())
             trail.record_staff(
                 confirmed.request,
                 OutboxTag.ADMIN_DELIVERY_RETRY,
@@ -89,7 +90,7 @@ def retry_delivery(confirmed: ConfirmedAction, delivery: Delivery) -> bool:
                 template=delivery.template,
                 reason=confirmed.reason,
             )
-    except maintenance.NotRetryable as exc:
+    except NotRetryable as exc:
         raise Conflict(f"It cannot be sent again: {exc}.") from exc
     return True
 

@@ -1,7 +1,7 @@
 """What is sent: mails and text messages; events to webhooks, and where they go."""
 
-from datetime import datetime
-from typing import Any, ClassVar
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from django.contrib.postgres.fields import ArrayField
@@ -10,6 +10,71 @@ from django.db import models
 from common.ids import uuid7
 from common.scoping import TenantModel
 from environments.models import Organization
+
+ERROR_CHARS: Final = 40
+# The random part of a wait, which spreads the attempts after an outage.
+JITTER: Final = 0.1
+# Nothing is sent to a failing endpoint for this long, doubled with each failure in a row.
+INITIAL_BACKOFF_S: Final = 5
+MAX_BACKOFF_S: Final = 600
+
+
+class OutboxRow(TenantModel):
+    """A row of the outbox, whose state ``outbox.deliveries`` changes.
+
+    attempts: the number of claims, which identifies the current claim.
+    error: why the latest attempt failed, a code of ours.
+    """
+
+    QUEUED: ClassVar = "queued"
+    SENDING: ClassVar = "sending"
+    FAILED: ClassVar = "failed"
+    # A model's states of what was sent and of what is never tried again by itself; the error of a
+    # lost worker; the waits after each attempt of a series except the last.
+    DONE: ClassVar[str]
+    GIVEN_UP: ClassVar[str]
+    LOST: ClassVar[str]
+    WAITS_S: ClassVar[tuple[int, ...]]
+
+    state: Any
+    attempts_allowed: Any
+    error: Any
+    expires_at: Any
+    finished_at: Any
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    attempts = models.PositiveIntegerField(default=0)
+    next_attempt_at = models.DateTimeField(null=True, blank=True)
+    claimed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        """Messages and events have a table each."""
+
+        abstract = True
+
+    def __str__(self) -> str:
+        """Return the id."""
+        return str(self.id)
+
+    def wait_s(self) -> float | None:
+        """Return the seconds until the next attempt; None after the last one."""
+        left = self.attempts_allowed - self.attempts
+        if left <= 0:
+            return None
+        # The low bits of a UUIDv7 are random.
+        return self.WAITS_S[-left:][0] * (1 + JITTER * (self.pk.int % 1000) / 1000)
+
+    def queue_again(self, at: datetime, *, error: str) -> None:
+        """Queue it for a time, after an error."""
+        self.state, self.next_attempt_at, self.claimed_at = self.QUEUED, at, None
+        self.error = error[:ERROR_CHARS]
+        self.save()
+
+    def finish(self, state: str, *, error: str = "", now: datetime) -> None:
+        """End it, as done, failed or given up."""
+        self.state, self.finished_at = state, now
+        self.next_attempt_at = self.claimed_at = None
+        self.error = error[:ERROR_CHARS]
+        self.save()
 
 
 class WebhookEndpoint(TenantModel):
@@ -61,17 +126,27 @@ class WebhookEndpoint(TenantModel):
         """Return the id: a URL may contain a secret of its owner."""
         return str(self.id)
 
+    def note(self, *, is_failure: bool, now: datetime) -> None:
+        """Note an attempt's result; after a failure nothing is sent for a while."""
+        if is_failure:
+            backoff_s = min(INITIAL_BACKOFF_S << min(self.failures, 10), MAX_BACKOFF_S)
+            self.failures += 1
+            self.resting_until = now + timedelta(seconds=backoff_s)
+            self.failing_since = self.failing_since or now
+        else:
+            self.failures, self.resting_until, self.failing_since = 0, None, None
+        self.save(update_fields=["failures", "resting_until", "failing_since"])
+
     @property
     def label(self) -> str:
         """The description, or else the URL's host."""
         return self.description or urlsplit(self.url).hostname or ""
 
 
-class WebhookDelivery(TenantModel):
+class WebhookDelivery(OutboxRow):
     """One event for one endpoint; its id is that of the message in every attempt.
 
     body: encrypted; stored as long as the row, so that it can be sent again.
-    attempts: the number of claims, which identifies the current claim.
     log: of the latest attempts, ``{"at", "status", "error", "elapsed_ms"}``.
     """
 
@@ -83,7 +158,12 @@ class WebhookDelivery(TenantModel):
         DELIVERED = "delivered"
         FAILED = "failed"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    DONE = State.DELIVERED
+    GIVEN_UP = State.FAILED
+    LOST = "lost"
+    # Eight attempts in about 22 hours.
+    WAITS_S = (60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
+
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
     endpoint = models.ForeignKey(
         WebhookEndpoint, on_delete=models.CASCADE, related_name="deliveries"
@@ -91,15 +171,14 @@ class WebhookDelivery(TenantModel):
     event = models.CharField(max_length=40)
     body = models.TextField()
     state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
-    attempts = models.PositiveIntegerField(default=0)
-    tries = models.PositiveIntegerField(default=0)
+    attempts_allowed = models.PositiveIntegerField(default=8, db_default=8)
+    # Of the release before, whose code counts with it: dropped in the next one.
+    tries = models.PositiveIntegerField(default=0, db_default=0)
     last_status = models.PositiveSmallIntegerField(null=True, blank=True)
-    last_error = models.CharField(max_length=40, blank=True)
+    error = models.CharField(max_length=ERROR_CHARS, blank=True, db_column="last_error")
     log = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(db_index=True)
     expires_at = models.DateTimeField()
-    next_attempt_at = models.DateTimeField(null=True, blank=True)
-    claimed_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
@@ -119,22 +198,12 @@ class WebhookDelivery(TenantModel):
             ),
         ]
 
-    def __str__(self) -> str:
-        """Return the id."""
-        return str(self.id)
 
-    def finish(self, state: "WebhookDelivery.State", *, now: datetime) -> None:
-        """Set the state to delivered or failed, without saving."""
-        self.state, self.finished_at = state, now
-        self.next_attempt_at = self.claimed_at = None
-
-
-class Delivery(TenantModel):
+class Delivery(OutboxRow):
     """One mail or text message; written by outbox.messages only.
 
     payload: recipient and content, encrypted; '' after it is sent or given up. The rest stays as a
-    record: hint (the recipient, masked), template ('' for SMS), error (a code).
-    attempts: the number of claims, which identifies the current claim.
+    record: hint (the recipient, masked), template ('' for SMS), error.
     user_id: a plain id, because a notice outlives the account that it is about.
     """
 
@@ -157,7 +226,12 @@ class Delivery(TenantModel):
         FAILED = "failed"
         GIVEN_UP = "given_up"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    DONE = State.SENT
+    GIVEN_UP = State.GIVEN_UP
+    LOST = "worker_lost"
+    # Ten attempts in about two hours.
+    WAITS_S = (15, 30, 60, 120, 240, 480, 960, 1920, 3600)
+
     kind = models.CharField(max_length=10, choices=Kind)
     template = models.CharField(max_length=40, blank=True)
     organization = models.ForeignKey(
@@ -167,13 +241,10 @@ class Delivery(TenantModel):
     hint = models.CharField(max_length=254)
     payload = models.TextField()
     state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
-    attempts = models.PositiveIntegerField(default=0)
     attempts_allowed = models.PositiveIntegerField(default=10)
     error = models.CharField(max_length=60, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True)
-    next_attempt_at = models.DateTimeField(null=True)
-    claimed_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True, db_index=True)
 
     class Meta(TenantModel.Meta):
@@ -188,16 +259,8 @@ class Delivery(TenantModel):
             ),
         ]
 
-    def __str__(self) -> str:
-        """Return the id."""
-        return str(self.id)
-
-    def finish(self, state: "Delivery.State", *, error: str = "", now: datetime) -> None:
-        """Finish as sent, given up or failed; only a failed delivery keeps its content."""
-        self.state = state
-        self.error = error[:60]
-        self.next_attempt_at = self.claimed_at = None
-        self.finished_at = now
-        if state != self.State.FAILED:
+    def finish(self, state: str, *, error: str = "", now: datetime) -> None:
+        """End it; only a failed delivery keeps its content."""
+        if state != self.FAILED:
             self.payload = ""
-        self.save()
+        super().finish(state, error=error, now=now)

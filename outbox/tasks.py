@@ -7,7 +7,7 @@ from procrastinate.contrib.django import app
 
 from common.jobs import Retry
 from common.scoping import unscoped
-from outbox.messages import maintenance, queue, sending
+from outbox.messages import queue, sending
 from outbox.webhooks import delivery_queue
 from outbox.webhooks import dispatch as dispatcher
 from outbox.webhooks.events import DISPATCH
@@ -26,7 +26,7 @@ def deliver(delivery_id: str) -> None:
 @unscoped("upkeep for every organization")
 def maintain_deliveries(timestamp: int) -> None:
     """Release stuck deliveries, give up expired ones, delete old ones."""
-    maintenance.maintain(now=timezone.now())
+    queue.maintain(now=timezone.now())
 
 
 @app.task(name=DISPATCH)

@@ -1,5 +1,5 @@
 """Mails and text messages.
 
-Door: development, maintenance, queue, sending, templates.
-Imports: common, models.
+Door: development, queue, sending, templates.
+Imports: common, deliveries, failures, models.
 """

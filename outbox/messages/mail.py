@@ -23,8 +23,8 @@ from django.utils import timezone
 
 from common.emails import is_mailed_as_written
 from common.machine.reasons import reason
+from outbox.failures import Failure, PermanentFailure, TemporaryFailure, retry_after_s
 from outbox.messages import templates
-from outbox.messages.failures import Failure, PermanentFailure, TemporaryFailure, retry_after_s
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ PERMANENT: Final = 500
 NOT_THE_RECIPIENTS: Final = re.compile(rb"\s*5\.(?:1\.[78]|3\.\d+|4\.5|7\.\d+)\b")
 # A relay that scans a mail before it accepts it takes longer than for all other replies (RFC 5321
 # §4.5.3.2.6 has ten minutes). A client that hangs up before sends the mail again, and it arrives
-# twice. Within the lease of a delivery (maintenance.LEASE).
+# twice. Within the lease of a delivery (deliveries.LEASE).
 ACCEPT_TIMEOUT_S: Final = 60
 
 

@@ -12,17 +12,23 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
+from procrastinate.exceptions import AlreadyEnqueued
 
 from common.crypto import encrypt
 from common.emails import mask_email, mask_phone
 from common.jobs import job
+from outbox import deliveries
 from outbox.messages import templates
 from outbox.models import Delivery
+
+log = structlog.get_logger(__name__)
 
 DELIVER: Final = "outbox.messages.deliver"
 # A message that is worthless after this time, such as a code, is sent before all others: ten
@@ -32,6 +38,8 @@ URGENT_PRIORITY: Final = 10
 E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 # The longest text that Twilio splits into parts.
 MAX_TEXT_CHARS: Final = 1600
+# A failed message waits this long for an operator's retry, then its content is wiped.
+KEEP_FAILED: Final = timedelta(days=7)
 
 
 class SmsNotConfigured(Exception):
@@ -127,3 +135,30 @@ def _queue(delivery: Delivery, content: dict[str, Any]) -> Delivery:
 def _is_urgent(delivery: Delivery) -> bool:
     ends_at = delivery.expires_at
     return ends_at is not None and ends_at - delivery.created_at <= URGENT
+
+
+def retry(delivery: Delivery, *, now: datetime) -> None:
+    """Attempt a failed or waiting delivery now, with ten more attempts. Raises NotRetryable."""
+    with transaction.atomic():
+        row = deliveries.retry(delivery, now=now)
+        if not row.payload:
+            raise deliveries.NotRetryable("its content is gone: it was sent or given up")
+        enqueue(row)
+
+
+def maintain(*, now: datetime) -> None:
+    """Run all maintenance that is due; safe to repeat and to run concurrently."""
+    ended = Q(expires_at__lte=now) | Q(finished_at__lt=now - KEEP_FAILED)
+    deliveries.give_up(Delivery, Q(state=Delivery.State.FAILED) & ended, now=now)
+    released = deliveries.maintain(Delivery, "finished_at", now=now)
+    # Those whose own job may be lost.
+    overdue = Delivery.objects.filter(
+        state=Delivery.State.QUEUED, next_attempt_at__lte=now - deliveries.LEASE
+    )
+    for delivery in [*released, *overdue[: deliveries.BATCH]]:
+        try:
+            with transaction.atomic():
+                # At most one additional job, even if the workers are far behind.
+                enqueue(delivery, queueing_lock=f"delivery:{delivery.pk}")
+        except AlreadyEnqueued:
+            log.debug("delivery_queued_already", delivery=str(delivery.pk))

@@ -1,44 +1,29 @@
-"""Deliveries of events: claiming due ones, recording results, and disabling failing endpoints.
-
-A claim is committed before the request is sent and its result after, so that no transaction is open
-during network calls. If a process dies in between, the claim's lease ends and the event is sent a
-second time with the same id. Sending twice is preferred to not sending.
-"""
+"""Deliveries of events: which are due, what an answer means, and disabling failing endpoints."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 import structlog
-from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db.models import prefetch_related_objects
 
 from audit import trail
-from common.crypto import decrypt
 from common.egress import WebhookAnswer
+from outbox import deliveries
 from outbox.audit_tags import OutboxTag
 from outbox.errors import WebhookDeliveryNotFound, WebhookIsOff
+from outbox.failures import Failure, PermanentFailure, TemporaryFailure
 from outbox.models import WebhookDelivery, WebhookEndpoint
 from outbox.webhooks import events
 
 log = structlog.get_logger(__name__)
 
 State = WebhookDelivery.State
-# Waits after each attempt except the last: eight attempts in about 22 hours.
-WAITS_S: Final = (60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
-# The random part of a wait spreads the attempts after an outage.
-JITTER: Final = 0.1
-# Nothing is sent to a failing endpoint for this long, doubled with each failure in a row.
-INITIAL_BACKOFF_S: Final = 5
-MAX_BACKOFF_S: Final = 600
 # Maximum concurrent requests of an organization in all processes; an endpoint gets one at a time.
 SHARE: Final = 2
-LEASE: Final = timedelta(minutes=5)
-KEEP: Final = timedelta(days=30)
 LOG_ENTRIES: Final = 20
 GONE: Final = 410
 # Functions of higher layers, called with an endpoint that failed and was disabled, and why.
@@ -69,76 +54,21 @@ SELECT id FROM ranked WHERE nth <= %(share)s ORDER BY nth, next_attempt_at, id L
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedDelivery:
-    """A claimed delivery, with the data of its request."""
-
-    delivery_id: UUID
-    endpoint_id: UUID
-    organization_id: int
-    attempts: int
-    url: str
-    message_id: str
-    body: bytes = field(repr=False)
-    secrets: tuple[str, ...] = field(repr=False)
-
-
-def claim(limit: int, *, now: datetime) -> list[ClaimedDelivery]:
-    """Claim at most this many due deliveries, each for one attempt."""
+def claim(limit: int, *, now: datetime) -> list[WebhookDelivery]:
+    """Claim at most this many due deliveries, with their endpoints, each for one attempt."""
     with transaction.atomic(), connection.cursor() as cursor:
         # One claim at a time; two concurrent ones would exceed an organization's limit.
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [CLAIMS_LOCK])
-        while True:
+        claimed: list[WebhookDelivery] = []
+        due: list[UUID] | None = None
+        # Where all of these have expired, others may be due behind them.
+        while not claimed and due != []:
             cursor.execute(_DUE, {"now": now, "share": SHARE, "limit": limit})
             due = [row[0] for row in cursor.fetchall()]
-            claims = _claim(due, now)
-            # Without a claim all of these were unreadable: others may be due behind them.
-            if claims or not due:
-                return claims
-
-
-def _claim(due: list[UUID], now: datetime) -> list[ClaimedDelivery]:
-    """Claim these deliveries; those that cannot be decrypted are tried later, and stop no others.
-
-    Another process may have the key already: keys are changed while deliveries are waiting.
-    """
-    rows = WebhookDelivery.objects.filter(pk__in=due)
-    rows.update(
-        state=State.SENDING,
-        attempts=F("attempts") + 1,
-        tries=F("tries") + 1,
-        claimed_at=now,
-        next_attempt_at=None,
-    )
-    claims: list[ClaimedDelivery] = []
-    for row in rows.select_related("endpoint"):
-        try:
-            claims.append(_claimed(row, now))
-        except InvalidToken:
-            log.error("webhook_unreadable", webhook=str(row.endpoint_id), delivery=str(row.pk))  # noqa: TRY400 - no trace: it says nothing
-            row.last_error = "unreadable"
-            _schedule(row, now)
-            row.save()
-    return claims
-
-
-def _claimed(row: WebhookDelivery, now: datetime) -> ClaimedDelivery:
-    """Return the claim. Raises InvalidToken if ZSECRET_KEYS lacks the key of a secret or body."""
-    endpoint = row.endpoint
-    kept = [endpoint.secret]
-    ends_at = endpoint.previous_secret_ends_at
-    if endpoint.previous_secret and ends_at is not None and ends_at > now:
-        kept.append(endpoint.previous_secret)
-    return ClaimedDelivery(
-        row.pk,
-        row.endpoint_id,
-        row.organization_id,
-        row.attempts,
-        endpoint.url,
-        message_id_of(row),
-        decrypt(row.body).encode(),
-        tuple(map(decrypt, kept)),
-    )
+            claimed = deliveries.claim(WebhookDelivery, due, now=now)
+        # The threads that send use no database.
+        prefetch_related_objects(claimed, "endpoint")
+        return claimed
 
 
 def message_id_of(delivery: WebhookDelivery) -> str:
@@ -146,66 +76,48 @@ def message_id_of(delivery: WebhookDelivery) -> str:
     return f"msg_{delivery.pk.hex}"
 
 
-def settle(claimed: ClaimedDelivery, answer: WebhookAnswer, *, now: datetime) -> None:
-    """Record the result of an attempt, and schedule the next one or disable the endpoint."""
+def settle(claimed: WebhookDelivery, answer: WebhookAnswer | None, *, now: datetime) -> None:
+    """Record the result of an attempt, and schedule the next one or disable the endpoint.
+
+    answer: None if the delivery could not be decrypted, for which the endpoint is not to blame.
+    """
     with transaction.atomic():
         # Locks the endpoint first, in the same order as changing and removing it.
         endpoints = WebhookEndpoint.objects.select_for_update()
         endpoint = endpoints.filter(pk=claimed.endpoint_id).first()
-        rows = WebhookDelivery.objects.select_for_update()
-        row = rows.filter(pk=claimed.delivery_id, attempts=claimed.attempts).first()
-        if endpoint is None or row is None or row.state != State.SENDING:
-            # Its endpoint was removed, or the lease ended during the attempt.
+        if endpoint is None:
+            # Removed, with its deliveries.
             return
-        _note(row, answer, now)
-        if answer.status is not None and answer.status // 100 == 2:
-            row.finish(State.DELIVERED, now=now)
-            endpoint.failures, endpoint.resting_until, endpoint.failing_since = 0, None, None
-        else:
-            _plan(row, endpoint, now)
-        row.save()
-        endpoint.save(update_fields=["failures", "resting_until", "failing_since"])
+        failure = TemporaryFailure("unreadable") if answer is None else _failure(answer)
+        if failure is not None and endpoint.state == WebhookEndpoint.State.DISABLED:
+            failure = PermanentFailure(failure.error)
+        row = deliveries.settle(claimed, failure, now=now)
+        if row is None or answer is None:
+            return
+        _note(row, answer, failure, now)
+        endpoint.note(is_failure=failure is not None, now=now)
         _judge(endpoint, answer, now)
 
 
-def _note(row: WebhookDelivery, answer: WebhookAnswer, now: datetime) -> None:
-    error = answer.error
-    if answer.status is not None and answer.status // 100 != 2:
-        error = "redirect" if answer.status // 100 == 3 else "refused"
-    row.last_status, row.last_error = answer.status, error
+def _failure(answer: WebhookAnswer) -> Failure | None:
+    if answer.status is None:
+        return TemporaryFailure(answer.error)
+    if answer.status // 100 == 2:
+        return None
+    return TemporaryFailure("redirect" if answer.status // 100 == 3 else "refused")
+
+
+def _note(
+    row: WebhookDelivery, answer: WebhookAnswer, failure: Failure | None, now: datetime
+) -> None:
     entry = {
         "at": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "status": answer.status,
-        "error": error,
+        "error": failure.error if failure is not None else "",
         "elapsed_ms": answer.elapsed_ms,
     }
-    row.log = [*row.log, entry][-LOG_ENTRIES:]
-
-
-def _plan(row: WebhookDelivery, endpoint: WebhookEndpoint, now: datetime) -> None:
-    endpoint.failures += 1
-    backoff_s = min(INITIAL_BACKOFF_S << min(endpoint.failures - 1, 10), MAX_BACKOFF_S)
-    endpoint.resting_until = now + timedelta(seconds=backoff_s)
-    endpoint.failing_since = endpoint.failing_since or now
-    if endpoint.state == WebhookEndpoint.State.DISABLED:
-        row.finish(State.FAILED, now=now)
-        return
-    _schedule(row, now)
-
-
-def _schedule(row: WebhookDelivery, now: datetime) -> None:
-    """Schedule the next attempt; without one the delivery has failed."""
-    row.claimed_at = None
-    if row.tries > len(WAITS_S):
-        row.finish(State.FAILED, now=now)
-        return
-    # The low bits of a UUIDv7 are random.
-    wait_s = WAITS_S[row.tries - 1] * (1 + JITTER * (row.pk.int % 1000) / 1000)
-    at = now + timedelta(seconds=wait_s)
-    if at >= row.expires_at:
-        row.finish(State.FAILED, now=now)
-        return
-    row.state, row.next_attempt_at = State.QUEUED, at
+    row.last_status, row.log = answer.status, [*row.log, entry][-LOG_ENTRIES:]
+    row.save(update_fields=["last_status", "log"])
 
 
 def _judge(endpoint: WebhookEndpoint, answer: WebhookAnswer, now: datetime) -> None:
@@ -238,7 +150,7 @@ def disable(endpoint: WebhookEndpoint, reason: WebhookEndpoint.Reason, *, now: d
     endpoint.state, endpoint.disabled_reason = WebhookEndpoint.State.DISABLED, reason
     endpoint.save(update_fields=["state", "disabled_reason"])
     WebhookDelivery.objects.filter(endpoint=endpoint, state=State.QUEUED).update(
-        state=State.FAILED, last_error="switched_off", finished_at=now, next_attempt_at=None
+        state=State.FAILED, error="switched_off", finished_at=now, next_attempt_at=None
     )
 
 
@@ -250,17 +162,17 @@ def resend(delivery: WebhookDelivery, *, now: datetime) -> WebhookDelivery:
     """
     endpoints = WebhookEndpoint.objects.select_for_update()
     endpoint = endpoints.filter(pk=delivery.endpoint_id).first()
-    rows = WebhookDelivery.objects.select_for_update()
-    row: WebhookDelivery | None = rows.filter(pk=delivery.pk).first()
-    if endpoint is None or row is None:
+    if endpoint is None:
         raise WebhookDeliveryNotFound
     if endpoint.state != WebhookEndpoint.State.ENABLED:
         raise WebhookIsOff
-    if row.state == State.SENDING:
-        return row
-    row.state, row.tries, row.finished_at = State.QUEUED, 0, None
-    row.next_attempt_at, row.expires_at = now, now + events.LIFE
-    row.save()
+    try:
+        row = deliveries.retry(delivery, now=now)
+    except deliveries.NotRetryable:
+        delivery.refresh_from_db()
+        return delivery
+    row.expires_at = now + events.LIFE
+    row.save(update_fields=["expires_at"])
     endpoint.resting_until = None
     endpoint.save(update_fields=["resting_until"])
     events.wake()
@@ -268,14 +180,7 @@ def resend(delivery: WebhookDelivery, *, now: datetime) -> WebhookDelivery:
 
 
 def maintain(*, now: datetime) -> bool:
-    """Release deliveries whose process never finished, and delete old rows.
-
-    Returns True if anything is due.
-    """
-    rows = WebhookDelivery.objects.all()
-    lost = rows.filter(state=State.SENDING, claimed_at__lt=now - LEASE)
-    lost.update(state=State.QUEUED, claimed_at=None, next_attempt_at=now, last_error="lost")
-    late = Q(state=State.QUEUED, expires_at__lte=now)
-    rows.filter(late).update(state=State.FAILED, finished_at=now, next_attempt_at=None)
-    rows.filter(created_at__lt=now - KEEP).exclude(state=State.SENDING).delete()
-    return rows.filter(state=State.QUEUED, next_attempt_at__lte=now).exists()
+    """Run the maintenance of ``deliveries``; True if anything is due."""
+    deliveries.maintain(WebhookDelivery, "created_at", now=now)
+    due = WebhookDelivery.objects.filter(state=State.QUEUED, next_attempt_at__lte=now)
+    return due.exists()

@@ -34,7 +34,7 @@ Event = Literal[
 ]
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 TEST: Final = "webhook.test"
-# Attempts end after this time; the last of delivery_queue.WAITS_S is before it.
+# Attempts end after this time; the last of WebhookDelivery.WAITS_S is before it.
 LIFE: Final = timedelta(hours=28)
 
 
@@ -97,7 +97,7 @@ def _drop_oldest(endpoint: WebhookEndpoint, now: datetime) -> None:
         return
     WebhookDelivery.objects.filter(pk__in=dropped).update(
         state=WebhookDelivery.State.FAILED,
-        last_error="queue_full",
+        error="queue_full",
         finished_at=now,
         next_attempt_at=None,
     )

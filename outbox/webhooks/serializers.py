@@ -88,7 +88,7 @@ class WebhookDeliverySerializer(serializers.Serializer[WebhookDelivery]):
     state = serializers.ChoiceField(choices=WebhookDelivery.State.values)
     attempts = serializers.IntegerField()
     last_status = serializers.IntegerField(allow_null=True)
-    last_error = serializers.CharField()
+    last_error = serializers.CharField(source="error")
     log = WebhookAttemptSerializer(many=True, help_text="The latest attempts, oldest first.")
     created_at = serializers.DateTimeField()
     next_attempt_at = serializers.DateTimeField(allow_null=True)

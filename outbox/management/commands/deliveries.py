@@ -12,7 +12,8 @@ from django.utils import timezone
 from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from outbox.audit_tags import OutboxTag
-from outbox.messages import maintenance
+from outbox.deliveries import NotRetryable
+from outbox.messages import queue
 from outbox.models import Delivery
 
 COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")
@@ -60,7 +61,7 @@ class Command(OpsCommand):
         for delivery in failed.filter(kind=kind) if kind else failed:
             try:
                 _retry(delivery)
-            except maintenance.NotRetryable as exc:
+            except NotRetryable as exc:
                 self.stderr.write(f"{delivery.pk}: {exc}.")
             else:
                 queued += 1
@@ -73,7 +74,7 @@ def _retried(key: UUID) -> CommandResult:
         raise CommandRefused("delivery_not_found", f"There is no delivery {key}.")
     try:
         _retry(delivery)
-    except maintenance.NotRetryable as exc:
+    except NotRetryable as exc:
         raise CommandRefused("not_retryable", f"{key} cannot be retried: {exc}.") from exc
     return CommandResult({"queued": 1}, f"{key} is queued.")
 
@@ -81,7 +82,7 @@ def _retried(key: UUID) -> CommandResult:
 def _retry(delivery: Delivery) -> None:
     """Attempt it again now, and record that. Raises NotRetryable."""
     with transaction.atomic():
-        maintenance.retry(delivery, now=timezone.now())
+        queue.retry(delivery, now=timezone.now())
         trail.add(
             None,
             OutboxTag.CLI_DELIVERY_RETRY,

@@ -12,7 +12,7 @@ import structlog
 from django.utils import timezone
 
 from common.machine.reasons import reason
-from outbox.messages.failures import PermanentFailure, TemporaryFailure, retry_after_s
+from outbox.failures import PermanentFailure, TemporaryFailure, retry_after_s
 
 log = structlog.get_logger(__name__)
 

@@ -11,8 +11,8 @@ import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from outbox.failures import retry_after_s
 from outbox.messages import queue
-from outbox.messages.failures import retry_after_s
 from outbox.models import Delivery
 from tests.outbox.messages.support import CODE, NO_JSON, Twilio, jobs_of, run
 

@@ -14,8 +14,9 @@ from procrastinate.contrib.django import app
 
 from accounts import notices
 from accounts.models import User
-from outbox.messages import maintenance, queue, sending
-from outbox.messages.failures import TemporaryFailure
+from outbox import deliveries
+from outbox.failures import TemporaryFailure
+from outbox.messages import queue
 from outbox.messages.templates import Scalar
 from outbox.models import Delivery
 from outbox.tasks import deliver
@@ -129,11 +130,11 @@ def test_a_job_without_a_row_does_nothing(alice: User) -> None:
 def test_the_message_of_a_lost_worker_is_released_after_the_lease(alice: User) -> None:
     now = timezone.now()
     delivery = notices.queue_notice(alice, "password_changed")
-    assert sending._claim(delivery.pk, now=now) is not None
+    assert deliveries.claim(Delivery, [delivery.pk], now=now)
     assert run(delivery).state == "sending"
-    maintenance.maintain(now=now + timedelta(minutes=4))
+    queue.maintain(now=now + timedelta(minutes=4))
     assert run(delivery).state == "sending"
-    maintenance.maintain(now=now + timedelta(minutes=6))
+    queue.maintain(now=now + timedelta(minutes=6))
     delivery.refresh_from_db()
     assert (delivery.state, delivery.error) == ("queued", "worker_lost")
     assert len(jobs_of(delivery)) == 2
@@ -146,7 +147,7 @@ def test_a_message_that_crashes_every_worker_fails(alice: User) -> None:
     now = timezone.now()
     delivery = notices.queue_notice(alice, "password_changed")
     Delivery.objects.update(state="sending", attempts=10, claimed_at=now - timedelta(hours=1))
-    maintenance.maintain(now=now)
+    queue.maintain(now=now)
     delivery.refresh_from_db()
     assert (delivery.state, delivery.error) == ("failed", "worker_lost")
 
@@ -158,11 +159,10 @@ def test_a_worker_after_its_lease_does_not_change_the_claim_of_another(
 ) -> None:
     now = timezone.now()
     delivery = notices.queue_notice(alice, "password_changed")
-    slow = sending._claim(delivery.pk, now=now)
-    assert slow is not None
-    maintenance.maintain(now=now + timedelta(minutes=6))
-    assert sending._claim(delivery.pk, now=now) is not None
-    sending._settle(slow, failure, now=now)
+    (slow,) = deliveries.claim(Delivery, [delivery.pk], now=now)
+    queue.maintain(now=now + timedelta(minutes=6))
+    assert deliveries.claim(Delivery, [delivery.pk], now=now)
+    assert deliveries.settle(slow, failure, now=now) is None
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts) == ("sending", 2)
 
@@ -174,7 +174,7 @@ def test_a_lost_job_is_replaced_once(alice: User) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM procrastinate_jobs")
     for minutes in (6, 11, 16):
-        maintenance.maintain(now=now + timedelta(minutes=minutes))
+        queue.maintain(now=now + timedelta(minutes=minutes))
     [job] = jobs_of(delivery)
     assert job["queueing_lock"] == f"delivery:{delivery.pk}"
 
@@ -189,12 +189,12 @@ def test_expired_and_long_failed_messages_are_wiped(alice: User) -> None:
     )
     notice = notices.queue_notice(alice, "password_changed")
     notice.finish(Delivery.State.FAILED, error="smtp_451", now=now)
-    maintenance.maintain(now=now + timedelta(minutes=11))
+    queue.maintain(now=now + timedelta(minutes=11))
     code.refresh_from_db()
     notice.refresh_from_db()
     assert (code.state, code.error, code.payload) == ("given_up", "expired", "")
     assert notice.payload
-    maintenance.maintain(now=now + timedelta(days=8))
+    queue.maintain(now=now + timedelta(days=8))
     notice.refresh_from_db()
     assert (notice.state, notice.error, notice.payload) == ("given_up", "smtp_451", "")
 
@@ -204,7 +204,7 @@ def test_finished_rows_are_kept_for_a_month(alice: User) -> None:
     now = timezone.now()
     delivery = run(notices.queue_notice(alice, "password_changed"))
     waiting = notices.queue_notice(alice, "password_changed")
-    maintenance.maintain(now=now + timedelta(days=29))
+    queue.maintain(now=now + timedelta(days=29))
     assert Delivery.objects.filter(pk=delivery.pk).exists()
-    maintenance.maintain(now=now + timedelta(days=31))
+    queue.maintain(now=now + timedelta(days=31))
     assert list(Delivery.objects.all()) == [waiting]
