@@ -69,7 +69,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
     search_fields = ("=id", "=endpoint__id")
     search_help_text = "Id of a delivery or of an endpoint"
     ordering = ("-id",)
-    exclude = ("body",)
+    exclude = ("body", "tries")
 
 
 def retry_delivery(confirmed: ConfirmedAction, delivery: Delivery) -> bool:

@@ -175,7 +175,9 @@ class WebhookDelivery(OutboxRow):
     # Of the release before, whose code counts with it: dropped in the next one.
     tries = models.PositiveIntegerField(default=0, db_default=0)
     last_status = models.PositiveSmallIntegerField(null=True, blank=True)
-    error = models.CharField(max_length=ERROR_CHARS, blank=True, db_column="last_error")
+    error = models.CharField(
+        "last error", max_length=ERROR_CHARS, blank=True, db_column="last_error"
+    )
     log = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(db_index=True)
     expires_at = models.DateTimeField()

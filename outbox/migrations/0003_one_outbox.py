@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='webhookdelivery',
             name='last_error',
-            field=models.CharField(blank=True, db_column='last_error', max_length=40),
+            field=models.CharField(blank=True, db_column='last_error', max_length=40, verbose_name='last error'),
         ),
         migrations.RenameField(
             model_name='webhookdelivery',

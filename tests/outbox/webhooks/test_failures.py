@@ -226,6 +226,14 @@ def test_eight_attempts_in_about_a_day_then_it_has_failed(alice: User, receiver:
     assert 22 * 3600 < waited_s < 26 * 3600
     dispatch.run()
     assert len(receiver.messages) == 8
+    # Sent again by hand, it has eight more, with the first waits.
+    signed_in(alice).call("POST", f"{PATH}/{webhook['id']}/deliveries/{sent}/resend")
+    make_due()
+    dispatch.run()
+    row = WebhookDelivery.objects.get()
+    assert (row.state, row.attempts) == ("queued", 9)
+    assert row.next_attempt_at is not None
+    assert (row.next_attempt_at - timezone.now()).total_seconds() < 70
 
 
 def test_a_dead_process_leaves_its_delivery_to_another(alice: User, receiver: Receiver) -> None:
@@ -239,6 +247,19 @@ def test_a_dead_process_leaves_its_delivery_to_another(alice: User, receiver: Re
     # What the first one says then, late, changes nothing.
     delivery_queue.settle(lost, egress.WebhookAnswer(500, "", 1), now=timezone.now())
     assert WebhookDelivery.objects.get().state == "delivered"
+
+
+def test_a_late_success_counts_and_the_event_is_not_sent_again(
+    alice: User, receiver: Receiver
+) -> None:
+    send_test(alice, added(alice, receiver.url()))
+    (late,) = delivery_queue.claim(10, now=timezone.now())
+    assert delivery_queue.maintain(now=timezone.now() + timedelta(minutes=6)) is True
+    delivery_queue.settle(late, egress.WebhookAnswer(200, "", 1), now=timezone.now())
+    make_due()
+    dispatch.run()
+    assert WebhookDelivery.objects.get().state == "delivered"
+    assert receiver.messages == []
 
 
 @pytest.mark.parametrize("lost", ["body", "secret"])
