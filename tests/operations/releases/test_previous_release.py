@@ -22,9 +22,10 @@ from django.conf import settings
 from django.db import connection
 
 from accounts.models import User
-from outbox.models import Delivery
+from outbox.models import Delivery, WebhookDelivery
 from tests.edgecache.cluster import Cluster, Keys
 from tests.edgecache.conftest import connect
+from tests.ports import free_port
 from tests.sqlgateway import conftest as databases
 from tests.waiting import wait_until
 from tests.web_process import ROOT, Web, web_process
@@ -123,7 +124,7 @@ def ask(web: Web, method: str, path: str, body: Any = None, token: str = "") -> 
         client.request(method, path, json.dumps(body) if body else None, headers)
         answer = client.getresponse()
         content = answer.read()
-    assert answer.status in {200, 201}, (path, answer.status, content)
+    assert answer.status in {200, 201, 202}, (path, answer.status, content)
     return json.loads(content)
 
 
@@ -158,6 +159,15 @@ def test_the_previous_release_works_on_the_tables_of_this_one(
         ask(web, "POST", "/v1/sql", insert, api_key)
         found = ask(web, "POST", "/v1/sql", {"query": "SELECT id FROM notes"}, token)
         assert found["rows"] == [{"id": 7}]
+
+        # The task worker tries to send the event, and notes that.
+        hook = {"url": f"http://127.0.0.1:{free_port()}/", "events": ["member.added"]}
+        webhook = ask(web, "POST", "/v1/webhooks", hook, token)["id"]
+        event = ask(web, "POST", f"/v1/webhooks/{webhook}/test", token=token)["id"]
+        attempted = WebhookDelivery.objects.filter(pk=event, state="queued", attempts=1)
+        wait_until(attempted.exists, timeout_s=START_S)
+        # This release's goes on with it.
+        assert attempted.get().attempts_allowed == 8
 
         ask(web, "POST", "/v1/cache/buckets", {"name": "pictures"}, token)
         made = ask(web, "POST", "/v1/cache/access-keys", {"access": "write"}, token)
