@@ -3,47 +3,39 @@
 import secrets
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Annotated, Final
+from typing import Final
 
 from common.settings.env import Env, SettingError
-from common.settings.table import Integer, Secret, Secrets, load
+from common.settings.table import (
+    integer,
+    load,
+    secret,
+    secret_list,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySettings:
     """The HMAC keys as configured: the current ones, and previous ones that still verify."""
 
-    access: Annotated[str, Secret("ZJWT_SECRET", "HMAC key for access tokens.")]
-    access_previous: Annotated[
-        tuple[str, ...],
-        Secrets(
-            "ZJWT_SECRET_PREVIOUS",
-            "Earlier access keys that still verify. `key@2026-12-01`: until that day.",
-        ),
-    ]
-    refresh: Annotated[str, Secret("ZJWT_REFRESH_SECRET", "HMAC key for refresh tokens.")]
-    refresh_previous: Annotated[
-        tuple[str, ...],
-        Secrets(
-            "ZJWT_REFRESH_SECRET_PREVIOUS",
-            "Earlier refresh keys that still verify. `key@2026-12-01`: until that day.",
-        ),
-    ]
-    mfa: Annotated[
-        str,
-        Secret(
-            "ZMFA_SECRET",
-            "HMAC key of the second factor: pending sign-ins, digests of codes, devices.",
-        ),
-    ]
-    mfa_previous: Annotated[
-        tuple[str, ...],
-        Secrets(
-            "ZMFA_SECRET_PREVIOUS",
-            "Earlier keys that still verify: backup codes, trusted devices. `key@2026-12-01`: "
-            "until that day.",
-        ),
-    ]
+    access: str = secret("ZJWT_SECRET", "HMAC key for access tokens.")
+    access_previous: tuple[str, ...] = secret_list(
+        "ZJWT_SECRET_PREVIOUS",
+        "Earlier access keys that still verify. `key@2026-12-01`: until that day.",
+    )
+    refresh: str = secret("ZJWT_REFRESH_SECRET", "HMAC key for refresh tokens.")
+    refresh_previous: tuple[str, ...] = secret_list(
+        "ZJWT_REFRESH_SECRET_PREVIOUS",
+        "Earlier refresh keys that still verify. `key@2026-12-01`: until that day.",
+    )
+    mfa: str = secret(
+        "ZMFA_SECRET", "HMAC key of the second factor: pending sign-ins, digests of codes, devices."
+    )
+    mfa_previous: tuple[str, ...] = secret_list(
+        "ZMFA_SECRET_PREVIOUS",
+        "Earlier keys that still verify: backup codes, trusted devices. `key@2026-12-01`: "
+        "until that day.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,195 +59,133 @@ class AccountSettings:
     refresh_keys: tuple[str, ...] = field(repr=False)
     mfa_keys: tuple[str, ...] = field(repr=False)
     key_retirements: dict[str, date] = field(repr=False)
-    access_ttl_s: Annotated[
-        int,
-        Integer(
-            "ZJWT_ACCESS_TTL_SECS",
-            "Access token lifetime.",
-            default=900,
-            unit="seconds",
-            minimum=1,
-            maximum=86400,
-        ),
-    ]
-    refresh_ttl_s: Annotated[
-        int,
-        Integer(
-            "ZJWT_REFRESH_TTL_SECS",
-            "Refresh token lifetime.",
-            default=604800,
-            unit="seconds",
-            minimum=1,
-            maximum=31536000,
-        ),
-    ]
-    refresh_grace_s: Annotated[
-        int,
-        Integer(
-            "ZJWT_REFRESH_GRACE_SECS",
-            "Time in which the previous refresh token returns the same successor again.",
-            default=10,
-            unit="seconds",
-            maximum=120,
-        ),
-    ]
-    session_max_s: Annotated[
-        int,
-        Integer(
-            "ZJWT_SESSION_MAX_SECS",
-            "Maximum lifetime of a sign-in, including refreshes.",
-            default=2592000,
-            unit="seconds",
-            minimum=60,
-            maximum=2592000,
-        ),
-    ]
-    sessions_per_user: Annotated[
-        int,
-        Integer(
-            "ZSESSIONS_PER_USER",
-            "Active sessions of a user; a new one ends the least recently used one.",
-            default=100,
-            minimum=1,
-            maximum=10000,
-        ),
-    ]
-    dev_org_id: Annotated[
-        int,
-        Integer(
-            "ZAUTH_DEV_ORG_ID", "Organization id for development tokens; 0 means none.", default=0
-        ),
-    ]
-    dev_secret: Annotated[str, Secret("ZAUTH_DEV_SECRET", "HMAC key of development tokens.")] = (
-        field(repr=False)
+    access_ttl_s: int = integer(
+        "ZJWT_ACCESS_TTL_SECS",
+        "Access token lifetime.",
+        default=900,
+        unit="s",
+        minimum=1,
+        maximum=86400,
     )
-    signups_per_hour: Annotated[
-        int,
-        Integer(
-            "ZLIMIT_SIGNUPS_PER_HOUR",
-            "Sign-ups per client address.",
-            default=20,
-            unit="per hour",
-            minimum=1,
-        ),
-    ]
-    logins_per_address: Annotated[
-        int,
-        Integer(
-            "ZLIMIT_LOGINS_PER_ADDRESS",
-            "Failed logins per client address.",
-            default=100,
-            unit="per 15 minutes",
-            minimum=1,
-        ),
-    ]
-    logins_per_account: Annotated[
-        int,
-        Integer(
-            "ZLIMIT_LOGINS_PER_ACCOUNT",
-            "Failed logins per account before each further attempt waits, up to 15 minutes.",
-            default=5,
-            minimum=1,
-        ),
-    ]
-    sends_per_receiver: Annotated[
-        int,
-        Integer(
-            "ZMFA_SENDS_PER_RECEIVER",
-            "Codes sent to one number or address.",
-            default=20,
-            unit="per day",
-            minimum=1,
-        ),
-    ]
-    notices_per_receiver: Annotated[
-        int,
-        Integer(
-            "ZNOTICES_PER_RECEIVER",
-            "Security notices of one kind that are mailed to one address, such as of changed "
-            "roles; further ones are only logged.",
-            default=20,
-            unit="per day",
-            minimum=1,
-        ),
-    ]
-    links_per_receiver: Annotated[
-        int,
-        Integer(
-            "ZLIMIT_SIGNUP_LINKS_PER_RECEIVER",
-            "Links to sign up that are mailed to one address; five of them for one client address.",
-            default=50,
-            unit="per day",
-            minimum=1,
-        ),
-    ]
-    invitation_tries_per_address: Annotated[
-        int,
-        Integer(
-            "ZLIMIT_INVITATION_TRIES_PER_ADDRESS",
-            "Invitations viewed or accepted per client address.",
-            default=100,
-            unit="per hour",
-            minimum=1,
-        ),
-    ]
-    api_keys_per_organization: Annotated[
-        int,
-        Integer(
-            "ZAPI_KEYS_PER_ORGANIZATION",
-            "API keys that one organization may have at a time, over all environments.",
-            default=100,
-            minimum=1,
-        ),
-    ]
-    api_keys_per_day: Annotated[
-        int,
-        Integer(
-            "ZAPI_KEYS_PER_DAY",
-            "API keys that one organization may create.",
-            default=100,
-            unit="per day",
-            minimum=1,
-        ),
-    ]
-    argon2_memory_kib: Annotated[
-        int,
-        Integer(
-            "ZARGON2_MEMORY_KIB",
-            "Argon2id memory per hash.",
-            default=19456,
-            unit="KiB",
-            minimum=8192,
-        ),
-    ]
-    argon2_time_cost: Annotated[
-        int,
-        Integer("ZARGON2_TIME_COST", "Argon2id passes.", default=2, minimum=1, maximum=100),
-    ]
-    argon2_parallelism: Annotated[
-        int,
-        Integer("ZARGON2_PARALLELISM", "Argon2id lanes.", default=1, minimum=1, maximum=64),
-    ]
-    argon2_concurrency: Annotated[
-        int,
-        Integer(
-            "ZARGON2_CONCURRENCY",
-            "Hashes computed concurrently in one process; further ones wait.",
-            default=2,
-            minimum=1,
-            maximum=256,
-        ),
-    ]
-    argon2_queue: Annotated[
-        int,
-        Integer(
-            "ZARGON2_QUEUE",
-            "Requests that wait to compute a hash in one process; further ones are refused.",
-            default=8,
-            minimum=0,
-            maximum=256,
-        ),
-    ]
+    refresh_ttl_s: int = integer(
+        "ZJWT_REFRESH_TTL_SECS",
+        "Refresh token lifetime.",
+        default=604800,
+        unit="s",
+        minimum=1,
+        maximum=31536000,
+    )
+    refresh_grace_s: int = integer(
+        "ZJWT_REFRESH_GRACE_SECS",
+        "Time in which the previous refresh token returns the same successor again.",
+        default=10,
+        unit="s",
+        maximum=120,
+    )
+    session_max_s: int = integer(
+        "ZJWT_SESSION_MAX_SECS",
+        "Maximum lifetime of a sign-in, including refreshes.",
+        default=2592000,
+        unit="s",
+        minimum=60,
+        maximum=2592000,
+    )
+    sessions_per_user: int = integer(
+        "ZSESSIONS_PER_USER",
+        "Active sessions of a user; a new one ends the least recently used one.",
+        default=100,
+        minimum=1,
+        maximum=10000,
+    )
+    dev_org_id: int = integer(
+        "ZAUTH_DEV_ORG_ID", "Organization id for development tokens; 0 means none.", default=0
+    )
+    dev_secret: str = secret("ZAUTH_DEV_SECRET", "HMAC key of development tokens.")
+    signups_per_hour: int = integer(
+        "ZLIMIT_SIGNUPS_PER_HOUR",
+        "Sign-ups per client address.",
+        default=20,
+        unit="per hour",
+        minimum=1,
+    )
+    logins_per_address: int = integer(
+        "ZLIMIT_LOGINS_PER_ADDRESS",
+        "Failed logins per client address.",
+        default=100,
+        unit="per 15 minutes",
+        minimum=1,
+    )
+    logins_per_account: int = integer(
+        "ZLIMIT_LOGINS_PER_ACCOUNT",
+        "Failed logins per account before each further attempt waits, up to 15 minutes.",
+        default=5,
+        minimum=1,
+    )
+    sends_per_receiver: int = integer(
+        "ZMFA_SENDS_PER_RECEIVER",
+        "Codes sent to one number or address.",
+        default=20,
+        unit="per day",
+        minimum=1,
+    )
+    notices_per_receiver: int = integer(
+        "ZNOTICES_PER_RECEIVER",
+        "Security notices of one kind that are mailed to one address, such as of changed "
+        "roles; further ones are only logged.",
+        default=20,
+        unit="per day",
+        minimum=1,
+    )
+    links_per_receiver: int = integer(
+        "ZLIMIT_SIGNUP_LINKS_PER_RECEIVER",
+        "Links to sign up that are mailed to one address; five of them for one client address.",
+        default=50,
+        unit="per day",
+        minimum=1,
+    )
+    invitation_tries_per_address: int = integer(
+        "ZLIMIT_INVITATION_TRIES_PER_ADDRESS",
+        "Invitations viewed or accepted per client address.",
+        default=100,
+        unit="per hour",
+        minimum=1,
+    )
+    api_keys_per_organization: int = integer(
+        "ZAPI_KEYS_PER_ORGANIZATION",
+        "API keys that one organization may have at a time, over all environments.",
+        default=100,
+        minimum=1,
+    )
+    api_keys_per_day: int = integer(
+        "ZAPI_KEYS_PER_DAY",
+        "API keys that one organization may create.",
+        default=100,
+        unit="per day",
+        minimum=1,
+    )
+    argon2_memory_kib: int = integer(
+        "ZARGON2_MEMORY_KIB", "Argon2id memory per hash.", default=19456, unit="KiB", minimum=8192
+    )
+    argon2_time_cost: int = integer(
+        "ZARGON2_TIME_COST", "Argon2id passes.", default=2, minimum=1, maximum=100
+    )
+    argon2_parallelism: int = integer(
+        "ZARGON2_PARALLELISM", "Argon2id lanes.", default=1, minimum=1, maximum=64
+    )
+    argon2_concurrency: int = integer(
+        "ZARGON2_CONCURRENCY",
+        "Hashes computed concurrently in one process; further ones wait.",
+        default=2,
+        minimum=1,
+        maximum=256,
+    )
+    argon2_queue: int = integer(
+        "ZARGON2_QUEUE",
+        "Requests that wait to compute a hash in one process; further ones are refused.",
+        default=8,
+        minimum=0,
+        maximum=256,
+    )
 
 
 TABLES: Final = (KeySettings, AccountSettings)

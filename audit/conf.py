@@ -1,9 +1,11 @@
 """Settings of the audit trail."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Final
 
-from common.settings.table import Integer
+from common.settings.table import (
+    integer,
+)
 
 # A database trigger refuses to delete younger events.
 MIN_RETENTION_DAYS: Final = 30
@@ -19,17 +21,14 @@ def _retention_days(days: int) -> int:
 class AuditSettings:
     """How long events are kept."""
 
-    retention_days: Annotated[
-        int,
-        Integer(
-            "ZAUDIT_RETENTION_DAYS",
-            "How long events of the audit trail are kept, at least 30; 0 keeps all.",
-            default=365,
-            unit="days",
-            maximum=36500,
-            parse=_retention_days,
-        ),
-    ]
+    retention_days: int = integer(
+        "ZAUDIT_RETENTION_DAYS",
+        "How long events of the audit trail are kept, at least 30; 0 keeps all.",
+        default=365,
+        unit="days",
+        maximum=36500,
+        parse=_retention_days,
+    )
 
 
 TABLES: Final = (AuditSettings,)

@@ -1,12 +1,18 @@
 """Settings of billing: shares, holds, limits and payout methods."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Final
+from typing import Final
 
 from billing.money import PPM
 from common.settings.env import Env, SettingError
-from common.settings.table import Flag, Integer, Secret, Text, load
+from common.settings.table import (
+    flag,
+    integer,
+    load,
+    secret,
+    text,
+)
 
 # Money is counted in hundredths; of these Stripe takes whole units, or thousandths.
 NOT_IN_CENTS: Final = frozenset(
@@ -57,111 +63,76 @@ def _currency(text: str) -> str:
 class BillingSettings:
     """Credits, operators' shares and payouts. share_ppm: millionths of paid fees."""
 
-    share_ppm: Annotated[
-        int,
-        Text(
-            "ZCACHE_OPERATOR_SHARE",
-            "Operators' share of the hit and egress fees that others paid, below 1.",
-            default="0.70",
-            parse=_share,
-        ),
-    ]
-    currency: Annotated[
-        str,
-        Text("ZBILLING_CURRENCY", "Currency of money amounts.", default="USD", parse=_currency),
-    ]
-    welcome_credits: Annotated[
-        int,
-        Integer(
-            "ZBILLING_WELCOME_CREDITS",
-            "Credits granted to each organization at its first charge; 1,000 are worth a cent. "
-            "They pay before paid ones, and earn operators nothing.",
-            default=0,
-            unit="credits",
-        ),
-    ]
-    is_enforced: Annotated[
-        bool,
-        Flag(
-            "ZBILLING_ENFORCED",
-            "Whether running out of credits has consequences: notices, and after "
-            "ZBILLING_GRACE_DAYS nodes of other operators stop serving.",
-            default=False,
-        ),
-    ]
-    grace_days: Annotated[
-        int,
-        Integer(
-            "ZBILLING_GRACE_DAYS",
-            "How long other operators' nodes go on serving an organization without credits.",
-            default=7,
-            unit="days",
-            maximum=3650,
-        ),
-    ]
-    hold_days: Annotated[
-        int,
-        Integer(
-            "ZBILLING_HOLD_DAYS",
-            "How long earnings are held before they can be paid out.",
-            default=30,
-            unit="days",
-        ),
-    ]
-    payout_minimum_cents: Annotated[
-        int,
-        Integer(
-            "ZBILLING_PAYOUT_MINIMUM",
-            "Smallest payout.",
-            default=2000,
-            unit="cents",
-            minimum=1,
-        ),
-    ]
-    top_up_minimum_cents: Annotated[
-        int,
-        Integer(
-            "ZBILLING_TOP_UP_MINIMUM",
-            "Smallest purchase of credits.",
-            default=500,
-            unit="cents",
-            minimum=1,
-            maximum=1_000_000,
-        ),
-    ]
-    method_rest_hours: Annotated[
-        int,
-        Integer(
-            "ZBILLING_METHOD_REST_HOURS",
-            "Rest of a new payout method before it is used.",
-            default=72,
-            unit="hours",
-        ),
-    ]
+    share_ppm: int = text(
+        "ZCACHE_OPERATOR_SHARE",
+        "Operators' share of the hit and egress fees that others paid, below 1.",
+        default="0.70",
+        parse=_share,
+    )
+    currency: str = text(
+        "ZBILLING_CURRENCY", "Currency of money amounts.", default="USD", parse=_currency
+    )
+    welcome_credits: int = integer(
+        "ZBILLING_WELCOME_CREDITS",
+        "Credits granted to each organization at its first charge; 1,000 are worth a cent. "
+        "They pay before paid ones, and earn operators nothing.",
+        default=0,
+        unit="credits",
+    )
+    is_enforced: bool = flag(
+        "ZBILLING_ENFORCED",
+        "Whether running out of credits has consequences: notices, and after "
+        "ZBILLING_GRACE_DAYS nodes of other operators stop serving.",
+        default=False,
+    )
+    grace_days: int = integer(
+        "ZBILLING_GRACE_DAYS",
+        "How long other operators' nodes go on serving an organization without credits.",
+        default=7,
+        unit="days",
+        maximum=3650,
+    )
+    hold_days: int = integer(
+        "ZBILLING_HOLD_DAYS",
+        "How long earnings are held before they can be paid out.",
+        default=30,
+        unit="days",
+    )
+    payout_minimum_cents: int = integer(
+        "ZBILLING_PAYOUT_MINIMUM", "Smallest payout.", default=2000, unit="cents", minimum=1
+    )
+    top_up_minimum_cents: int = integer(
+        "ZBILLING_TOP_UP_MINIMUM",
+        "Smallest purchase of credits.",
+        default=500,
+        unit="cents",
+        minimum=1,
+        maximum=1_000_000,
+    )
+    method_rest_hours: int = integer(
+        "ZBILLING_METHOD_REST_HOURS",
+        "Rest of a new payout method before it is used.",
+        default=72,
+        unit="hours",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripeSettings:
     """The account at Stripe that takes and pays money. api_base: elsewhere in tests only."""
 
-    secret_key: Annotated[
-        str,
-        Secret(
-            "ZSTRIPE_SECRET_KEY",
-            "Stripe's secret key, `sk_live_…`; with it credits can be "
-            "bought, and operators paid to connected accounts.",
-            min_chars=16,
-        ),
-    ] = field(repr=False)
-    webhook_secret: Annotated[
-        str,
-        Secret(
-            "ZSTRIPE_WEBHOOK_SECRET",
-            "The signing secret, `whsec_…`, of Stripe's endpoint "
-            "`ZPUBLIC_URL/v1/billing/webhooks/stripe`; needed by ZSTRIPE_SECRET_KEY.",
-            min_chars=16,
-        ),
-    ] = field(repr=False)
+    secret_key: str = secret(
+        "ZSTRIPE_SECRET_KEY",
+        "Stripe's secret key, `sk_live_…`; with it credits can be "
+        "bought, and operators paid to connected accounts.",
+        min_chars=16,
+    )
+    webhook_secret: str = secret(
+        "ZSTRIPE_WEBHOOK_SECRET",
+        "The signing secret, `whsec_…`, of Stripe's endpoint "
+        "`ZPUBLIC_URL/v1/billing/webhooks/stripe`; needed by ZSTRIPE_SECRET_KEY.",
+        min_chars=16,
+    )
     api_base: str = "https://api.stripe.com"
     timeout_s: float = 15
 

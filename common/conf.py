@@ -4,8 +4,8 @@ import base64
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from dataclasses import dataclass
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from psycopg import Error as PsycopgError
@@ -13,14 +13,14 @@ from psycopg.conninfo import conninfo_to_dict
 
 from common.settings.table import (
     POSTGRESQL_SCHEMES,
-    Choice,
-    Flag,
-    Integer,
-    Secret,
-    Secrets,
-    Text,
-    Url,
-    Words,
+    choice,
+    flag,
+    integer,
+    secret,
+    secret_list,
+    text,
+    url,
+    words,
 )
 
 FEATURES: Final = ("cache",)
@@ -138,253 +138,176 @@ def _resolvers(words: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
 class ServerSettings:
     """The web server, its addresses and its limits. None and '' are replaced in settings.py."""
 
-    data_dir: Annotated[
-        str,
-        Text("ZDATA_DIR", "Folder of the data that an installation must not lose.", shown="./var"),
-    ]
-    postgres_bindir: Annotated[
-        str,
-        Text(
-            "ZPG_BINDIR",
-            "Folder of PostgreSQL's programs (15 to 18): servers for `up`, pg_dump for backups.",
-            shown="the bundled PostgreSQL 18",
-        ),
-    ]
-    is_production: Annotated[
-        bool,
-        Flag(
-            "PRODUCTION",
-            "Production: development tokens are refused, and no process starts with what "
-            "`manage.py check --deploy` calls an error, or with keys that are not the database's. "
-            "NODE_ENV, DJANGO_ENV and the markers of hosting platforms count as well.",
-            default=False,
-        ),
-    ]
-    features: Annotated[
-        tuple[str, ...],
-        Words(
-            "ZFEATURES",
-            "Optional parts of the platform; without `cache` the edge cache's routes are 404. "
-            "`none` disables all of them.",
-            default=FEATURES,
-            parse=_features,
-        ),
-    ]
-    port: Annotated[
-        int, Integer("PORT", "Port of the web server.", default=8000, minimum=1, maximum=65535)
-    ]
-    bind: Annotated[
-        str,
-        Text("ZBIND", "Address and port to listen on.", shown="127.0.0.1:PORT", parse=_bind),
-    ]
-    web_workers: Annotated[
-        int, Integer("ZWEB_WORKERS", "Web server processes.", default=2, minimum=1, maximum=256)
-    ]
-    web_threads: Annotated[
-        int,
-        Integer(
-            "ZWEB_THREADS",
-            "Threads in each web server process; SQL may use two thirds of them.",
-            default=64,
-            minimum=1,
-            maximum=256,
-        ),
-    ]
-    web_lanes: Annotated[
-        int,
-        Integer(
-            "ZWEB_LANES",
-            "Requests of one web server process that compute concurrently; those that wait for a "
-            "database or a client do not count. More than one take the interpreter lock from each "
-            "other.",
-            default=1,
-            minimum=1,
-            maximum=256,
-        ),
-    ]
-    web_connections: Annotated[
-        int,
-        Integer(
-            "ZWEB_CONNECTIONS",
-            "Connections of clients to each web server process, at most half of the files that it "
-            "may open; one address may have half of them. Idle ones are closed for new ones.",
-            default=1000,
-            minimum=128,
-            maximum=65_536,
-        ),
-    ]
-    traces_url: Annotated[
-        str,
-        Url(
-            "ZTRACES_URL",
-            "Where traces are sent: a collector's OTLP over HTTP, as `http://127.0.0.1:4318`. "
-            "Unset, there are none. Needs the packages of the extra `traces`.",
-        ),
-    ]
-    traces_share: Annotated[
-        float,
-        Text(
-            "ZTRACES_SHARE",
-            "The share of requests that are traced, from 0 to 1.",
-            default="0.01",
-            parse=_share,
-        ),
-    ]
-    service_name: Annotated[
-        str,
-        Text(
-            "SERVICE_NAME",
-            "Short name: prefix of development tokens, token issuer.",
-            default="zonal",
-        ),
-    ]
-    allowed_hosts: Annotated[
-        tuple[str, ...],
-        Words(
-            "ZALLOWED_HOSTS",
-            "Host names this service answers to; required in production.",
-            shown="localhost, 127.0.0.1, [::1], testserver",
-            parse=_hosts,
-        ),
-    ]
-    public_url: Annotated[
-        str,
-        Url(
-            "ZPUBLIC_URL",
-            "Where people reach this service, as `https://app.example.com`: links in mails begin "
-            "with it. Required in production; unset elsewhere, `http://localhost:PORT`.",
-            parse=_origin,
-        ),
-    ]
-    force_https: Annotated[
-        bool | None,
-        Flag(
-            "ZFORCE_HTTPS",
-            "Redirect http to https and send HSTS; on by default in production.",
-            default=None,
-            shown="false",
-        ),
-    ]
-    hsts: Annotated[
-        str,
-        Choice(
-            "ZHSTS",
-            "Which names browsers use https alone for, for a year: this `host`; with `subdomains` "
-            "all names below it, too, whatever serves them; with `preload` browsers' lists may "
-            "have them as well, which takes months to undo.",
-            default="host",
-            options=("host", "subdomains", "preload"),
-        ),
-    ]
-    trusted_proxy_count: Annotated[
-        int,
-        Integer(
-            "ZTRUSTED_PROXY_COUNT",
-            "Your own proxies in front; X-Forwarded-For counts only behind these.",
-            default=0,
-            maximum=8,
-        ),
-    ]
-    body_limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZBODY_LIMIT_BYTES",
-            "Largest JSON body (POST /v1/sql has its own limit).",
-            default=65536,
-            unit="bytes",
-            minimum=1024,
-            maximum=2**24,
-        ),
-    ]
-    static_root: Annotated[
-        str,
-        Text(
-            "ZSTATIC_ROOT",
-            "Where `collectstatic` puts the pages' files; unset, they are served from where the "
-            "packages keep them.",
-        ),
-    ]
-    dns_resolvers: Annotated[
-        tuple[tuple[str, int], ...],
-        Words(
-            "ZDNS_RESOLVERS",
-            "Addresses (`192.0.2.53`, with a port `192.0.2.53:5353`) of the DNS resolvers for "
-            "proofs of domains; unset, the system's.",
-            parse=_resolvers,
-        ),
-    ]
+    data_dir: str = text(
+        "ZDATA_DIR", "Folder of the data that an installation must not lose.", shown="./var"
+    )
+    postgres_bindir: str = text(
+        "ZPG_BINDIR",
+        "Folder of PostgreSQL's programs (15 to 18): servers for `up`, pg_dump for backups.",
+        shown="the bundled PostgreSQL 18",
+    )
+    is_production: bool = flag(
+        "PRODUCTION",
+        "Production: development tokens are refused, and no process starts with what "
+        "`manage.py check --deploy` calls an error, or with keys that are not the database's. "
+        "NODE_ENV, DJANGO_ENV and the markers of hosting platforms count as well.",
+        default=False,
+    )
+    features: tuple[str, ...] = words(
+        "ZFEATURES",
+        "Optional parts of the platform; without `cache` the edge cache's routes are 404. "
+        "`none` disables all of them.",
+        default=FEATURES,
+        parse=_features,
+    )
+    port: int = integer("PORT", "Port of the web server.", default=8000, minimum=1, maximum=65535)
+    bind: str = text("ZBIND", "Address and port to listen on.", shown="127.0.0.1:PORT", parse=_bind)
+    web_workers: int = integer(
+        "ZWEB_WORKERS", "Web server processes.", default=2, minimum=1, maximum=256
+    )
+    web_threads: int = integer(
+        "ZWEB_THREADS",
+        "Threads in each web server process; SQL may use two thirds of them.",
+        default=64,
+        minimum=1,
+        maximum=256,
+    )
+    web_lanes: int = integer(
+        "ZWEB_LANES",
+        "Requests of one web server process that compute concurrently; those that wait for a "
+        "database or a client do not count. More than one take the interpreter lock from each "
+        "other.",
+        default=1,
+        minimum=1,
+        maximum=256,
+    )
+    web_connections: int = integer(
+        "ZWEB_CONNECTIONS",
+        "Connections of clients to each web server process, at most half of the files that it "
+        "may open; one address may have half of them. Idle ones are closed for new ones.",
+        default=1000,
+        minimum=128,
+        maximum=65_536,
+    )
+    traces_url: str = url(
+        "ZTRACES_URL",
+        "Where traces are sent: a collector's OTLP over HTTP, as `http://127.0.0.1:4318`. "
+        "Unset, there are none. Needs the packages of the extra `traces`.",
+    )
+    traces_share: float = text(
+        "ZTRACES_SHARE",
+        "The share of requests that are traced, from 0 to 1.",
+        default="0.01",
+        parse=_share,
+    )
+    service_name: str = text(
+        "SERVICE_NAME", "Short name: prefix of development tokens, token issuer.", default="zonal"
+    )
+    allowed_hosts: tuple[str, ...] = words(
+        "ZALLOWED_HOSTS",
+        "Host names this service answers to; required in production.",
+        shown="localhost, 127.0.0.1, [::1], testserver",
+        parse=_hosts,
+    )
+    public_url: str = url(
+        "ZPUBLIC_URL",
+        "Where people reach this service, as `https://app.example.com`: links in mails begin "
+        "with it. Required in production; unset elsewhere, `http://localhost:PORT`.",
+        parse=_origin,
+    )
+    force_https: bool | None = flag(
+        "ZFORCE_HTTPS",
+        "Redirect http to https and send HSTS; on by default in production.",
+        default=None,
+        shown="false",
+    )
+    hsts: str = choice(
+        "ZHSTS",
+        "Which names browsers use https alone for, for a year: this `host`; with `subdomains` "
+        "all names below it, too, whatever serves them; with `preload` browsers' lists may "
+        "have them as well, which takes months to undo.",
+        default="host",
+        options=("host", "subdomains", "preload"),
+    )
+    trusted_proxy_count: int = integer(
+        "ZTRUSTED_PROXY_COUNT",
+        "Your own proxies in front; X-Forwarded-For counts only behind these.",
+        default=0,
+        maximum=8,
+    )
+    body_limit_bytes: int = integer(
+        "ZBODY_LIMIT_BYTES",
+        "Largest JSON body (POST /v1/sql has its own limit).",
+        default=65536,
+        unit="bytes",
+        minimum=1024,
+        maximum=2**24,
+    )
+    static_root: str = text(
+        "ZSTATIC_ROOT",
+        "Where `collectstatic` puts the pages' files; unset, they are served from where the "
+        "packages keep them.",
+    )
+    dns_resolvers: tuple[tuple[str, int], ...] = words(
+        "ZDNS_RESOLVERS",
+        "Addresses (`192.0.2.53`, with a port `192.0.2.53:5353`) of the DNS resolvers for "
+        "proofs of domains; unset, the system's.",
+        parse=_resolvers,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretSettings:
     """Keys of the platform. '' and () are replaced by random ones in settings.py."""
 
-    secret_key: Annotated[str, Secret("SECRET_KEY", "Django's signing key (admin sessions).")] = (
-        field(repr=False)
+    secret_key: str = secret("SECRET_KEY", "Django's signing key (admin sessions).")
+    encryption_keys: tuple[str, ...] = secret_list(
+        "ZSECRET_KEYS",
+        "Fernet keys (32 random bytes as URL-safe base64) that encrypt secrets at rest, the "
+        "current one first; "
+        "losing them loses the tenants' database passwords and second factors.",
+        parse=_fernet_keys,
     )
-    encryption_keys: Annotated[
-        tuple[str, ...],
-        Secrets(
-            "ZSECRET_KEYS",
-            "Fernet keys (32 random bytes as URL-safe base64) that encrypt secrets at rest, the "
-            "current one first; "
-            "losing them loses the tenants' database passwords and second factors.",
-            parse=_fernet_keys,
-        ),
-    ] = field(repr=False)
-    metrics_token: Annotated[
-        str,
-        Secret("ZMETRICS_TOKEN", "Bearer token for /metrics from elsewhere than loopback."),
-    ] = field(repr=False)
+    metrics_token: str = secret(
+        "ZMETRICS_TOKEN", "Bearer token for /metrics from elsewhere than loopback."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSettings:
     """The control database."""
 
-    url: Annotated[
-        str,
-        Url(
-            "DATABASE_URL",
-            "The control database; unset, `up` runs its own.",
-            schemes=POSTGRESQL_SCHEMES,
-            parse=postgresql_url,
-        ),
-    ] = field(repr=False)
-    pool_size: Annotated[
-        int,
-        Integer(
-            "ZDB_POOL_SIZE",
-            "Connections to the control database per web process, shared by its threads; "
-            "with 0 each thread keeps its own connection.",
-            default=0,
-            maximum=1000,
-        ),
-    ]
+    url: str = url(
+        "DATABASE_URL",
+        "The control database; unset, `up` runs its own.",
+        schemes=POSTGRESQL_SCHEMES,
+        parse=postgresql_url,
+    )
+    pool_size: int = integer(
+        "ZDB_POOL_SIZE",
+        "Connections to the control database per web process, shared by its threads; "
+        "with 0 each thread keeps its own connection.",
+        default=0,
+        maximum=1000,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     """Format and level of log lines. format: '' is replaced in settings.py."""
 
-    format: Annotated[
-        str,
-        Choice(
-            "ZLOG_FORMAT",
-            "Log lines as JSON (the default in production), or for reading.",
-            options=("json", "console"),
-            shown="console",
-        ),
-    ]
-    level: Annotated[
-        str,
-        Choice(
-            "ZLOG_LEVEL",
-            "Least severity that is logged.",
-            default="info",
-            options=("debug", "info", "warning", "error"),
-        ),
-    ]
+    format: str = choice(
+        "ZLOG_FORMAT",
+        "Log lines as JSON (the default in production), or for reading.",
+        options=("json", "console"),
+        shown="console",
+    )
+    level: str = choice(
+        "ZLOG_LEVEL",
+        "Least severity that is logged.",
+        default="info",
+        options=("debug", "info", "warning", "error"),
+    )
 
 
 TABLES: Final = (ServerSettings, SecretSettings, DatabaseSettings, LogSettings)

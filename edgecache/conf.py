@@ -1,10 +1,15 @@
 """Settings of the edge cache on the platform's side: how it reaches the brain."""
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Final
+from typing import Final
 
 from common.settings.env import Env
-from common.settings.table import Flag, Integer, Text, load
+from common.settings.table import (
+    flag,
+    integer,
+    load,
+    text,
+)
 from edgecache.brain.conf.brain import BrainSettings, api_url
 
 
@@ -12,46 +17,34 @@ from edgecache.brain.conf.brain import BrainSettings, api_url
 class CacheSettings:
     """How the platform reaches the brain. secret: empty where none is configured."""
 
-    is_enabled: Annotated[
-        bool,
-        Flag(
-            "ZCACHE_ENABLED",
-            "Master switch: off, every cache call succeeds and does nothing.",
-            default=True,
-        ),
-    ]
-    brain_url: Annotated[
-        str,
-        Text(
-            "ZCACHE_BRAIN_URL",
-            "URL of the brain's internal API.",
-            shown="http://127.0.0.1:ZBRAIN_PORT",
-            parse=api_url,
-        ),
-    ]
+    is_enabled: bool = flag(
+        "ZCACHE_ENABLED",
+        "Master switch: off, every cache call succeeds and does nothing.",
+        default=True,
+    )
+    brain_url: str = text(
+        "ZCACHE_BRAIN_URL",
+        "URL of the brain's internal API.",
+        shown="http://127.0.0.1:ZBRAIN_PORT",
+        parse=api_url,
+    )
     s3_url: str
     secret: str = field(repr=False)
-    timeout_s: Annotated[
-        int,
-        Integer(
-            "ZCACHE_TIMEOUT",
-            "Time limit of a call to the brain.",
-            default=10,
-            unit="seconds",
-            minimum=1,
-        ),
-    ]
-    metrics_interval_s: Annotated[
-        int,
-        Integer(
-            "ZCACHE_METRICS_INTERVAL",
-            "Time between two polls of the brain's metrics.",
-            default=30,
-            unit="seconds",
-            minimum=1,
-            maximum=3600,
-        ),
-    ]
+    timeout_s: int = integer(
+        "ZCACHE_TIMEOUT",
+        "Time limit of a call to the brain.",
+        default=10,
+        unit="s",
+        minimum=1,
+    )
+    metrics_interval_s: int = integer(
+        "ZCACHE_METRICS_INTERVAL",
+        "Time between two polls of the brain's metrics.",
+        default=30,
+        unit="s",
+        minimum=1,
+        maximum=3600,
+    )
 
 
 TABLES: Final = (CacheSettings,)

@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from common.settings.env import Env, SettingError
-from common.settings.table import Integer, Url, Words, load
+from common.settings.table import (
+    integer,
+    load,
+    url,
+    words,
+)
 from common.web.hostnames import is_secure_url
 from oauth.providers import conf as provider_conf
 from oauth.providers.conf import ProviderSettings
@@ -49,46 +54,34 @@ class OAuthSettings:
     """Settings of external sign-in; ``providers`` has only those that are configured."""
 
     providers: Mapping[str, ProviderSettings]
-    redirect_base_url: Annotated[
-        str,
-        Url(
-            "OAUTH_REDIRECT_BASE_URL",
-            "Where this service is reached, as providers know it: they send browsers back to "
-            "OAUTH_REDIRECT_BASE_URL/v1/auth/oauth/PROVIDER/callback. Unset, ZPUBLIC_URL.",
-            parse=_base_url,
-        ),
-    ]
-    redirects: Annotated[
-        tuple[str, ...],
-        Words(
-            "ZOAUTH_REDIRECTS",
-            "URLs, compared character for character, to which external sign-ins may return; "
-            "the console always may. An app's own scheme (`com.example.app:/done`) is fine.",
-            parse=_redirects,
-        ),
-    ]
-    starts_per_address: Annotated[
-        int,
-        Integer(
-            "ZLIMIT_OAUTH_STARTS_PER_ADDRESS",
-            "External sign-ins started per client address.",
-            default=600,
-            unit="per 15 minutes",
-            minimum=1,
-        ),
-    ]
-    timeout_s: Annotated[
-        int,
-        Integer(
-            "ZOAUTH_TIMEOUT_SECS",
-            "Longest silence of an identity provider; one response may take twice as long, all "
-            "requests of a sign-in three times.",
-            default=5,
-            unit="seconds",
-            minimum=1,
-            maximum=30,
-        ),
-    ]
+    redirect_base_url: str = url(
+        "OAUTH_REDIRECT_BASE_URL",
+        "Where this service is reached, as providers know it: they send browsers back to "
+        "OAUTH_REDIRECT_BASE_URL/v1/auth/oauth/PROVIDER/callback. Unset, ZPUBLIC_URL.",
+        parse=_base_url,
+    )
+    redirects: tuple[str, ...] = words(
+        "ZOAUTH_REDIRECTS",
+        "URLs, compared character for character, to which external sign-ins may return; "
+        "the console always may. An app's own scheme (`com.example.app:/done`) is fine.",
+        parse=_redirects,
+    )
+    starts_per_address: int = integer(
+        "ZLIMIT_OAUTH_STARTS_PER_ADDRESS",
+        "External sign-ins started per client address.",
+        default=600,
+        unit="per 15 minutes",
+        minimum=1,
+    )
+    timeout_s: int = integer(
+        "ZOAUTH_TIMEOUT_SECS",
+        "Longest silence of an identity provider; one response may take twice as long, all "
+        "requests of a sign-in three times.",
+        default=5,
+        unit="s",
+        minimum=1,
+        maximum=30,
+    )
 
 
 TABLES: Final = (OAuthSettings,)

@@ -2,100 +2,80 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 from common.settings.env import Env
-from common.settings.table import Integer, Text, load
+from common.settings.table import (
+    integer,
+    load,
+    text,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationSettings:
     """The limits of invitations, the delay of a deletion, and the limits of an export."""
 
-    invitations_per_day: Annotated[
-        int,
-        Integer(
-            "ZINVITATIONS_PER_DAY",
-            "Invitations that one organization may send.",
-            default=200,
-            unit="per day",
-            minimum=1,
-        ),
-    ]
-    open_invitations: Annotated[
-        int,
-        Integer(
-            "ZINVITATIONS_OPEN",
-            "Unanswered invitations that one organization may have.",
-            default=1000,
-            minimum=1,
-        ),
-    ]
-    deletion_days: Annotated[
-        int,
-        Integer(
-            "ZORGANIZATION_DELETION_DAYS",
-            "Time between the request to delete an organization and its deletion, in which any of "
-            "its admins can cancel it.",
-            default=7,
-            unit="days",
-            minimum=1,
-            maximum=90,
-        ),
-    ]
-    export_dir: Annotated[
-        str,
-        Text(
-            "ZEXPORT_DIR",
-            "Folder of organizations' exports; web servers and task workers share it.",
-            shown="ZDATA_DIR/exports",
-        ),
-    ]
-    export_limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZEXPORT_LIMIT_BYTES",
-            "Largest export of an organization; one that would be larger fails.",
-            default=5 * 2**30,
-            unit="bytes",
-            minimum=2**20,
-            maximum=2**42,
-        ),
-    ]
-    export_disk_bytes: Annotated[
-        int,
-        Integer(
-            "ZEXPORT_DISK_BYTES",
-            "Disk space for the exports of all organizations together; when it is used up, no "
-            "further export is written.",
-            default=50 * 2**30,
-            unit="bytes",
-            minimum=2**20,
-            maximum=2**50,
-        ),
-    ]
-    export_timeout_s: Annotated[
-        int,
-        Integer(
-            "ZEXPORT_TIMEOUT_S",
-            "Longest time that writing an export takes.",
-            default=1800,
-            unit="seconds",
-            minimum=10,
-            maximum=86400,
-        ),
-    ]
-    export_keep_days: Annotated[
-        int,
-        Integer(
-            "ZEXPORT_KEEP_DAYS",
-            "Time after which an export's file is deleted.",
-            default=3,
-            unit="days",
-            minimum=1,
-            maximum=30,
-        ),
-    ]
+    invitations_per_day: int = integer(
+        "ZINVITATIONS_PER_DAY",
+        "Invitations that one organization may send.",
+        default=200,
+        unit="per day",
+        minimum=1,
+    )
+    open_invitations: int = integer(
+        "ZINVITATIONS_OPEN",
+        "Unanswered invitations that one organization may have.",
+        default=1000,
+        minimum=1,
+    )
+    deletion_days: int = integer(
+        "ZORGANIZATION_DELETION_DAYS",
+        "Time between the request to delete an organization and its deletion, in which any of "
+        "its admins can cancel it.",
+        default=7,
+        unit="days",
+        minimum=1,
+        maximum=90,
+    )
+    export_dir: str = text(
+        "ZEXPORT_DIR",
+        "Folder of organizations' exports; web servers and task workers share it.",
+        shown="ZDATA_DIR/exports",
+    )
+    export_limit_bytes: int = integer(
+        "ZEXPORT_LIMIT_BYTES",
+        "Largest export of an organization; one that would be larger fails.",
+        default=5 * 2**30,
+        unit="bytes",
+        minimum=2**20,
+        maximum=2**42,
+    )
+    export_disk_bytes: int = integer(
+        "ZEXPORT_DISK_BYTES",
+        "Disk space for the exports of all organizations together; when it is used up, no "
+        "further export is written.",
+        default=50 * 2**30,
+        unit="bytes",
+        minimum=2**20,
+        maximum=2**50,
+    )
+    export_timeout_s: int = integer(
+        "ZEXPORT_TIMEOUT_S",
+        "Longest time that writing an export takes.",
+        default=1800,
+        unit="s",
+        minimum=10,
+        maximum=86400,
+    )
+    export_keep_days: int = integer(
+        "ZEXPORT_KEEP_DAYS",
+        "Time after which an export's file is deleted.",
+        default=3,
+        unit="days",
+        minimum=1,
+        maximum=30,
+    )
 
 
 def read(env: Env, *, data_dir: Path) -> OrganizationSettings:

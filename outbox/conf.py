@@ -8,11 +8,18 @@ import re
 from dataclasses import dataclass, field
 from email.utils import parseaddr
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from common.settings.env import Env, SettingError
-from common.settings.table import Choice, Integer, Secret, Text, Url, load
+from common.settings.table import (
+    choice,
+    integer,
+    load,
+    secret,
+    text,
+    url,
+)
 
 TIMEOUT_S: Final = 10
 DEVELOPMENT_BACKEND: Final = "outbox.messages.development.EmailBackend"
@@ -98,119 +105,89 @@ def _sender(text: str) -> str:
 class MailSettings:
     """How mail is sent, and its sender."""
 
-    backend: Annotated[
-        Backend,
-        Url(
-            "ZMAIL_URL",
-            "How mail is sent: `console:`, `file:///folder`, "
-            "`smtp://user:password@host:587` (STARTTLS; `?tls=none` for a relay without it), "
-            "`smtps://user:password@host:465`, or a mail service by django-anymail: "
-            "`anymail:postmark?server_token=…`, `anymail:mailgun?api_key=…&sender_domain=…`.",
-            default="console:",
-            schemes=("console", "file", "smtp", "smtps", "anymail"),
-            parse=_mail_backend,
-        ),
-    ]
-    sender: Annotated[
-        str,
-        Text(
-            "ZMAIL_FROM",
-            "Sender of mail: `Name <address>`.",
-            default="Zonal <zonal@localhost>",
-            parse=_sender,
-        ),
-    ]
+    backend: Backend = url(
+        "ZMAIL_URL",
+        "How mail is sent: `console:`, `file:///folder`, "
+        "`smtp://user:password@host:587` (STARTTLS; `?tls=none` for a relay without it), "
+        "`smtps://user:password@host:465`, or a mail service by django-anymail: "
+        "`anymail:postmark?server_token=…`, `anymail:mailgun?api_key=…&sender_domain=…`.",
+        default="console:",
+        schemes=("console", "file", "smtp", "smtps", "anymail"),
+        parse=_mail_backend,
+    )
+    sender: str = text(
+        "ZMAIL_FROM",
+        "Sender of mail: `Name <address>`.",
+        default="Zonal <zonal@localhost>",
+        parse=_sender,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmsSettings:
     """How text messages are sent. backend: '' for the default."""
 
-    backend: Annotated[
-        str,
-        Choice(
-            "ZSMS_BACKEND",
-            "How text messages are sent; without it, SMS is not a second factor. "
-            "The default in production is none.",
-            options=tuple(SMS_BACKENDS),
-            shown="console",
-        ),
-    ]
-    folder: Annotated[
-        str,
-        Text(
-            "ZSMS_FOLDER",
-            "Folder that ZSMS_BACKEND=file writes to, one JSON line a message.",
-            shown="ZDATA_DIR/sms",
-        ),
-    ]
+    backend: str = choice(
+        "ZSMS_BACKEND",
+        "How text messages are sent; without it, SMS is not a second factor. "
+        "The default in production is none.",
+        options=tuple(SMS_BACKENDS),
+        shown="console",
+    )
+    folder: str = text(
+        "ZSMS_FOLDER",
+        "Folder that ZSMS_BACKEND=file writes to, one JSON line a message.",
+        shown="ZDATA_DIR/sms",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwilioSettings:
     """The account that ZSMS_BACKEND=twilio sends with."""
 
-    account: Annotated[str, Text("ZTWILIO_ACCOUNT_SID", "Twilio's account id, `AC…`.")]
-    auth_token: Annotated[
-        str,
-        Secret("ZTWILIO_AUTH_TOKEN", "Twilio's auth token; an API key is better.", min_chars=16),
-    ] = field(repr=False)
-    key: Annotated[str, Text("ZTWILIO_API_KEY", "Twilio's API key id, `SK…`.")]
-    key_secret: Annotated[
-        str, Secret("ZTWILIO_API_SECRET", "The secret of ZTWILIO_API_KEY.", min_chars=16)
-    ] = field(repr=False)
-    sender: Annotated[
-        str,
-        Text(
-            "ZTWILIO_FROM",
-            "Sender of text messages: a number, a name, or a messaging service's id `MG…`.",
-        ),
-    ]
-    base_url: Annotated[
-        str,
-        Url(
-            "ZTWILIO_BASE_URL",
-            "Where Twilio's API is, for its other regions.",
-            default="https://api.twilio.com",
-        ),
-    ]
+    account: str = text("ZTWILIO_ACCOUNT_SID", "Twilio's account id, `AC…`.")
+    auth_token: str = secret(
+        "ZTWILIO_AUTH_TOKEN", "Twilio's auth token; an API key is better.", min_chars=16
+    )
+    key: str = text("ZTWILIO_API_KEY", "Twilio's API key id, `SK…`.")
+    key_secret: str = secret("ZTWILIO_API_SECRET", "The secret of ZTWILIO_API_KEY.", min_chars=16)
+    sender: str = text(
+        "ZTWILIO_FROM",
+        "Sender of text messages: a number, a name, or a messaging service's id `MG…`.",
+    )
+    base_url: str = url(
+        "ZTWILIO_BASE_URL",
+        "Where Twilio's API is, for its other regions.",
+        default="https://api.twilio.com",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSettings:
     """The limits of webhooks."""
 
-    per_organization: Annotated[
-        int,
-        Integer(
-            "ZWEBHOOKS_PER_ORGANIZATION",
-            "Webhook endpoints that one organization may have.",
-            default=20,
-            minimum=1,
-            maximum=1000,
-        ),
-    ]
-    queue_limit: Annotated[
-        int,
-        Integer(
-            "ZWEBHOOK_QUEUE_LIMIT",
-            "Events that wait for one webhook at most; for each further one the oldest is dropped, "
-            "and listed as failed with queue_full.",
-            default=2000,
-            minimum=1,
-        ),
-    ]
-    disable_days: Annotated[
-        int,
-        Integer(
-            "ZWEBHOOK_DISABLE_DAYS",
-            "Days without a successful delivery after which a webhook is disabled.",
-            default=3,
-            unit="days",
-            minimum=1,
-            maximum=365,
-        ),
-    ]
+    per_organization: int = integer(
+        "ZWEBHOOKS_PER_ORGANIZATION",
+        "Webhook endpoints that one organization may have.",
+        default=20,
+        minimum=1,
+        maximum=1000,
+    )
+    queue_limit: int = integer(
+        "ZWEBHOOK_QUEUE_LIMIT",
+        "Events that wait for one webhook at most; for each further one the oldest is dropped, "
+        "and listed as failed with queue_full.",
+        default=2000,
+        minimum=1,
+    )
+    disable_days: int = integer(
+        "ZWEBHOOK_DISABLE_DAYS",
+        "Days without a successful delivery after which a webhook is disabled.",
+        default=3,
+        unit="days",
+        minimum=1,
+        maximum=365,
+    )
 
 
 TABLES: Final = (MailSettings, SmsSettings, TwilioSettings, WebhookSettings)

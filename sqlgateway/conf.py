@@ -1,497 +1,353 @@
 """Settings of SQL over HTTP: databases, limits of requests and connections, transactions."""
 
-from dataclasses import dataclass, field
-from typing import Annotated, Final
+from dataclasses import dataclass
+from typing import Final
 
 from common.conf import postgresql_url
-from common.settings.table import POSTGRESQL_SCHEMES, Integer, Url
+from common.settings.table import (
+    POSTGRESQL_SCHEMES,
+    integer,
+    text,
+    url,
+)
 
 MIB: Final = 2**20
 
 
-# Without slots: a class inherits from several tables only if at most one has them.
-@dataclass(frozen=True, kw_only=True)
-class PlacementSettings:
-    """Moves, clones, restores and the disk quota; a part of SqlSettings."""
-
-    copy_timeout_s: Annotated[
-        int,
-        Integer(
-            "ZSQL_COPY_TIMEOUT_SECS",
-            "Longest copy of one database, in a move, a clone or a restore.",
-            default=3_600,
-            unit="seconds",
-            minimum=10,
-            maximum=604_800,
-        ),
-    ]
-    move_wait_ms: Annotated[
-        int,
-        Integer(
-            "ZSQL_MOVE_WAIT_MS",
-            "Longest wait of an SQL request for a database that is being moved.",
-            default=3_000,
-            unit="milliseconds",
-            minimum=0,
-            maximum=60_000,
-        ),
-    ]
-    retired_keep_hours: Annotated[
-        int,
-        Integer(
-            "ZSQL_RETIRED_KEEP_HOURS",
-            "How long the old database is kept after a move or a restore.",
-            default=24,
-            unit="hours",
-            maximum=8_760,
-        ),
-    ]
-    disk_limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZSQL_DISK_LIMIT_BYTES",
-            "Disk of one environment's database; `manage.py setquota` gives an organization "
-            "its own limit.",
-            default=10 * 1024 * MIB,
-            unit="bytes",
-            minimum=64 * MIB,
-            maximum=2**50,
-        ),
-    ]
-
-
-# Without slots: a class inherits from several tables only if at most one has them.
-@dataclass(frozen=True, kw_only=True)
-class TransactionSettings:
-    """Limits of interactive transactions; a part of SqlSettings."""
-
-    transactions: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSACTIONS",
-            "Open interactive transactions per process.",
-            default=8,
-            minimum=0,
-            maximum=1000,
-        ),
-    ]
-    transactions_per_organization: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSACTIONS_PER_ORGANIZATION",
-            "Open interactive transactions of one organization.",
-            default=4,
-            minimum=0,
-            maximum=1000,
-        ),
-    ]
-    transactions_per_environment: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSACTIONS_PER_ENVIRONMENT",
-            "Open interactive transactions of one environment.",
-            default=4,
-            minimum=0,
-            maximum=1000,
-        ),
-    ]
-    transaction_idle_s: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSACTION_IDLE_S",
-            "An interactive transaction without a statement is rolled back after this time.",
-            default=10,
-            unit="seconds",
-            minimum=1,
-            maximum=600,
-        ),
-    ]
-    transaction_life_s: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSACTION_LIFE_S",
-            "An interactive transaction is rolled back at this age.",
-            default=60,
-            unit="seconds",
-            minimum=1,
-            maximum=3600,
-        ),
-    ]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SqlSettings(PlacementSettings, TransactionSettings):
+class SqlSettings:
     """The cluster of tenants' databases, and the limits of a request and of a process."""
 
-    cluster_url: Annotated[
-        str,
-        Url(
-            "ZSQL_CLUSTER_URL",
-            "The tenants' cluster, as a superuser; unset, `up` runs its own.",
-            schemes=POSTGRESQL_SCHEMES,
-            parse=postgresql_url,
-        ),
-    ] = field(repr=False)
-    timeout_ms: Annotated[
-        int,
-        Integer(
-            "ZSQL_TIMEOUT_MS",
-            "Longest run of one SQL request; `manage.py setquota` gives an organization a lower "
-            "limit.",
-            default=30_000,
-            unit="milliseconds",
-            minimum=1,
-            maximum=600_000,
-        ),
-    ]
-    grace_ms: Annotated[
-        int,
-        Integer(
-            "ZSQL_GRACE_MS",
-            "Time between cancelling a late query and terminating its backend.",
-            default=500,
-            unit="milliseconds",
-            minimum=50,
-            maximum=10_000,
-        ),
-    ]
-    max_rows: Annotated[
-        int,
-        Integer(
-            "ZSQL_MAX_ROWS",
-            "Rows of one result in JSON; `manage.py setquota` gives an organization a lower limit.",
-            default=10_000,
-            minimum=1,
-            maximum=1_000_000,
-        ),
-    ]
-    max_bytes: Annotated[
-        int,
-        Integer(
-            "ZSQL_MAX_BYTES",
-            "Rows of one JSON response; `manage.py setquota` gives an organization a lower limit.",
-            default=8 * MIB,
-            unit="bytes",
-            minimum=1_024,
-            maximum=256 * MIB,
-        ),
-    ]
-    request_bytes: Annotated[
-        int,
-        Integer(
-            "ZSQL_REQUEST_BYTES",
-            "Memory that one SQL request may hold over all its parts; its longest row or notice is "
-            "a quarter of it.",
-            default=64 * MIB,
-            unit="bytes",
-            minimum=4 * MIB,
-            maximum=4096 * MIB,
-        ),
-    ]
-    results_bytes: Annotated[
-        int,
-        Integer(
-            "ZSQL_RESULTS_BYTES",
-            "Memory of all large results of a process; more results wait, then get 503.",
-            default=512 * MIB,
-            unit="bytes",
-            minimum=64 * MIB,
-            maximum=1024 * 1024 * MIB,
-        ),
-    ]
-    body_limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZSQL_BODY_LIMIT_BYTES",
-            "Largest body of POST /v1/sql; `manage.py setquota` gives an organization a lower "
-            "limit.",
-            default=MIB,
-            unit="bytes",
-            minimum=1_024,
-            maximum=16 * MIB,
-        ),
-    ]
-    import_limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZSQL_IMPORT_LIMIT_BYTES",
-            "Largest body of POST /v1/sql/import, unpacked; `manage.py setquota` gives an "
-            "organization a lower limit.",
-            default=1024 * MIB,
-            unit="bytes",
-            minimum=1_024,
-            maximum=1024 * 1024 * MIB,
-        ),
-    ]
-    import_timeout_s: Annotated[
-        int,
-        Integer(
-            "ZSQL_IMPORT_TIMEOUT_S",
-            "Longest run of one import, its upload included.",
-            default=600,
-            unit="seconds",
-            minimum=1,
-            maximum=86_400,
-        ),
-    ]
-    export_timeout_s: Annotated[
-        int,
-        Integer(
-            "ZSQL_EXPORT_TIMEOUT_S",
-            "Longest run of one streamed result, until its client has read it.",
-            default=600,
-            unit="seconds",
-            minimum=1,
-            maximum=86_400,
-        ),
-    ]
-    export_limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZSQL_EXPORT_LIMIT_BYTES",
-            "Largest body of a streamed result; 0 means no limit.",
-            default=0,
-            unit="bytes",
-            minimum=0,
-            maximum=1024 * 1024 * MIB,
-        ),
-    ]
-    transfer_min_bytes_per_s: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSFER_MIN_BYTES_PER_S",
-            "Slowest rate of an import's or a streamed result's client.",
-            default=16 * 1_024,
-            unit="bytes per second",
-            minimum=1,
-            maximum=1024 * MIB,
-        ),
-    ]
-    max_statements: Annotated[
-        int,
-        Integer(
-            "ZSQL_MAX_STATEMENTS",
-            "Statements of one request.",
-            default=100,
-            minimum=1,
-            maximum=10_000,
-        ),
-    ]
-    history_days: Annotated[
-        int,
-        Integer(
-            "ZSQL_HISTORY_DAYS",
-            "How long the history of SQL requests is kept; 0 keeps none.",
-            default=7,
-            unit="days",
-            minimum=0,
-            maximum=3_650,
-        ),
-    ]
-    history_rows: Annotated[
-        int,
-        Integer(
-            "ZSQL_HISTORY_ROWS",
-            "Newest SQL requests of an organization that its history keeps.",
-            default=10_000,
-            minimum=1,
-            maximum=10_000_000,
-        ),
-    ]
-    history_text_chars: Annotated[
-        int,
-        Integer(
-            "ZSQL_HISTORY_TEXT_CHARS",
-            "Beginning of a text that the history keeps.",
-            default=2_000,
-            unit="characters",
-            minimum=0,
-            maximum=100_000,
-        ),
-    ]
-    idempotency_hours: Annotated[
-        int,
-        Integer(
-            "ZSQL_IDEMPOTENCY_HOURS",
-            "How long the answer to a request with an Idempotency-Key is repeated.",
-            default=24,
-            unit="hours",
-            minimum=1,
-            maximum=8_760,
-        ),
-    ]
-    idempotency_bytes: Annotated[
-        int,
-        Integer(
-            "ZSQL_IDEMPOTENCY_BYTES",
-            "Longest answer that is kept for an Idempotency-Key.",
-            default=MIB,
-            unit="bytes",
-            minimum=1_024,
-            maximum=16 * MIB,
-        ),
-    ]
-    connections: Annotated[
-        int,
-        Integer(
-            "ZSQL_CONNECTIONS",
-            "Connections to tenants' clusters per process.",
-            default=60,
-            minimum=1,
-            maximum=10_000,
-        ),
-    ]
-    idle_s: Annotated[
-        int,
-        Integer(
-            "ZSQL_IDLE_S",
-            "How long an unused tenant connection is kept.",
-            default=60,
-            unit="seconds",
-            minimum=0,
-            maximum=86_400,
-        ),
-    ]
-    connect_timeout_s: Annotated[
-        int,
-        Integer(
-            "ZSQL_CONNECT_TIMEOUT_S",
-            "Longest wait for a connection to a tenants' cluster.",
-            default=3,
-            unit="seconds",
-            minimum=2,
-            maximum=60,
-        ),
-    ]
-    running: Annotated[
-        int,
-        Integer(
-            "ZSQL_RUNNING",
-            "SQL requests that run concurrently per process.",
-            default=24,
-            minimum=1,
-            maximum=10_000,
-        ),
-    ]
-    running_per_organization: Annotated[
-        int,
-        Integer(
-            "ZSQL_RUNNING_PER_ORGANIZATION",
-            "SQL requests of one organization that run concurrently per process; fewer while "
-            "others are served.",
-            default=3,
-            minimum=1,
-            maximum=10_000,
-        ),
-    ]
-    running_beside_others: Annotated[
-        int,
-        Integer(
-            "ZSQL_RUNNING_BESIDE_OTHERS",
-            "SQL requests of one organization that run concurrently in all web processes of a "
-            "machine while others are served. Requests that have run for a second do not count; "
-            "beside them more may run, up to the limit of one environment per process. 0 selects "
-            "half the number of processes, at least 1. An organization with its own limit "
-            "(setquota --statements) has that instead.",
-            default=0,
-            maximum=10_000,
-        ),
-    ]
-    running_per_environment: Annotated[
-        int,
-        Integer(
-            "ZSQL_RUNNING_PER_ENVIRONMENT",
-            "SQL requests of one environment that run concurrently per process.",
-            default=2,
-            minimum=1,
-            maximum=10_000,
-        ),
-    ]
-    queue: Annotated[
-        int,
-        Integer(
-            "ZSQL_QUEUE",
-            "SQL requests that wait for a slot per process.",
-            default=16,
-            minimum=0,
-            maximum=10_000,
-        ),
-    ]
-    queue_per_environment: Annotated[
-        int,
-        Integer(
-            "ZSQL_QUEUE_PER_ENVIRONMENT",
-            "SQL requests of one environment that wait for a slot per process.",
-            default=6,
-            minimum=0,
-            maximum=10_000,
-        ),
-    ]
-    queue_wait_ms: Annotated[
-        int,
-        Integer(
-            "ZSQL_QUEUE_WAIT_MS",
-            "Longest wait of an SQL request for a slot.",
-            default=2_000,
-            unit="milliseconds",
-            minimum=0,
-            maximum=60_000,
-        ),
-    ]
-    stock: Annotated[
-        int,
-        Integer(
-            "ZSQL_STOCK",
-            "Prepared databases kept for new environments.",
-            default=2,
-            minimum=0,
-            maximum=1_000,
-        ),
-    ]
-    role_connections: Annotated[
-        int,
-        Integer(
-            "ZSQL_ROLE_CONNECTIONS",
-            "CONNECTION LIMIT of each of a tenant's three roles, over all processes. Databases "
-            "that exist get another one by `manage.py hardendatabases --all`.",
-            default=20,
-            minimum=1,
-            maximum=10_000,
-        ),
-    ]
-    database_connections: Annotated[
-        int,
-        Integer(
-            "ZSQL_DATABASE_CONNECTIONS",
-            "CONNECTION LIMIT of a tenant's database, over all processes. Databases that exist get "
-            "another one by `manage.py hardendatabases --all`.",
-            default=30,
-            minimum=1,
-            maximum=10_000,
-        ),
-    ]
-    temp_file_limit_kib: Annotated[
-        int,
-        Integer(
-            "ZSQL_TEMP_FILE_LIMIT_KIB",
-            "Temporary files of one session (temp_file_limit).",
-            default=1_048_576,
-            unit="KiB",
-            minimum=1_024,
-            maximum=2_147_483_647,
-        ),
-    ]
-    work_mem_kib: Annotated[
-        int,
-        Integer(
-            "ZSQL_WORK_MEM_KIB",
-            "A session's work_mem.",
-            default=4_096,
-            unit="KiB",
-            minimum=64,
-            maximum=2_097_152,
-        ),
-    ]
+    cluster_url: str = url(
+        "ZSQL_CLUSTER_URL",
+        "The tenants' cluster, as a superuser; unset, `up` runs its own.",
+        schemes=POSTGRESQL_SCHEMES,
+        parse=postgresql_url,
+    )
+    timeout_ms: int = integer(
+        "ZSQL_TIMEOUT_MS",
+        "Longest run of one SQL request; `manage.py setquota` gives an organization a lower limit.",
+        default=30_000,
+        unit="ms",
+        minimum=1,
+        maximum=600_000,
+    )
+    grace_ms: int = integer(
+        "ZSQL_GRACE_MS",
+        "Time between cancelling a late query and terminating its backend.",
+        default=500,
+        unit="ms",
+        minimum=50,
+        maximum=10_000,
+    )
+    max_rows: int = integer(
+        "ZSQL_MAX_ROWS",
+        "Rows of one result in JSON; `manage.py setquota` gives an organization a lower limit.",
+        default=10_000,
+        minimum=1,
+        maximum=1_000_000,
+    )
+    max_bytes: int = integer(
+        "ZSQL_MAX_BYTES",
+        "Rows of one JSON response; `manage.py setquota` gives an organization a lower limit.",
+        default=8 * MIB,
+        unit="bytes",
+        minimum=1_024,
+        maximum=256 * MIB,
+    )
+    request_bytes: int = integer(
+        "ZSQL_REQUEST_BYTES",
+        "Memory that one SQL request may hold over all its parts; its longest row or notice is "
+        "a quarter of it.",
+        default=64 * MIB,
+        unit="bytes",
+        minimum=4 * MIB,
+        maximum=4096 * MIB,
+    )
+    results_bytes: int = integer(
+        "ZSQL_RESULTS_BYTES",
+        "Memory of all large results of a process; more results wait, then get 503.",
+        default=512 * MIB,
+        unit="bytes",
+        minimum=64 * MIB,
+        maximum=1024 * 1024 * MIB,
+    )
+    body_limit_bytes: int = integer(
+        "ZSQL_BODY_LIMIT_BYTES",
+        "Largest body of POST /v1/sql; `manage.py setquota` gives an organization a lower limit.",
+        default=MIB,
+        unit="bytes",
+        minimum=1_024,
+        maximum=16 * MIB,
+    )
+    import_limit_bytes: int = integer(
+        "ZSQL_IMPORT_LIMIT_BYTES",
+        "Largest body of POST /v1/sql/import, unpacked; `manage.py setquota` gives an "
+        "organization a lower limit.",
+        default=1024 * MIB,
+        unit="bytes",
+        minimum=1_024,
+        maximum=1024 * 1024 * MIB,
+    )
+    import_timeout_s: int = integer(
+        "ZSQL_IMPORT_TIMEOUT_S",
+        "Longest run of one import, its upload included.",
+        default=600,
+        unit="s",
+        minimum=1,
+        maximum=86_400,
+    )
+    export_timeout_s: int = integer(
+        "ZSQL_EXPORT_TIMEOUT_S",
+        "Longest run of one streamed result, until its client has read it.",
+        default=600,
+        unit="s",
+        minimum=1,
+        maximum=86_400,
+    )
+    export_limit_bytes: int = integer(
+        "ZSQL_EXPORT_LIMIT_BYTES",
+        "Largest body of a streamed result; 0 means no limit.",
+        default=0,
+        unit="bytes",
+        minimum=0,
+        maximum=1024 * 1024 * MIB,
+    )
+    transfer_min_bytes_per_s: int = integer(
+        "ZSQL_TRANSFER_MIN_BYTES_PER_S",
+        "Slowest rate of an import's or a streamed result's client.",
+        default=16 * 1_024,
+        unit="bytes per second",
+        minimum=1,
+        maximum=1024 * MIB,
+    )
+    max_statements: int = integer(
+        "ZSQL_MAX_STATEMENTS", "Statements of one request.", default=100, minimum=1, maximum=10_000
+    )
+    history_days: int = integer(
+        "ZSQL_HISTORY_DAYS",
+        "How long the history of SQL requests is kept; 0 keeps none.",
+        default=7,
+        unit="days",
+        minimum=0,
+        maximum=3_650,
+    )
+    history_rows: int = integer(
+        "ZSQL_HISTORY_ROWS",
+        "Newest SQL requests of an organization that its history keeps.",
+        default=10_000,
+        minimum=1,
+        maximum=10_000_000,
+    )
+    history_text_chars: int = integer(
+        "ZSQL_HISTORY_TEXT_CHARS",
+        "Beginning of a text that the history keeps.",
+        default=2_000,
+        unit="characters",
+        minimum=0,
+        maximum=100_000,
+    )
+    idempotency_hours: int = integer(
+        "ZSQL_IDEMPOTENCY_HOURS",
+        "How long the answer to a request with an Idempotency-Key is repeated.",
+        default=24,
+        unit="hours",
+        minimum=1,
+        maximum=8_760,
+    )
+    idempotency_bytes: int = integer(
+        "ZSQL_IDEMPOTENCY_BYTES",
+        "Longest answer that is kept for an Idempotency-Key.",
+        default=MIB,
+        unit="bytes",
+        minimum=1_024,
+        maximum=16 * MIB,
+    )
+    connections: int = integer(
+        "ZSQL_CONNECTIONS",
+        "Connections to tenants' clusters per process.",
+        default=60,
+        minimum=1,
+        maximum=10_000,
+    )
+    idle_s: int = integer(
+        "ZSQL_IDLE_S",
+        "How long an unused tenant connection is kept.",
+        default=60,
+        unit="s",
+        minimum=0,
+        maximum=86_400,
+    )
+    connect_timeout_s: int = integer(
+        "ZSQL_CONNECT_TIMEOUT_S",
+        "Longest wait for a connection to a tenants' cluster.",
+        default=3,
+        unit="s",
+        minimum=2,
+        maximum=60,
+    )
+    running: int = integer(
+        "ZSQL_RUNNING",
+        "SQL requests that run concurrently per process.",
+        default=24,
+        minimum=1,
+        maximum=10_000,
+    )
+    running_per_organization: int = integer(
+        "ZSQL_RUNNING_PER_ORGANIZATION",
+        "SQL requests of one organization that run concurrently per process; fewer while "
+        "others are served.",
+        default=3,
+        minimum=1,
+        maximum=10_000,
+    )
+    running_beside_others: int = integer(
+        "ZSQL_RUNNING_BESIDE_OTHERS",
+        "SQL requests of one organization that run concurrently in all web processes of a "
+        "machine while others are served. Requests that have run for a second do not count; "
+        "beside them more may run, up to the limit of one environment per process. 0 selects "
+        "half the number of processes, at least 1. An organization with its own limit "
+        "(setquota --statements) has that instead.",
+        default=0,
+        maximum=10_000,
+    )
+    running_per_environment: int = integer(
+        "ZSQL_RUNNING_PER_ENVIRONMENT",
+        "SQL requests of one environment that run concurrently per process.",
+        default=2,
+        minimum=1,
+        maximum=10_000,
+    )
+    queue: int = integer(
+        "ZSQL_QUEUE",
+        "SQL requests that wait for a slot per process.",
+        default=16,
+        minimum=0,
+        maximum=10_000,
+    )
+    queue_per_environment: int = integer(
+        "ZSQL_QUEUE_PER_ENVIRONMENT",
+        "SQL requests of one environment that wait for a slot per process.",
+        default=6,
+        minimum=0,
+        maximum=10_000,
+    )
+    queue_wait_ms: int = integer(
+        "ZSQL_QUEUE_WAIT_MS",
+        "Longest wait of an SQL request for a slot.",
+        default=2_000,
+        unit="ms",
+        minimum=0,
+        maximum=60_000,
+    )
+    stock: int = integer(
+        "ZSQL_STOCK",
+        "Prepared databases kept for new environments.",
+        default=2,
+        minimum=0,
+        maximum=1_000,
+    )
+    role_connections: int = integer(
+        "ZSQL_ROLE_CONNECTIONS",
+        "CONNECTION LIMIT of each of a tenant's three roles, over all processes. Databases "
+        "that exist get another one by `manage.py hardendatabases --all`.",
+        default=20,
+        minimum=1,
+        maximum=10_000,
+    )
+    database_connections: int = integer(
+        "ZSQL_DATABASE_CONNECTIONS",
+        "CONNECTION LIMIT of a tenant's database, over all processes. Databases that exist get "
+        "another one by `manage.py hardendatabases --all`.",
+        default=30,
+        minimum=1,
+        maximum=10_000,
+    )
+    temp_file_limit_kib: int = integer(
+        "ZSQL_TEMP_FILE_LIMIT_KIB",
+        "Temporary files of one session (temp_file_limit).",
+        default=1_048_576,
+        unit="KiB",
+        minimum=1_024,
+        maximum=2_147_483_647,
+    )
+    work_mem_kib: int = integer(
+        "ZSQL_WORK_MEM_KIB",
+        "A session's work_mem.",
+        default=4_096,
+        unit="KiB",
+        minimum=64,
+        maximum=2_097_152,
+    )
+    transactions: int = integer(
+        "ZSQL_TRANSACTIONS",
+        "Open interactive transactions per process.",
+        default=8,
+        minimum=0,
+        maximum=1000,
+    )
+    transactions_per_organization: int = integer(
+        "ZSQL_TRANSACTIONS_PER_ORGANIZATION",
+        "Open interactive transactions of one organization.",
+        default=4,
+        minimum=0,
+        maximum=1000,
+    )
+    transactions_per_environment: int = integer(
+        "ZSQL_TRANSACTIONS_PER_ENVIRONMENT",
+        "Open interactive transactions of one environment.",
+        default=4,
+        minimum=0,
+        maximum=1000,
+    )
+    transaction_idle_s: int = integer(
+        "ZSQL_TRANSACTION_IDLE_S",
+        "An interactive transaction without a statement is rolled back after this time.",
+        default=10,
+        unit="s",
+        minimum=1,
+        maximum=600,
+    )
+    transaction_life_s: int = integer(
+        "ZSQL_TRANSACTION_LIFE_S",
+        "An interactive transaction is rolled back at this age.",
+        default=60,
+        unit="s",
+        minimum=1,
+        maximum=3600,
+    )
+    copy_timeout_s: int = integer(
+        "ZSQL_COPY_TIMEOUT_SECS",
+        "Longest copy of one database, in a move, a clone or a restore.",
+        default=3_600,
+        unit="s",
+        minimum=10,
+        maximum=604_800,
+    )
+    move_wait_ms: int = integer(
+        "ZSQL_MOVE_WAIT_MS",
+        "Longest wait of an SQL request for a database that is being moved.",
+        default=3_000,
+        unit="ms",
+        minimum=0,
+        maximum=60_000,
+    )
+    retired_keep_hours: int = integer(
+        "ZSQL_RETIRED_KEEP_HOURS",
+        "How long the old database is kept after a move or a restore.",
+        default=24,
+        unit="hours",
+        maximum=8_760,
+    )
+    disk_limit_bytes: int = integer(
+        "ZSQL_DISK_LIMIT_BYTES",
+        "Disk of one environment's database; `manage.py setquota` gives an organization "
+        "its own limit.",
+        default=10 * 1024 * MIB,
+        unit="bytes",
+        minimum=64 * MIB,
+        maximum=2**50,
+    )
 
     @property
     def row_bytes(self) -> int:

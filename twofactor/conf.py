@@ -3,13 +3,18 @@
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from phonenumbers import SUPPORTED_REGIONS
 
 from common.settings.env import Env, SettingError
-from common.settings.table import Integer, Text, Words, load
+from common.settings.table import (
+    integer,
+    load,
+    text,
+    words,
+)
 
 _PORTS: Final = {"https": 443, "http": 80}
 
@@ -32,77 +37,56 @@ class TwoFactorSettings:
     webauthn_rp_id: '' means the host of the first origin.
     """
 
-    webauthn_origins: Annotated[
-        tuple[str, ...],
-        Words(
-            "ZWEBAUTHN_ORIGINS",
-            "Origins on which passkeys are created and used, such as `https://app.example.com`; "
-            "unset, `https://` and each name of ZALLOWED_HOSTS in production, else "
-            "`http://localhost:PORT` and `http://localhost:8000`.",
-            parse=_origins,
-        ),
-    ]
-    webauthn_rp_id: Annotated[
-        str,
-        Text(
-            "ZWEBAUTHN_RP_ID",
-            "Domain that passkeys belong to: the host of an origin, or a parent of it. "
-            "Changing it makes every passkey useless.",
-            shown="the host of the first origin",
-            parse=str.lower,
-        ),
-    ]
-    passkey_starts_per_address: Annotated[
-        int,
-        Integer(
-            "ZLIMIT_PASSKEY_STARTS_PER_ADDRESS",
-            "Sign-ins by passkey started per client address.",
-            default=600,
-            unit="per 15 minutes",
-            minimum=1,
-        ),
-    ]
-    sends_per_organization: Annotated[
-        int,
-        Integer(
-            "ZMFA_SENDS_PER_ORGANIZATION",
-            "Codes sent for one organization.",
-            default=2000,
-            unit="per day",
-            minimum=1,
-        ),
-    ]
-    sends_per_address: Annotated[
-        int,
-        Integer(
-            "ZMFA_SENDS_PER_ADDRESS",
-            "Codes sent for setting factors up, per client address.",
-            default=200,
-            unit="per day",
-            minimum=1,
-        ),
-    ]
-    texts_per_day: Annotated[
-        int,
-        Integer(
-            "ZSMS_CODES_PER_DAY",
-            "Codes by text message that this installation sends, counted separately for setting "
-            "factors up, for signing in and for recoveries; it bounds what an attacker who earns "
-            "by messages costs.",
-            default=5000,
-            unit="per day",
-            minimum=1,
-        ),
-    ]
-    sms_countries: Annotated[
-        frozenset[str],
-        Words(
-            "ZSMS_COUNTRIES",
-            "Countries whose numbers get codes, as `DE, AT, CH`.",
-            shown="all",
-            parse=_countries,
-        ),
-    ]
+    webauthn_origins: tuple[str, ...] = words(
+        "ZWEBAUTHN_ORIGINS",
+        "Origins on which passkeys are created and used, such as `https://app.example.com`; "
+        "unset, `https://` and each name of ZALLOWED_HOSTS in production, else "
+        "`http://localhost:PORT` and `http://localhost:8000`.",
+        parse=_origins,
+    )
+    webauthn_rp_id: str = text(
+        "ZWEBAUTHN_RP_ID",
+        "Domain that passkeys belong to: the host of an origin, or a parent of it. "
+        "Changing it makes every passkey useless.",
+        shown="the host of the first origin",
+        parse=str.lower,
+    )
+    passkey_starts_per_address: int = integer(
+        "ZLIMIT_PASSKEY_STARTS_PER_ADDRESS",
+        "Sign-ins by passkey started per client address.",
+        default=600,
+        unit="per 15 minutes",
+        minimum=1,
+    )
+    sends_per_organization: int = integer(
+        "ZMFA_SENDS_PER_ORGANIZATION",
+        "Codes sent for one organization.",
+        default=2000,
+        unit="per day",
+        minimum=1,
+    )
+    sends_per_address: int = integer(
+        "ZMFA_SENDS_PER_ADDRESS",
+        "Codes sent for setting factors up, per client address.",
+        default=200,
+        unit="per day",
+        minimum=1,
+    )
+    texts_per_day: int = integer(
+        "ZSMS_CODES_PER_DAY",
+        "Codes by text message that this installation sends, counted separately for setting "
+        "factors up, for signing in and for recoveries; it bounds what an attacker who earns "
+        "by messages costs.",
+        default=5000,
+        unit="per day",
+        minimum=1,
+    )
+    sms_countries: frozenset[str] = words(
+        "ZSMS_COUNTRIES",
+        "Countries whose numbers get codes, as `DE, AT, CH`.",
+        shown="all",
+        parse=_countries,
+    )
 
 
 TABLES: Final = (TwoFactorSettings,)

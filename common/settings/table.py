@@ -1,232 +1,258 @@
-"""Tables of settings: dataclasses whose annotated fields are the rows of docs/settings.md.
+"""Tables of settings: dataclasses whose fields are the rows of docs/settings.md.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class RecoverySettings:
-        delay_s: Annotated[int, Integer("ZRECOVERY_DELAY_SECS", "Wait of …", default=86400)]
+        delay_s: int = integer("ZRECOVERY_DELAY_SECS", "Wait of …", default=86_400, unit="s")
 
     RECOVERY = load(RecoverySettings, env)
 
-Each app has its tables in its ``conf.py``. A field without a row is computed there and passed to
-``load``.
+Each app has its tables in its ``conf.py``; a table has no base class. A field without a row is
+computed there and passed to ``load``.
+
+A row is its variable, a sentence, and by keyword: ``default``; ``unit``; ``shown``, which replaces
+the default in the documentation; ``parse``, which converts the value or the default and raises
+ValueError with a sentence about what is wrong, without the value: any of them may be a secret that
+was put into the wrong setting.
 """
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Final, TypeVar, get_type_hints
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from common.settings.env import TRUE, Env, SettingError
 
 FALSE: Final = frozenset({"0", "false", "no", "off"})
 POSTGRESQL_SCHEMES: Final = ("postgresql", "postgres")
+ROW: Final = "setting"
 
 Table = TypeVar("Table")
+Parse = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class SettingRow(ABC):
-    """One setting: its variable, a sentence, its default, its unit and how its value is read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRow:
+    """One setting: its variable, what the documentation says of it, and how its value is read.
 
-    shown: replaces the default in the documentation. parse: converts the value or the default;
-    raises ValueError with a sentence about what is wrong, without the value: any of them may be a
-    secret that was put into the wrong setting.
+    read_text: converts a text that is not empty; raises ValueError as ``parse`` does.
     """
 
     variable: str
     sentence: str
-    _: KW_ONLY
+    kind: str
+    shown_default: str
+    read_text: Parse
     default: Any = ""
     unit: str = ""
-    shown: str = ""
-    parse: Callable[[Any], Any] | None = None
-
-    is_secret: ClassVar[bool] = False
-
-    @property
-    @abstractmethod
-    def kind(self) -> str:
-        """Return the type's name in the documentation."""
+    parse: Parse | None = None
+    aliases: tuple[str, ...] = ()
+    is_secret: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return all variables of this row, the usual one first."""
-        return (self.variable,)
-
-    @property
-    def shown_default(self) -> str:
-        """Return the default for the documentation."""
-        return self.shown or str(self.default) or "none"
+        return (self.variable, *self.aliases)
 
     def read(self, env: Env) -> Any:
         """Return the value from the environment, or the default.
 
         Raises SettingError for an invalid value.
         """
-        value = self._value(env)
-        if self.parse is None:
-            return value
+        raw = next(filter(None, map(env.raw, self.names)), "")
         try:
-            return self.parse(value)
+            value = self.read_text(raw) if raw else self.default
+            return value if self.parse is None else self.parse(value)
         except ValueError as exc:
             raise SettingError(self.variable, str(exc)) from exc
 
-    @abstractmethod
-    def _value(self, env: Env) -> Any:
-        """Return the variable's value, or the default; raises SettingError for a wrong one."""
+
+def text(
+    variable: str, sentence: str, *, default: str = "", shown: str = "", parse: Parse | None = None
+) -> Any:
+    """Return the field of a string."""
+    return _field(
+        variable=variable,
+        sentence=sentence,
+        kind="text",
+        read_text=str,
+        default=default,
+        shown_default=shown or default or "none",
+        parse=parse,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Text(SettingRow):
-    """A string."""
+def integer(
+    variable: str,
+    sentence: str,
+    *,
+    default: int,
+    unit: str = "",
+    minimum: int = 0,
+    maximum: int = 2**31,
+    scale: int = 1,
+    parse: Parse | None = None,
+) -> Any:
+    """Return the field of an integer within bounds.
 
-    kind = "text"
+    scale: the value is multiplied by it, for example to get bytes.
+    """
 
-    def _value(self, env: Env) -> str:
-        return env.raw(self.variable) or self.default
-
-
-@dataclass(frozen=True, slots=True)
-class Integer(SettingRow):
-    """An integer within bounds. scale: the value is multiplied by it, for example to get bytes."""
-
-    _: KW_ONLY
-    default: int
-    minimum: int = 0
-    maximum: int = 2**31
-    scale: int = 1
-
-    kind = "integer"
-
-    def _value(self, env: Env) -> int:
-        raw = env.raw(self.variable)
-        if not raw:
-            return self.default * self.scale
+    def read(raw: str) -> int:
         if not re.fullmatch(r"-?[0-9]{1,18}", raw):
-            raise SettingError(self.variable, "must be a whole number.")
-        if not self.minimum <= int(raw) <= self.maximum:
-            raise SettingError(self.variable, f"must be from {self.minimum} to {self.maximum}.")
-        return int(raw) * self.scale
+            raise ValueError("must be a whole number.")
+        if not minimum <= int(raw) <= maximum:
+            raise ValueError(f"must be from {minimum} to {maximum}.")
+        return int(raw) * scale
+
+    return _field(
+        variable=variable,
+        sentence=sentence,
+        kind="integer",
+        read_text=read,
+        default=default * scale,
+        shown_default=str(default),
+        unit=unit,
+        parse=parse,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Flag(SettingRow):
-    """A boolean, written as true/false, 1/0, yes/no or on/off; None means it is decided later."""
+def flag(variable: str, sentence: str, *, default: bool | None, shown: str = "") -> Any:
+    """Return the field of a boolean, written as true/false, 1/0, yes/no or on/off.
 
-    _: KW_ONLY
-    default: bool | None
+    The default None means it is decided later.
+    """
 
-    kind = "boolean"
+    def read(raw: str) -> bool:
+        if raw.lower() not in TRUE | FALSE:
+            raise ValueError("must be true or false.")
+        return raw.lower() in TRUE
 
-    @property
-    def shown_default(self) -> str:
-        """Return the default in lower case."""
-        return self.shown or str(self.default).lower()
-
-    def _value(self, env: Env) -> bool | None:
-        raw = env.raw(self.variable).lower()
-        if raw and raw not in TRUE | FALSE:
-            raise SettingError(self.variable, "must be true or false.")
-        return raw in TRUE if raw else self.default
-
-
-@dataclass(frozen=True, slots=True)
-class Choice(SettingRow):
-    """One of a few words; the default '' means it is decided later."""
-
-    _: KW_ONLY
-    options: tuple[str, ...]
-
-    @property
-    def kind(self) -> str:
-        """Return the words."""
-        return " or ".join(self.options)
-
-    def _value(self, env: Env) -> str:
-        value = env.raw(self.variable) or self.default
-        if value and value not in self.options:
-            raise SettingError(self.variable, f"must be one of {', '.join(self.options)}.")
-        return str(value)
+    return _field(
+        variable=variable,
+        sentence=sentence,
+        kind="boolean",
+        read_text=read,
+        default=default,
+        shown_default=shown or str(default).lower(),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Words(SettingRow):
-    """A comma-separated list."""
+def choice(
+    variable: str, sentence: str, *, options: tuple[str, ...], default: str = "", shown: str = ""
+) -> Any:
+    """Return the field of one of a few words; the default '' means it is decided later."""
 
-    _: KW_ONLY
-    default: tuple[str, ...] = ()
+    def read(raw: str) -> str:
+        if raw not in options:
+            raise ValueError(f"must be one of {', '.join(options)}.")
+        return raw
 
-    kind = "list"
-
-    @property
-    def shown_default(self) -> str:
-        """Return the default in the variable's format."""
-        return self.shown or ", ".join(self.default) or "none"
-
-    def _value(self, env: Env) -> tuple[str, ...]:
-        return _split(env.raw(self.variable)) or self.default
-
-
-@dataclass(frozen=True, slots=True)
-class Secret(SettingRow):
-    """A secret of at least ``min_chars`` characters; '' when unset."""
-
-    _: KW_ONLY
-    min_chars: int = 32
-    aliases: tuple[str, ...] = ()
-
-    kind = "secret"
-    is_secret = True
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the variable and its aliases."""
-        return (self.variable, *self.aliases)
-
-    def _value(self, env: Env) -> str:
-        value = next(filter(None, map(env.raw, self.names)), "")
-        if value and len(value) < self.min_chars:
-            raise SettingError(self.variable, f"must have at least {self.min_chars} characters.")
-        return value
+    return _field(
+        variable=variable,
+        sentence=sentence,
+        kind=" or ".join(options),
+        read_text=read,
+        default=default,
+        shown_default=shown or default,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Secrets(SettingRow):
-    """A comma-separated list of secrets, the current one first."""
+def words(
+    variable: str,
+    sentence: str,
+    *,
+    default: tuple[str, ...] = (),
+    shown: str = "",
+    parse: Parse | None = None,
+) -> Any:
+    """Return the field of a comma-separated list."""
+    return _field(
+        variable=variable,
+        sentence=sentence,
+        kind="list",
+        read_text=lambda raw: _split(raw) or default,
+        default=default,
+        shown_default=shown or ", ".join(default) or "none",
+        parse=parse,
+    )
 
-    _: KW_ONLY
-    min_chars: int = 32
 
-    kind = "secrets"
-    is_secret = True
+def secret(
+    variable: str,
+    sentence: str,
+    *,
+    min_chars: int = 32,
+    aliases: tuple[str, ...] = (),
+    parse: Parse | None = None,
+) -> Any:
+    """Return the field of a secret of at least ``min_chars`` characters; '' when unset."""
 
-    def _value(self, env: Env) -> tuple[str, ...]:
-        values = _split(env.raw(self.variable))
-        if any(len(value) < self.min_chars for value in values):
-            raise SettingError(
-                self.variable, f"must have at least {self.min_chars} characters in each secret."
-            )
+    def read(raw: str) -> str:
+        if len(raw) < min_chars:
+            raise ValueError(f"must have at least {min_chars} characters.")
+        return raw
+
+    return _field(
+        variable=variable,
+        sentence=sentence,
+        kind="secret",
+        read_text=read,
+        shown_default="none",
+        parse=parse,
+        aliases=aliases,
+        is_secret=True,
+    )
+
+
+def secret_list(
+    variable: str, sentence: str, *, min_chars: int = 32, parse: Parse | None = None
+) -> Any:
+    """Return the field of a comma-separated list of secrets, the current one first."""
+
+    def read(raw: str) -> tuple[str, ...]:
+        values = _split(raw)
+        if any(len(value) < min_chars for value in values):
+            raise ValueError(f"must have at least {min_chars} characters in each secret.")
         return values
 
+    return _field(
+        variable=variable,
+        sentence=sentence,
+        kind="secrets",
+        read_text=read,
+        default=(),
+        shown_default="none",
+        parse=parse,
+        is_secret=True,
+    )
 
-@dataclass(frozen=True, slots=True)
-class Url(SettingRow):
-    """A URL with one of the schemes."""
 
-    _: KW_ONLY
-    schemes: tuple[str, ...] = field(default=("https", "http"))
+def url(
+    variable: str,
+    sentence: str,
+    *,
+    default: str = "",
+    schemes: tuple[str, ...] = ("https", "http"),
+    parse: Parse | None = None,
+) -> Any:
+    """Return the field of a URL with one of the schemes; it may hold a password."""
 
-    kind = "URL"
-    is_secret = True
+    def read(raw: str) -> str:
+        if _scheme(raw) not in schemes:
+            raise ValueError(f"must be a URL starting with {' or '.join(schemes)}://.")
+        return raw
 
-    def _value(self, env: Env) -> str:
-        value = env.raw(self.variable) or self.default
-        if value and _scheme(value) not in self.schemes:
-            raise SettingError(
-                self.variable, f"must be a URL starting with {' or '.join(self.schemes)}://."
-            )
-        return str(value)
+    return _field(
+        variable=variable,
+        sentence=sentence,
+        kind="URL",
+        read_text=read,
+        default=default,
+        shown_default=default or "none",
+        parse=parse,
+        is_secret=True,
+    )
 
 
 def load(table: type[Table], env: Env, **given: Any) -> Table:
@@ -241,17 +267,20 @@ def load(table: type[Table], env: Env, **given: Any) -> Table:
 
 def rows(table: type) -> Mapping[str, SettingRow]:
     """Return the rows of a table by field name."""
-    return {
-        name: row
-        for name, hint in get_type_hints(table, include_extras=True).items()
-        for row in getattr(hint, "__metadata__", ())
-        if isinstance(row, SettingRow)
-    }
+    return {each.name: each.metadata[ROW] for each in fields(table) if ROW in each.metadata}
 
 
-def _scheme(url: str) -> str:
+def _field(**parts: Any) -> Any:
+    """Return a dataclass's field; a table made without an environment has the defaults."""
+    row = SettingRow(**parts)
+    return field(
+        default_factory=lambda: row.read(Env({})), repr=not row.is_secret, metadata={ROW: row}
+    )
+
+
+def _scheme(address: str) -> str:
     try:
-        return urlsplit(url).scheme
+        return urlsplit(address).scheme
     except ValueError:
         # Its text would show the URL.
         return ""

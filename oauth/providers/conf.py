@@ -6,14 +6,20 @@ A provider is configured by its client id; its other settings are then required.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from common.settings.env import Env, SettingError
-from common.settings.table import Secret, Text, Url, Words, load
+from common.settings.table import (
+    load,
+    secret,
+    text,
+    url,
+    words,
+)
 from common.web.hostnames import DOMAIN
 
 # Some providers' secrets have 32 characters, none has fewer than this.
@@ -58,18 +64,18 @@ class ProviderSettings:
     private_key: str = field(default="", repr=False)
 
 
-def _client_id(prefix: str, title: str) -> Text:
-    return Text(f"{prefix}_CLIENT_ID", f"Client id at {title}; setting it enables the sign-in.")
+def _client_id(prefix: str, title: str) -> Any:
+    return text(f"{prefix}_CLIENT_ID", f"Client id at {title}; setting it enables the sign-in.")
 
 
-def _client_secret(prefix: str, title: str) -> Secret:
-    return Secret(
+def _client_secret(prefix: str, title: str) -> Any:
+    return secret(
         f"{prefix}_CLIENT_SECRET", f"Client secret at {title}.", min_chars=MIN_SECRET_CHARS
     )
 
 
-def _base_url(prefix: str, title: str, usual: str) -> Url:
-    return Url(
+def _base_url(prefix: str, title: str, usual: str) -> Any:
+    return url(
         f"{prefix}_BASE_URL",
         f"Where {title}'s endpoints are, for an enterprise host or a substitute; "
         f"unset, {usual} and its hosts.",
@@ -118,80 +124,65 @@ def _private_key(text: str) -> str:
 class GoogleSettings:
     """Sign-in with Google."""
 
-    client_id: Annotated[str, _client_id("GOOGLE", "Google")]
-    client_secret: Annotated[str, _client_secret("GOOGLE", "Google")] = field(repr=False)
-    base_url: Annotated[str, _base_url("GOOGLE", "Google", "https://accounts.google.com")]
-    domains: Annotated[
-        tuple[str, ...],
-        Words(
-            "GOOGLE_DOMAINS",
-            "Google Workspace domains whose accounts may sign in; unset, every Google account may.",
-            parse=_domains,
-        ),
-    ]
+    client_id: str = _client_id("GOOGLE", "Google")
+    client_secret: str = _client_secret("GOOGLE", "Google")
+    base_url: str = _base_url("GOOGLE", "Google", "https://accounts.google.com")
+    domains: tuple[str, ...] = words(
+        "GOOGLE_DOMAINS",
+        "Google Workspace domains whose accounts may sign in; unset, every Google account may.",
+        parse=_domains,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitHubSettings:
     """Sign-in with GitHub."""
 
-    client_id: Annotated[str, _client_id("GITHUB", "GitHub")]
-    client_secret: Annotated[str, _client_secret("GITHUB", "GitHub")] = field(repr=False)
-    base_url: Annotated[str, _base_url("GITHUB", "GitHub", "https://github.com")]
-    mappings: Annotated[
-        tuple[RoleMapping, ...],
-        Words(
-            "GITHUB_ROLES",
-            "Roles by GitHub organization or team: `acme=7:reader, acme/platform=7:admin` "
-            "(7 is the organization's id here). A new user joins the first one that fits.",
-            parse=_github_mappings,
-        ),
-    ]
+    client_id: str = _client_id("GITHUB", "GitHub")
+    client_secret: str = _client_secret("GITHUB", "GitHub")
+    base_url: str = _base_url("GITHUB", "GitHub", "https://github.com")
+    mappings: tuple[RoleMapping, ...] = words(
+        "GITHUB_ROLES",
+        "Roles by GitHub organization or team: `acme=7:reader, acme/platform=7:admin` "
+        "(7 is the organization's id here). A new user joins the first one that fits.",
+        parse=_github_mappings,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscordSettings:
     """Sign-in with Discord."""
 
-    client_id: Annotated[str, _client_id("DISCORD", "Discord")]
-    client_secret: Annotated[str, _client_secret("DISCORD", "Discord")] = field(repr=False)
-    base_url: Annotated[str, _base_url("DISCORD", "Discord", "https://discord.com")]
-    mappings: Annotated[
-        tuple[RoleMapping, ...],
-        Words(
-            "DISCORD_ROLES",
-            "Roles by Discord server or role in it, by their ids: "
-            "`613425648685547541=7:reader, 613425648685547541/936746847437983786=7:admin`.",
-            parse=_discord_mappings,
-        ),
-    ]
+    client_id: str = _client_id("DISCORD", "Discord")
+    client_secret: str = _client_secret("DISCORD", "Discord")
+    base_url: str = _base_url("DISCORD", "Discord", "https://discord.com")
+    mappings: tuple[RoleMapping, ...] = words(
+        "DISCORD_ROLES",
+        "Roles by Discord server or role in it, by their ids: "
+        "`613425648685547541=7:reader, 613425648685547541/936746847437983786=7:admin`.",
+        parse=_discord_mappings,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppleSettings:
     """Sign-in with Apple."""
 
-    client_id: Annotated[str, _client_id("APPLE", "Apple")]
-    client_secret: Annotated[
-        str,
-        Secret(
-            "APPLE_CLIENT_SECRET",
-            "A client secret made elsewhere; better leave it unset and set APPLE_PRIVATE_KEY.",
-            min_chars=MIN_SECRET_CHARS,
-        ),
-    ] = field(repr=False)
-    base_url: Annotated[str, _base_url("APPLE", "Apple", "https://appleid.apple.com")]
-    team_id: Annotated[str, Text("APPLE_TEAM_ID", "Apple's id of the developer team.")]
-    key_id: Annotated[str, Text("APPLE_KEY_ID", "Id of APPLE_PRIVATE_KEY.")]
-    private_key: Annotated[
-        str,
-        Secret(
-            "APPLE_PRIVATE_KEY",
-            "The key from Apple for Sign in with Apple (PEM); each client secret is made from it "
-            "and is valid for five minutes.",
-            parse=_private_key,
-        ),
-    ] = field(repr=False)
+    client_id: str = _client_id("APPLE", "Apple")
+    client_secret: str = secret(
+        "APPLE_CLIENT_SECRET",
+        "A client secret made elsewhere; better leave it unset and set APPLE_PRIVATE_KEY.",
+        min_chars=MIN_SECRET_CHARS,
+    )
+    base_url: str = _base_url("APPLE", "Apple", "https://appleid.apple.com")
+    team_id: str = text("APPLE_TEAM_ID", "Apple's id of the developer team.")
+    key_id: str = text("APPLE_KEY_ID", "Id of APPLE_PRIVATE_KEY.")
+    private_key: str = secret(
+        "APPLE_PRIVATE_KEY",
+        "The key from Apple for Sign in with Apple (PEM); each client secret is made from it "
+        "and is valid for five minutes.",
+        parse=_private_key,
+    )
 
 
 TABLES: Final = (GoogleSettings, GitHubSettings, DiscordSettings, AppleSettings)

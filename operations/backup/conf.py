@@ -1,12 +1,16 @@
 """Settings of backups."""
 
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import dataclass
 
 from pyrage import RecipientError, x25519
 
 from common.settings.env import Env, SettingError
-from common.settings.table import Secret, Text, Words, load
+from common.settings.table import (
+    load,
+    secret,
+    text,
+    words,
+)
 from edgecache.brain.conf.stores import (
     DATA_FOLDER,
     EXAMPLES,
@@ -37,44 +41,28 @@ def _recipients(words: tuple[str, ...]) -> tuple[str, ...]:
 class BackupSettings(StoreSettings):
     """Store and recipients of backups. '' and () if backups are not configured."""
 
-    url: Annotated[
-        str,
-        Text(
-            "ZBACKUP_URL",
-            "Where `manage.py backup` writes: `file:///folder`, `s3://bucket/prefix`, "
-            "`gs://bucket/prefix` or `az://account/container/prefix`.",
-            parse=_store,
-        ),
-    ]
-    recipients: Annotated[
-        tuple[str, ...],
-        Words(
-            "ZBACKUP_RECIPIENTS",
-            "Public keys of age that backups are encrypted to (`age1…`). The private ones open "
-            "them, and are kept elsewhere.",
-            parse=_recipients,
-        ),
-    ]
-    endpoint: Annotated[
-        str,
-        Text(
-            "ZBACKUP_ENDPOINT",
-            "Endpoint of ZBACKUP_URL, where it is not the provider's own.",
-            parse=store_endpoint,
-        ),
-    ]
-    region: Annotated[
-        str, Text("ZBACKUP_REGION", "Region of ZBACKUP_URL (S3).", default="us-east-1")
-    ]
-    access_key: Annotated[str, Text("ZBACKUP_ACCESS_KEY", "Access key id of ZBACKUP_URL (S3).")]
-    secret_key: Annotated[
-        str,
-        Secret(
-            "ZBACKUP_SECRET_KEY",
-            "Secret of ZBACKUP_URL, as ZBRAIN_STORE_SECRET_KEY.",
-            min_chars=1,
-        ),
-    ] = field(repr=False)
+    url: str = text(
+        "ZBACKUP_URL",
+        "Where `manage.py backup` writes: `file:///folder`, `s3://bucket/prefix`, "
+        "`gs://bucket/prefix` or `az://account/container/prefix`.",
+        parse=_store,
+    )
+    recipients: tuple[str, ...] = words(
+        "ZBACKUP_RECIPIENTS",
+        "Public keys of age that backups are encrypted to (`age1…`). The private ones open "
+        "them, and are kept elsewhere.",
+        parse=_recipients,
+    )
+    endpoint: str = text(
+        "ZBACKUP_ENDPOINT",
+        "Endpoint of ZBACKUP_URL, where it is not the provider's own.",
+        parse=store_endpoint,
+    )
+    region: str = text("ZBACKUP_REGION", "Region of ZBACKUP_URL (S3).", default="us-east-1")
+    access_key: str = text("ZBACKUP_ACCESS_KEY", "Access key id of ZBACKUP_URL (S3).")
+    secret_key: str = secret(
+        "ZBACKUP_SECRET_KEY", "Secret of ZBACKUP_URL, as ZBRAIN_STORE_SECRET_KEY.", min_chars=1
+    )
 
 
 TABLES = (BackupSettings,)

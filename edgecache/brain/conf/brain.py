@@ -5,22 +5,22 @@
 
 import ipaddress
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from common.conf import postgresql_url
 from common.settings.env import Env, SettingError
 from common.settings.table import (
     POSTGRESQL_SCHEMES,
-    Integer,
-    Secret,
-    Secrets,
-    Text,
-    Url,
-    Words,
+    integer,
     load,
+    secret,
+    secret_list,
+    text,
+    url,
+    words,
 )
 from edgecache.brain.conf.operators import AuditSettings, CreditLimits
 from edgecache.brain.conf.processes import ProcessSettings
@@ -142,77 +142,55 @@ class Geography:
     networks: regions by network; the narrowest network applies.
     """
 
-    region: Annotated[
-        str,
-        Text(
-            "ZCACHE_REGION",
-            "The brain's own region, and that of clients that cannot be located.",
-            default="eu-central",
-            parse=_region,
-        ),
-    ]
-    coordinates: Annotated[
-        dict[str, tuple[float, float]],
-        Words(
-            "ZCACHE_REGIONS",
-            "Regions beyond the built-in ones: `name=latitude:longitude`, in degrees.",
-            parse=_coordinates,
-        ),
-    ]
-    networks: Annotated[
-        tuple[tuple[Network, str], ...],
-        Words(
-            "ZCACHE_NETWORKS",
-            "Clients' regions by network: `203.0.113.0/24=us-east`.",
-            parse=_networks,
-        ),
-    ]
-    header: Annotated[
-        str,
-        Text(
-            "ZCACHE_REGION_HEADER",
-            "Header in which an edge of ZCACHE_TRUSTED_EDGES declares a client's region.",
-            parse=str.lower,
-        ),
-    ]
-    trusted_edges: Annotated[
-        tuple[Network, ...],
-        Words(
-            "ZCACHE_TRUSTED_EDGES",
-            "Networks of your own proxies and edges: the region's header and X-Forwarded-For count "
-            "from these alone. The client is the rightmost address that is none of theirs.",
-            parse=lambda words: tuple(_network(word) for word in words),
-        ),
-    ]
-    geoip: Annotated[
-        Path | None,
-        Text(
-            "ZCACHE_GEOIP",
-            "A MaxMind database (.mmdb) that locates clients.",
-            parse=_existing_file,
-        ),
-    ]
+    region: str = text(
+        "ZCACHE_REGION",
+        "The brain's own region, and that of clients that cannot be located.",
+        default="eu-central",
+        parse=_region,
+    )
+    coordinates: dict[str, tuple[float, float]] = words(
+        "ZCACHE_REGIONS",
+        "Regions beyond the built-in ones: `name=latitude:longitude`, in degrees.",
+        parse=_coordinates,
+    )
+    networks: tuple[tuple[Network, str], ...] = words(
+        "ZCACHE_NETWORKS", "Clients' regions by network: `203.0.113.0/24=us-east`.", parse=_networks
+    )
+    header: str = text(
+        "ZCACHE_REGION_HEADER",
+        "Header in which an edge of ZCACHE_TRUSTED_EDGES declares a client's region.",
+        parse=str.lower,
+    )
+    trusted_edges: tuple[Network, ...] = words(
+        "ZCACHE_TRUSTED_EDGES",
+        "Networks of your own proxies and edges: the region's header and X-Forwarded-For count "
+        "from these alone. The client is the rightmost address that is none of theirs.",
+        parse=lambda words: tuple(_network(word) for word in words),
+    )
+    geoip: Path | None = text(
+        "ZCACHE_GEOIP", "A MaxMind database (.mmdb) that locates clients.", parse=_existing_file
+    )
 
 
-def _bind(name: str, api: str) -> Text:
+def _bind(name: str, api: str) -> Any:
     sentence = f"Address that the brain's {api} listens on."
-    return Text(name, sentence, default="127.0.0.1", parse=_address)
+    return text(name, sentence, default="127.0.0.1", parse=_address)
 
 
-def _port(name: str, api: str, port: int) -> Integer:
-    return Integer(name, f"Port of the brain's {api}.", default=port, minimum=1, maximum=65535)
+def _port(name: str, api: str, port: int) -> Any:
+    return integer(name, f"Port of the brain's {api}.", default=port, minimum=1, maximum=65535)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
     """Addresses and ports of the brain's three APIs."""
 
-    internal_address: Annotated[str, _bind("ZBRAIN_BIND", "internal API")]
-    internal_port: Annotated[int, _port("ZBRAIN_PORT", "internal API", 8081)]
-    s3_address: Annotated[str, _bind("ZBRAIN_S3_BIND", "object API")]
-    s3_port: Annotated[int, _port("ZBRAIN_S3_PORT", "object API", 9000)]
-    workers_address: Annotated[str, _bind("ZBRAIN_WORKER_BIND", "workers' API")]
-    workers_port: Annotated[int, _port("ZBRAIN_WORKER_PORT", "workers' API", 8083)]
+    internal_address: str = _bind("ZBRAIN_BIND", "internal API")
+    internal_port: int = _port("ZBRAIN_PORT", "internal API", 8081)
+    s3_address: str = _bind("ZBRAIN_S3_BIND", "object API")
+    s3_port: int = _port("ZBRAIN_S3_PORT", "object API", 9000)
+    workers_address: str = _bind("ZBRAIN_WORKER_BIND", "workers' API")
+    workers_port: int = _port("ZBRAIN_WORKER_PORT", "workers' API", 8083)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,133 +218,89 @@ class BrainSettings:
     data_dir: Path
     stores: tuple[StoreSettings, ...]
     is_production: bool
-    s3_socket: Annotated[
-        Path | None,
-        Text(
-            "ZBRAIN_S3_SOCKET",
-            "A Unix socket for the object API beside its port, for an nginx on the same machine: "
-            "cheaper than TCP.",
-            parse=_socket_path,
-        ),
-    ]
-    workers_url: Annotated[
-        str,
-        Text(
-            "ZBRAIN_WORKER_URL",
-            "URL of the brain's workers' API that workers use.",
-            shown="http://127.0.0.1:ZBRAIN_WORKER_PORT",
-            parse=api_url,
-        ),
-    ]
-    tls_cert: Annotated[
-        Path | None,
-        Text(
-            "ZBRAIN_TLS_CERT",
-            "PEM file with the certificate of the workers' API.",
-            parse=_existing_file,
-        ),
-    ]
-    tls_key: Annotated[
-        Path | None,
-        Text(
-            "ZBRAIN_TLS_KEY",
-            "PEM file with the private key of the workers' API.",
-            parse=_existing_file,
-        ),
-    ]
-    database_url: Annotated[
-        str,
-        Url(
-            "ZBRAIN_DATABASE_URL",
-            "A database for the brain alone; unset, it uses the control database.",
-            schemes=POSTGRESQL_SCHEMES,
-            parse=postgresql_url,
-        ),
-    ] = field(repr=False)
-    secret: Annotated[
-        str,
-        Secret(
-            "ZCACHE_BRAIN_SECRET",
-            "Shared secret of the platform and the brain; the brain needs it to start.",
-            min_chars=SECRET_CHARS,
-            aliases=("BRAIN_SECRET",),
-        ),
-    ] = field(repr=False)
-    previous_secrets: Annotated[
-        tuple[str, ...],
-        Secrets(
-            "ZCACHE_BRAIN_SECRET_PREVIOUS",
-            "Earlier values of ZCACHE_BRAIN_SECRET that the brain still accepts.",
-            min_chars=SECRET_CHARS,
-        ),
-    ] = field(repr=False)
-    s3_domains: Annotated[
-        tuple[str, ...],
-        Words(
-            "ZBRAIN_S3_DOMAINS",
-            "Host names of the object API, beside localhost and that of ZCACHE_BRAIN_S3_URL. Their "
-            "subdomains are buckets; at any other name a request is refused.",
-            parse=_domains,
-        ),
-    ]
-    s3_url: Annotated[
-        str,
-        Text(
-            "ZCACHE_BRAIN_S3_URL",
-            "URL of the brain's object API.",
-            shown="http://127.0.0.1:ZBRAIN_S3_PORT",
-            parse=api_url,
-        ),
-    ]
-    staging_bytes: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_STAGING_MIB",
-            "Disk that unfinished uploads and fills of one brain may take.",
-            default=20_480,
-            unit="MiB",
-            minimum=16,
-            maximum=2**30,
-            scale=2**20,
-        ),
-    ]
-    max_responses: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_RESPONSES",
-            "Responses of the CDN that are kept for one organization; the oldest make room.",
-            default=1_000_000,
-            minimum=1000,
-            maximum=2**31,
-        ),
-    ]
-    replicas: Annotated[
-        int,
-        Integer(
-            "ZCACHE_REPLICAS", "Copies of an object on workers.", default=2, minimum=1, maximum=8
-        ),
-    ]
-    hot_replicas: Annotated[
-        int,
-        Integer(
-            "ZCACHE_HOT_REPLICAS",
-            "Copies of an object that is requested often.",
-            default=3,
-            minimum=1,
-            maximum=16,
-        ),
-    ]
-    heartbeat_s: Annotated[
-        int,
-        Integer(
-            "ZCACHE_HEARTBEAT",
-            "Time between two heartbeats of a worker.",
-            default=10,
-            unit="seconds",
-            minimum=1,
-            maximum=300,
-        ),
-    ]
+    s3_socket: Path | None = text(
+        "ZBRAIN_S3_SOCKET",
+        "A Unix socket for the object API beside its port, for an nginx on the same machine: "
+        "cheaper than TCP.",
+        parse=_socket_path,
+    )
+    workers_url: str = text(
+        "ZBRAIN_WORKER_URL",
+        "URL of the brain's workers' API that workers use.",
+        shown="http://127.0.0.1:ZBRAIN_WORKER_PORT",
+        parse=api_url,
+    )
+    tls_cert: Path | None = text(
+        "ZBRAIN_TLS_CERT",
+        "PEM file with the certificate of the workers' API.",
+        parse=_existing_file,
+    )
+    tls_key: Path | None = text(
+        "ZBRAIN_TLS_KEY", "PEM file with the private key of the workers' API.", parse=_existing_file
+    )
+    database_url: str = url(
+        "ZBRAIN_DATABASE_URL",
+        "A database for the brain alone; unset, it uses the control database.",
+        schemes=POSTGRESQL_SCHEMES,
+        parse=postgresql_url,
+    )
+    secret: str = secret(
+        "ZCACHE_BRAIN_SECRET",
+        "Shared secret of the platform and the brain; the brain needs it to start.",
+        min_chars=SECRET_CHARS,
+        aliases=("BRAIN_SECRET",),
+    )
+    previous_secrets: tuple[str, ...] = secret_list(
+        "ZCACHE_BRAIN_SECRET_PREVIOUS",
+        "Earlier values of ZCACHE_BRAIN_SECRET that the brain still accepts.",
+        min_chars=SECRET_CHARS,
+    )
+    s3_domains: tuple[str, ...] = words(
+        "ZBRAIN_S3_DOMAINS",
+        "Host names of the object API, beside localhost and that of ZCACHE_BRAIN_S3_URL. Their "
+        "subdomains are buckets; at any other name a request is refused.",
+        parse=_domains,
+    )
+    s3_url: str = text(
+        "ZCACHE_BRAIN_S3_URL",
+        "URL of the brain's object API.",
+        shown="http://127.0.0.1:ZBRAIN_S3_PORT",
+        parse=api_url,
+    )
+    staging_bytes: int = integer(
+        "ZBRAIN_STAGING_MIB",
+        "Disk that unfinished uploads and fills of one brain may take.",
+        default=20_480,
+        unit="MiB",
+        minimum=16,
+        maximum=2**30,
+        scale=2**20,
+    )
+    max_responses: int = integer(
+        "ZBRAIN_RESPONSES",
+        "Responses of the CDN that are kept for one organization; the oldest make room.",
+        default=1_000_000,
+        minimum=1000,
+        maximum=2**31,
+    )
+    replicas: int = integer(
+        "ZCACHE_REPLICAS", "Copies of an object on workers.", default=2, minimum=1, maximum=8
+    )
+    hot_replicas: int = integer(
+        "ZCACHE_HOT_REPLICAS",
+        "Copies of an object that is requested often.",
+        default=3,
+        minimum=1,
+        maximum=16,
+    )
+    heartbeat_s: int = integer(
+        "ZCACHE_HEARTBEAT",
+        "Time between two heartbeats of a worker.",
+        default=10,
+        unit="s",
+        minimum=1,
+        maximum=300,
+    )
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -5,9 +5,13 @@ A node is audited by a number of checks and bytes each day, from the brain's own
 
 import ipaddress
 from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from common.settings.table import Integer, Text, Words
+from common.settings.table import (
+    integer,
+    text,
+    words,
+)
 
 PER_CENT: Final = 100
 
@@ -46,68 +50,50 @@ def _vantages(words: tuple[str, ...]) -> tuple[Vantage, ...]:
 class AuditSettings:
     """Audits of delivery. failed_share: of the latest checks, above which a node is quarantined."""
 
-    max_checks: Annotated[
-        int,
-        Integer(
-            "ZCACHE_AUDIT_LOOKS",
-            "Maximum looks at what an operator's node delivers, for each node and day; 0: none.",
-            default=440,
-            maximum=1_000_000,
-        ),
-    ]
-    limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZCACHE_AUDIT_MIB",
-            "Maximum bytes that these looks read, for each node and day.",
-            default=1024,
-            unit="MiB",
-            minimum=1,
-            maximum=2**20,
-            scale=2**20,
-        ),
-    ]
-    failed_share: Annotated[
-        float,
-        Text(
-            "ZCACHE_AUDIT_FAILED_SHARE",
-            "Wrong blobs among the latest 600 looks, or the reads of an hour, from which a node is "
-            "quarantined, in per cent; fewer than three never suffice.",
-            default="0.5",
-            parse=_share,
-        ),
-    ]
-    vantages: Annotated[
-        tuple[Vantage, ...],
-        Words(
-            "ZCACHE_AUDIT_ADDRESSES",
-            "Addresses of this machine that the brain looks from, each `local`, or `local=public` "
-            "behind a NAT; best ones that are used for nothing else.",
-            parse=_vantages,
-        ),
-    ]
+    max_checks: int = integer(
+        "ZCACHE_AUDIT_LOOKS",
+        "Maximum looks at what an operator's node delivers, for each node and day; 0: none.",
+        default=440,
+        maximum=1_000_000,
+    )
+    limit_bytes: int = integer(
+        "ZCACHE_AUDIT_MIB",
+        "Maximum bytes that these looks read, for each node and day.",
+        default=1024,
+        unit="MiB",
+        minimum=1,
+        maximum=2**20,
+        scale=2**20,
+    )
+    failed_share: float = text(
+        "ZCACHE_AUDIT_FAILED_SHARE",
+        "Wrong blobs among the latest 600 looks, or the reads of an hour, from which a node is "
+        "quarantined, in per cent; fewer than three never suffice.",
+        default="0.5",
+        parse=_share,
+    )
+    vantages: tuple[Vantage, ...] = words(
+        "ZCACHE_AUDIT_ADDRESSES",
+        "Addresses of this machine that the brain looks from, each `local`, or `local=public` "
+        "behind a NAT; best ones that are used for nothing else.",
+        parse=_vantages,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreditLimits:
     """What an operator is credited for at most: by client network, bucket, node, hour and brain."""
 
-    hits: Annotated[
-        int,
-        Integer(
-            "ZCACHE_CREDIT_HITS",
-            "Hits from one network of clients (/24, /56) that an operator is credited for, by "
-            "bucket, node, hour and brain.",
-            default=10_000,
-        ),
-    ]
-    limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZCACHE_CREDIT_MIB",
-            "Egress to one network of clients that an operator is credited for, likewise.",
-            default=10_240,
-            unit="MiB",
-            scale=2**20,
-        ),
-    ]
+    hits: int = integer(
+        "ZCACHE_CREDIT_HITS",
+        "Hits from one network of clients (/24, /56) that an operator is credited for, by "
+        "bucket, node, hour and brain.",
+        default=10_000,
+    )
+    limit_bytes: int = integer(
+        "ZCACHE_CREDIT_MIB",
+        "Egress to one network of clients that an operator is credited for, likewise.",
+        default=10_240,
+        unit="MiB",
+        scale=2**20,
+    )

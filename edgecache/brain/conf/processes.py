@@ -1,9 +1,11 @@
 """How many processes a brain has, and what they share."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, Self
+from typing import Final, Self
 
-from common.settings.table import Integer
+from common.settings.table import (
+    integer,
+)
 from edgecache.runtime.resource_limits import processors
 
 # Each has its own directory and caches: more do not help a usual brain.
@@ -19,50 +21,38 @@ def _processes(value: int) -> int:
 class ProcessSettings:
     """The number of processes of one brain, and the limits that are divided among them."""
 
-    count: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_PROCESSES",
-            "Processes of one brain, on the same ports; 0 chooses one for each processor, four at "
-            "most.",
-            default=0,
-            maximum=64,
-            parse=_processes,
-        ),
-    ]
-    connections: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_CONNECTIONS",
-            "Connections of one brain to its database, divided among its processes; each of "
-            "several has four at least.",
-            default=8,
-            minimum=2,
-            maximum=1000,
-        ),
-    ]
-    index_bytes: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_INDEX_MIB",
-            "Memory of the brain's directory, shared by its processes.",
-            default=1024,
-            unit="MiB",
-            minimum=1,
-            maximum=2**20,
-            scale=2**20,
-        ),
-    ]
-    fills: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_FILLS",
-            "Concurrent requests to origins, shared by the brain's processes; 0 chooses by the "
-            "machine's memory and open files.",
-            default=0,
-            maximum=100_000,
-        ),
-    ]
+    count: int = integer(
+        "ZBRAIN_PROCESSES",
+        "Processes of one brain, on the same ports; 0 chooses one for each processor, four at "
+        "most.",
+        default=0,
+        maximum=64,
+        parse=_processes,
+    )
+    connections: int = integer(
+        "ZBRAIN_CONNECTIONS",
+        "Connections of one brain to its database, divided among its processes; each of "
+        "several has four at least.",
+        default=8,
+        minimum=2,
+        maximum=1000,
+    )
+    index_bytes: int = integer(
+        "ZBRAIN_INDEX_MIB",
+        "Memory of the brain's directory, shared by its processes.",
+        default=1024,
+        unit="MiB",
+        minimum=1,
+        maximum=2**20,
+        scale=2**20,
+    )
+    fills: int = integer(
+        "ZBRAIN_FILLS",
+        "Concurrent requests to origins, shared by the brain's processes; 0 chooses by the "
+        "machine's memory and open files.",
+        default=0,
+        maximum=100_000,
+    )
 
     def of_one(self) -> Self:
         if self.count == 1:

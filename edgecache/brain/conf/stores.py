@@ -5,14 +5,19 @@ own identity is not used.
 """
 
 import re
-from dataclasses import dataclass, field
-from typing import Annotated, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import orjson
 
 from common.settings.env import Env, SettingError
-from common.settings.table import Integer, Secret, Text, load
+from common.settings.table import (
+    integer,
+    load,
+    secret,
+    text,
+)
 
 DATA_FOLDER: Final = "file://"
 EXAMPLES: Final = "file:///folder, s3://bucket/prefix, gs://bucket/prefix, az://account/container"
@@ -81,22 +86,22 @@ def store_endpoint(text: str) -> str:
     return url
 
 
-def _endpoint_row(name: str, url: str) -> Text:
-    return Text(
+def _endpoint_row(name: str, url: str) -> Any:
+    return text(
         name, f"Endpoint of {url}, where it is not the provider's own.", parse=store_endpoint
     )
 
 
-def _region_row(name: str, url: str) -> Text:
-    return Text(name, f"Region of {url} (S3).", default="us-east-1")
+def _region_row(name: str, url: str) -> Any:
+    return text(name, f"Region of {url} (S3).", default="us-east-1")
 
 
-def _access_key_row(name: str, url: str) -> Text:
-    return Text(name, f"Access key id of {url} (S3).")
+def _access_key_row(name: str, url: str) -> Any:
+    return text(name, f"Access key id of {url} (S3).")
 
 
-def _secret_key_row(name: str, url: str) -> Secret:
-    return Secret(
+def _secret_key_row(name: str, url: str) -> Any:
+    return secret(
         name,
         f"Secret of {url}: the secret access key (S3), the service account's JSON (Google Cloud "
         "Storage), the account's key (Azure).",
@@ -108,23 +113,18 @@ def _secret_key_row(name: str, url: str) -> Secret:
 class StoreSettings:
     """A store and how it is reached. name: its name in the database."""
 
-    url: Annotated[
-        str,
-        Text(
-            "ZBRAIN_STORE_URL",
-            "Where objects of buckets without an origin are kept: `file://` (the data directory), "
-            "`file:///folder`, `s3://bucket/prefix`, `gs://bucket/prefix` or "
-            "`az://account/container/prefix`. Change it with `manage.py movestore`.",
-            default=DATA_FOLDER,
-            parse=store_url,
-        ),
-    ] = DATA_FOLDER
-    endpoint: Annotated[str, _endpoint_row("ZBRAIN_STORE_ENDPOINT", "ZBRAIN_STORE_URL")] = ""
-    region: Annotated[str, _region_row("ZBRAIN_STORE_REGION", "ZBRAIN_STORE_URL")] = "us-east-1"
-    access_key: Annotated[str, _access_key_row("ZBRAIN_STORE_ACCESS_KEY", "ZBRAIN_STORE_URL")] = ""
-    secret_key: Annotated[str, _secret_key_row("ZBRAIN_STORE_SECRET_KEY", "ZBRAIN_STORE_URL")] = (
-        field(default="", repr=False)
+    url: str = text(
+        "ZBRAIN_STORE_URL",
+        "Where objects of buckets without an origin are kept: `file://` (the data directory), "
+        "`file:///folder`, `s3://bucket/prefix`, `gs://bucket/prefix` or "
+        "`az://account/container/prefix`. Change it with `manage.py movestore`.",
+        default=DATA_FOLDER,
+        parse=store_url,
     )
+    endpoint: str = _endpoint_row("ZBRAIN_STORE_ENDPOINT", "ZBRAIN_STORE_URL")
+    region: str = _region_row("ZBRAIN_STORE_REGION", "ZBRAIN_STORE_URL")
+    access_key: str = _access_key_row("ZBRAIN_STORE_ACCESS_KEY", "ZBRAIN_STORE_URL")
+    secret_key: str = _secret_key_row("ZBRAIN_STORE_SECRET_KEY", "ZBRAIN_STORE_URL")
 
     @property
     def name(self) -> str:
@@ -140,41 +140,29 @@ class StoreSettings:
 class UploadSettings:
     """Limits of unfinished uploads."""
 
-    limit_bytes: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_UPLOADS_GIB",
-            "What parts of one organization's unfinished uploads may take in a managed store; in "
-            "the data directory they count in ZBRAIN_STAGING_MIB.",
-            default=1024,
-            unit="GiB",
-            minimum=1,
-            maximum=2**20,
-            scale=GIB,
-        ),
-    ] = 1024 * GIB
+    limit_bytes: int = integer(
+        "ZBRAIN_UPLOADS_GIB",
+        "What parts of one organization's unfinished uploads may take in a managed store; in "
+        "the data directory they count in ZBRAIN_STAGING_MIB.",
+        default=1024,
+        unit="GiB",
+        minimum=1,
+        maximum=2**20,
+        scale=GIB,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextStoreSettings(StoreSettings):
     """The store to move to."""
 
-    url: Annotated[
-        str,
-        Text(
-            "ZBRAIN_STORE_NEXT_URL",
-            "The store that `manage.py movestore` moves to.",
-            parse=store_url,
-        ),
-    ]
-    endpoint: Annotated[str, _endpoint_row("ZBRAIN_STORE_NEXT_ENDPOINT", "ZBRAIN_STORE_NEXT_URL")]
-    region: Annotated[str, _region_row("ZBRAIN_STORE_NEXT_REGION", "ZBRAIN_STORE_NEXT_URL")]
-    access_key: Annotated[
-        str, _access_key_row("ZBRAIN_STORE_NEXT_ACCESS_KEY", "ZBRAIN_STORE_NEXT_URL")
-    ]
-    secret_key: Annotated[
-        str, _secret_key_row("ZBRAIN_STORE_NEXT_SECRET_KEY", "ZBRAIN_STORE_NEXT_URL")
-    ] = field(repr=False)
+    url: str = text(
+        "ZBRAIN_STORE_NEXT_URL", "The store that `manage.py movestore` moves to.", parse=store_url
+    )
+    endpoint: str = _endpoint_row("ZBRAIN_STORE_NEXT_ENDPOINT", "ZBRAIN_STORE_NEXT_URL")
+    region: str = _region_row("ZBRAIN_STORE_NEXT_REGION", "ZBRAIN_STORE_NEXT_URL")
+    access_key: str = _access_key_row("ZBRAIN_STORE_NEXT_ACCESS_KEY", "ZBRAIN_STORE_NEXT_URL")
+    secret_key: str = _secret_key_row("ZBRAIN_STORE_NEXT_SECRET_KEY", "ZBRAIN_STORE_NEXT_URL")
 
 
 def read_stores(env: Env) -> tuple[StoreSettings, ...]:
