@@ -106,9 +106,7 @@ def _on_ceph(stack: contextlib.ExitStack) -> list[Target]:
         client.create_bucket(Bucket=bucket)
     client.close()
     store = {
-        "ZBRAIN_STORE_URL": "s3://managed",
-        "ZBRAIN_STORE_ENDPOINT": rados.url,
-        "ZBRAIN_STORE_ACCESS_KEY": ACCESS_KEY,
+        "ZBRAIN_STORE_URL": f"s3://{ACCESS_KEY}@managed?endpoint={rados.url}",
         "ZBRAIN_STORE_SECRET_KEY": SECRET_KEY,
     }
     cluster = stack.enter_context(brain_with_worker(_folder(stack), store))

@@ -93,7 +93,7 @@ class Wiring:
         )
         self.data_directory = DataDirectory(settings.data_dir, limit_bytes=settings.staging_bytes)
         self.stores = Stores(self.database, self.coherence, settings.stores)
-        limit = UploadPartsLimit(self.database, settings.uploads)
+        limit = UploadPartsLimit(self.database)
         self.readiness = Readiness(self.database, self.stores, self.data_directory)
         self.upload_parts = UploadParts(self.data_directory, self.stores, limit)
 

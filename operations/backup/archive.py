@@ -105,7 +105,7 @@ async def read_all(store: ByteStore, name: str, limit_bytes: int) -> bytes:
 @contextmanager
 def open_archive() -> Iterator[BackupArchive]:
     """Yield the configured store. Raises CommandRefused."""
-    chosen: StoreSettings = settings.BACKUP
+    chosen: StoreSettings = settings.BACKUP.store
     store = open_store(chosen) if chosen.url else None
     if store is None:
         raise CommandRefused("backup_not_configured", "Set ZBACKUP_URL and ZBACKUP_RECIPIENTS.")

@@ -18,7 +18,7 @@ OLD_DRILL: Final = timedelta(days=100)
 
 def check_backups() -> Iterator[Finding]:
     """Check the age and completeness of the last backup, and the last drill."""
-    if not settings.BACKUP.url:
+    if not settings.BACKUP.store.url:
         level = Level.WARNING if settings.IS_PRODUCTION else Level.SKIPPED
         advice = "Set ZBACKUP_URL and ZBACKUP_RECIPIENTS; see docs/backup.md."
         yield Finding(SUBJECT, level, "No backups are made.", advice)

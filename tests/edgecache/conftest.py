@@ -81,9 +81,7 @@ def new_store(rados: Rados) -> Callable[[], dict[str, str]]:
         client.create_bucket(Bucket=name)
         client.close()
         return {
-            "ZBRAIN_STORE_URL": f"s3://{name}/zonal",
-            "ZBRAIN_STORE_ENDPOINT": rados.url,
-            "ZBRAIN_STORE_ACCESS_KEY": ACCESS_KEY,
+            "ZBRAIN_STORE_URL": f"s3://{ACCESS_KEY}@{name}/zonal?endpoint={rados.url}",
             "ZBRAIN_STORE_SECRET_KEY": SECRET_KEY,
         }
 

@@ -25,9 +25,8 @@ from common.settings.table import (
 from edgecache.brain.conf.operators import AuditSettings, CreditLimits
 from edgecache.brain.conf.processes import ProcessSettings
 from edgecache.brain.conf.stores import (
-    NextStoreSettings,
+    ManagedStores,
     StoreSettings,
-    UploadSettings,
     read_stores,
 )
 from edgecache.http.addresses import parse_address
@@ -214,7 +213,6 @@ class BrainSettings:
     geography: Geography
     audits: AuditSettings
     credit_limits: CreditLimits
-    uploads: UploadSettings
     data_dir: Path
     stores: tuple[StoreSettings, ...]
     is_production: bool
@@ -315,9 +313,7 @@ TABLES: Final = (
     Geography,
     AuditSettings,
     CreditLimits,
-    StoreSettings,
-    NextStoreSettings,
-    UploadSettings,
+    ManagedStores,
 )
 
 
@@ -338,7 +334,6 @@ def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) ->
         geography=load(Geography, env),
         audits=load(AuditSettings, env),
         credit_limits=load(CreditLimits, env),
-        uploads=load(UploadSettings, env),
         data_dir=data_dir / "brain",
         stores=read_stores(env),
         is_production=is_production,

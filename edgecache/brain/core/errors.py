@@ -248,7 +248,7 @@ class TooManyParts(BrainError):
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(
             f"The parts of your organization's unfinished uploads may take {limit_bytes:,} bytes "
-            "(ZBRAIN_UPLOADS_GIB) together. Complete or abort some of these uploads."
+            "together. Complete or abort some of these uploads."
         )
         self.limit_bytes = limit_bytes
 

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from edgecache.brain.conf.stores import UploadSettings
 from edgecache.brain.core.caches import BoundedCache
 from edgecache.brain.core.errors import TooManyParts
 from edgecache.brain.db.database import BrainDatabase
 
+# For one organization, against uploads that are begun and never completed.
+LIMIT_BYTES: Final = 2**40
 # How long what this brain knows may leave out what other brains have written or deleted.
 FRESH_S: Final = 10.0
 # Before a refusal it is counted again, but not for each of many.
@@ -47,9 +48,8 @@ class UploadPartsLimit:
     FRESH_S.
     """
 
-    def __init__(self, database: BrainDatabase, settings: UploadSettings | None = None) -> None:
+    def __init__(self, database: BrainDatabase) -> None:
         self._database = database
-        self._limit_bytes = (settings or UploadSettings()).limit_bytes
         self._counted: BoundedCache[int, _Count] = BoundedCache(
             MAX_ORGANIZATIONS_COUNTED, lambda *_: 1
         )
@@ -65,7 +65,7 @@ class UploadPartsLimit:
         if count.is_older(FRESH_BEFORE_REFUSAL_S):
             count = await self._count(organization_id)
         if not self._has_room(organization_id, count, size):
-            raise TooManyParts(self._limit_bytes)
+            raise TooManyParts(LIMIT_BYTES)
 
     @contextmanager
     def count_arriving(self, organization_id: int, size: int) -> Iterator[None]:
@@ -83,7 +83,7 @@ class UploadPartsLimit:
 
     def _has_room(self, organization_id: int, count: _Count, size: int) -> bool:
         taken = count.bytes + self._arriving[organization_id]
-        return taken + size <= self._limit_bytes
+        return taken + size <= LIMIT_BYTES
 
     async def _count(self, organization_id: int) -> _Count:
         async with self._database.long():

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from common.ids import uuid7
-from edgecache.brain.conf.stores import StoreSettings, UploadSettings
+from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.values import (
     ALWAYS,
     BucketInfo,
@@ -170,7 +170,6 @@ def assemble(
     stall_timeout_s: float = 5.0,
     trust: Path | None = None,
     stores: Sequence[StoreSettings] = (StoreSettings(),),
-    uploads: UploadSettings | None = None,
 ) -> Brain:
     """Create a brain; it is not started."""
     brain_id = uuid7()
@@ -218,7 +217,7 @@ def assemble(
         ),
         stores=reached,
         managed=managed,
-        upload_parts=UploadParts(data_directory, reached, UploadPartsLimit(database, uploads)),
+        upload_parts=UploadParts(data_directory, reached, UploadPartsLimit(database)),
         kept=kept,
     )
 

@@ -315,9 +315,7 @@ def machines(
         client.create_bucket(Bucket="managed")
         client.close()
         variables = {
-            "ZBRAIN_STORE_URL": "s3://managed/zonal",
-            "ZBRAIN_STORE_ENDPOINT": other.url,
-            "ZBRAIN_STORE_ACCESS_KEY": tenant.access_key,
+            "ZBRAIN_STORE_URL": f"s3://{tenant.access_key}@managed/zonal?endpoint={other.url}",
             "ZBRAIN_STORE_SECRET_KEY": tenant.secret_key,
         }
     elif request.param == "ceph":

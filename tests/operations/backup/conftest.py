@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from pytest_django.fixtures import Settings
 
+from edgecache.brain.conf.stores import StoreSettings
 from environments.models import Organization
 from tests.operations.backup.fill import fill
 from tests.operations.backup.keys import Keys
@@ -25,7 +26,9 @@ def store(tmp_path: Path, keys: Keys, settings: Settings) -> Path:
     """Return the folder that backups go to."""
     folder = tmp_path / "store"
     folder.mkdir()
-    settings.BACKUP = replace(settings.BACKUP, url=f"file://{folder}", recipients=(keys.public,))
+    settings.BACKUP = replace(
+        settings.BACKUP, store=StoreSettings(url=f"file://{folder}"), recipients=(keys.public,)
+    )
     settings.DATA_DIR = tmp_path / "data"
     settings.BRAIN = replace(settings.BRAIN, data_dir=tmp_path / "data" / "brain")
     return folder

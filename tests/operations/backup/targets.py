@@ -28,7 +28,7 @@ class BytesRestore:
             "DATABASE_URL": control_url,
             "ZSQL_CLUSTER_URL": cluster_url,
             "ZDATA_DIR": str(self.data_dir),
-            "ZBACKUP_URL": settings.BACKUP.url,
+            "ZBACKUP_URL": settings.BACKUP.store.url,
             "ZBACKUP_RECIPIENTS": keys.public,
             # Where the former platform had them in its data folder.
             "ZBRAIN_STORE_URL": f"file://{folder}/objects",

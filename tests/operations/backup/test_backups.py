@@ -14,6 +14,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from audit.models import AuditEvent
+from edgecache.brain.conf.stores import StoreSettings
 from environments.models import Organization
 from operations.backup import control
 from sqlgateway.models import Database
@@ -135,11 +136,11 @@ def test_what_is_called_wrongly_says_so(store: Path, settings: Settings) -> None
     assert _code("--environment", "1:absent") == "environment_not_found"
     assert _code("--environment", "live") == "environment_invalid"
     assert _code("--prune", "0") == "keep_invalid"
-    settings.BACKUP = replace(settings.BACKUP, url=f"file://{store}/absent")
+    settings.BACKUP = replace(settings.BACKUP, store=StoreSettings(url=f"file://{store}/absent"))
     with pytest.raises(CommandError) as caught:
         call_command("backup")
     assert caught.value.returncode == 3
-    settings.BACKUP = replace(settings.BACKUP, url="")
+    settings.BACKUP = replace(settings.BACKUP, store=StoreSettings(url=""))
     assert _code() == "backup_not_configured"
 
 

@@ -26,6 +26,7 @@ from pytest_django.fixtures import Settings
 from accounts.models import User
 from accounts.tokens import signing
 from audit import trail
+from edgecache.brain.conf.stores import StoreSettings
 from operations.audit_tags import OperationTag
 from outbox.messages import queue
 from outbox.models import Delivery
@@ -90,7 +91,7 @@ def test_failed_messages_are_counted(alice: User) -> None:
 
 
 def test_old_and_incomplete_backups_are_named(settings: Settings) -> None:
-    settings.BACKUP = replace(settings.BACKUP, url="file:///backups")
+    settings.BACKUP = replace(settings.BACKUP, store=StoreSettings(url="file:///backups"))
     assert findings("backups", is_healthy=False)[0][1] == "There has never been a backup."
     for kind, failed, level in (("platform", 0, "ok"), ("platform", 2, "warning")):
         data = {"kind": kind, "failed": failed}
@@ -103,7 +104,7 @@ def test_old_and_incomplete_backups_are_named(settings: Settings) -> None:
 
 
 def test_a_restore_must_be_tried_each_quarter(settings: Settings) -> None:
-    settings.BACKUP = replace(settings.BACKUP, url="file:///backups")
+    settings.BACKUP = replace(settings.BACKUP, store=StoreSettings(url="file:///backups"))
     trail.add(None, OperationTag.CLI_BACKUP_CREATE, data={"kind": "platform", "failed": 0})
     now = datetime.datetime.now(datetime.UTC)
 

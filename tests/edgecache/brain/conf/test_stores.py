@@ -41,6 +41,14 @@ def test_a_url_names_a_bucket_and_a_prefix(url: str, parts: StoreUrl) -> None:
         "ftp://bucket",
         "s3://",
         "s3://key:secret@bucket",
+        "s3://@bucket",
+        "s3://bucket?region",
+        "s3://bucket?endpoint=s3.example.com",
+        "s3://bucket?endpoint=https://e.example/path",
+        "gs://key@bucket",
+        "az://account/box?region=eu",
+        "file:///folder?endpoint=https://e.example",
+        "file:///",
         "s3://bucket/a/../b",
         "s3://bucket//a",
         "s3://bucket?x=1",
@@ -51,19 +59,18 @@ def test_a_url_names_a_bucket_and_a_prefix(url: str, parts: StoreUrl) -> None:
 )
 def test_another_url_is_refused(url: str) -> None:
     with pytest.raises(SettingError, match="ZBRAIN_STORE_URL"):
-        stores(URL=url, ACCESS_KEY="a", SECRET_KEY="s")
+        stores(URL=url, SECRET_KEY="s")
 
 
 @pytest.mark.parametrize(
     ("variables", "missing"),
     [
-        ({"URL": "s3://b", "SECRET_KEY": "s"}, "ZBRAIN_STORE_ACCESS_KEY"),
-        ({"URL": "s3://b", "ACCESS_KEY": "a"}, "ZBRAIN_STORE_SECRET_KEY"),
+        ({"URL": "s3://b", "SECRET_KEY": "s"}, "ZBRAIN_STORE_URL"),
+        ({"URL": "s3://a@b"}, "ZBRAIN_STORE_SECRET_KEY"),
         ({"URL": "az://a/b"}, "ZBRAIN_STORE_SECRET_KEY"),
         ({"URL": "gs://b", "SECRET_KEY": "no account"}, "ZBRAIN_STORE_SECRET_KEY"),
-        ({"NEXT_URL": "s3://b"}, "ZBRAIN_STORE_NEXT_ACCESS_KEY"),
+        ({"NEXT_URL": "s3://b"}, "ZBRAIN_STORE_NEXT_URL"),
         ({"URL": "file:///a", "NEXT_URL": "file:///a/"}, "ZBRAIN_STORE_NEXT_URL"),
-        ({"ENDPOINT": "http://127.0.0.1:9000"}, "ZBRAIN_STORE_ENDPOINT"),
     ],
 )
 def test_what_is_missing_is_named(variables: dict[str, str], missing: str) -> None:
@@ -73,12 +80,11 @@ def test_what_is_missing_is_named(variables: dict[str, str], missing: str) -> No
 
 def test_the_endpoint_belongs_to_the_name_and_the_secret_is_not_shown() -> None:
     first, following = stores(
-        URL="s3://b",
-        ENDPOINT="http://127.0.0.1:9000/",
-        ACCESS_KEY="a",
+        URL="s3://a%2Fb@b?endpoint=http://127.0.0.1:9000/&region=eu-west-1",
         SECRET_KEY="the-secret",
         NEXT_URL="gs://b",
         NEXT_SECRET_KEY=ACCOUNT,
     )
     assert (first.name, following.name) == ("s3://b at http://127.0.0.1:9000", "gs://b")
+    assert (first.url, first.access_key, first.region) == ("s3://b", "a/b", "eu-west-1")
     assert "the-secret" not in repr(first)
