@@ -5,8 +5,8 @@ from typing import Final
 
 import psycopg
 
-# Older servers have published security holes that a tenant could use (2026-11).
-FLOORS: Final = {15: 150020, 16: 160016, 17: 170012, 18: 180007}
+from common.machine.postgres_programs import MINOR_FLOOR
+
 # ALTER ROLE compares a new verifier with the empty password, with the verifier's number of
 # iterations. Since this version that can be interrupted.
 INTERRUPTS_SCRAM: Final = 160000
@@ -71,18 +71,18 @@ def engine_complaint(connection: psycopg.Connection) -> str:
             "PostgreSQL 15 to 18 itself can be used (docs/production.md)."
         )
     major = connection.info.server_version // 10_000
-    return "" if major in FLOORS else (version_complaint(connection.info.server_version) or "")
+    return "" if major in MINOR_FLOOR else (version_complaint(connection.info.server_version) or "")
 
 
 def version_complaint(version: int) -> str | None:
     """Return a sentence if a version (such as 180006) lacks security fixes, otherwise None."""
-    floor = FLOORS.get(version // 10000)
+    major, minor = divmod(version, 10_000)
+    floor = MINOR_FLOOR.get(major)
     if floor is None:
-        return f"PostgreSQL {version // 10000} is not among 15 to 18."
-    if version < floor:
+        return f"PostgreSQL {major} is not among 15 to 18."
+    if minor < floor:
         return (
-            f"PostgreSQL {version // 10000}.{version % 10000} is older than "
-            f"{floor // 10000}.{floor % 10000}, which closes known holes."
+            f"PostgreSQL {major}.{minor} is older than {major}.{floor}, which closes known holes."
         )
     return None
 

@@ -169,7 +169,7 @@ def test_a_version_that_is_not_supported_is_refused_without_a_choice(
     databases: None, url_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts("listclusters")
-    monkeypatch.setattr(requirements, "FLOORS", {14: 140000})
+    monkeypatch.setattr(requirements, "MINOR_FLOOR", {14: 0})
 
     sentence, error = refused("addcluster", "old", "--url-file", url_file, "--accept-findings")
 
