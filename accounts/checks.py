@@ -85,9 +85,7 @@ def production_delivery(**_options: Any) -> list[checks.CheckMessage]:
     if settings.EMAIL_BACKEND in LOCAL_MAIL_BACKENDS:
         messages.append(checks.Error("ZMAIL_URL shows mail here.", id="zonal.E012"))
     if settings.SMS_BACKEND.rpartition(".")[0].endswith((".console", ".file")):
-        messages.append(checks.Error("ZSMS_BACKEND shows messages here.", id="zonal.E013"))
-    if settings.SMS_OPTIONS.get("base_url", "https:").startswith("http:"):
-        messages.append(checks.Error("ZTWILIO_BASE_URL is not https.", id="zonal.E014"))
+        messages.append(checks.Error("ZSMS_URL shows messages here.", id="zonal.E013"))
     is_clear = "host" in mail and not (mail["use_tls"] or mail["use_ssl"])
     if is_clear and mail["host"] not in {"localhost", "127.0.0.1", "::1"}:
         messages.append(checks.Warning("ZMAIL_URL sends mail in clear.", id="zonal.W002"))

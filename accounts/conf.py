@@ -1,4 +1,4 @@
-"""Settings of accounts: token keys and lifetimes, limits, cost of password hashes."""
+"""Settings of accounts: token keys and lifetimes, limits."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -75,13 +75,6 @@ class AccountSettings:
         minimum=1,
         maximum=31536000,
     )
-    refresh_grace_s: int = integer(
-        "ZJWT_REFRESH_GRACE_SECS",
-        "Time in which the previous refresh token returns the same successor again.",
-        default=10,
-        unit="s",
-        maximum=120,
-    )
     session_max_s: int = integer(
         "ZJWT_SESSION_MAX_SECS",
         "Maximum lifetime of a sign-in, including refreshes.",
@@ -89,13 +82,6 @@ class AccountSettings:
         unit="s",
         minimum=60,
         maximum=2592000,
-    )
-    sessions_per_user: int = integer(
-        "ZSESSIONS_PER_USER",
-        "Active sessions of a user; a new one ends the least recently used one.",
-        default=100,
-        minimum=1,
-        maximum=10000,
     )
     dev_org_id: int = integer(
         "ZAUTH_DEV_ORG_ID", "Organization id for development tokens; 0 means none.", default=0
@@ -114,77 +100,6 @@ class AccountSettings:
         default=100,
         unit="per 15 minutes",
         minimum=1,
-    )
-    logins_per_account: int = integer(
-        "ZLIMIT_LOGINS_PER_ACCOUNT",
-        "Failed logins per account before each further attempt waits, up to 15 minutes.",
-        default=5,
-        minimum=1,
-    )
-    sends_per_receiver: int = integer(
-        "ZMFA_SENDS_PER_RECEIVER",
-        "Codes sent to one number or address.",
-        default=20,
-        unit="per day",
-        minimum=1,
-    )
-    notices_per_receiver: int = integer(
-        "ZNOTICES_PER_RECEIVER",
-        "Security notices of one kind that are mailed to one address, such as of changed "
-        "roles; further ones are only logged.",
-        default=20,
-        unit="per day",
-        minimum=1,
-    )
-    links_per_receiver: int = integer(
-        "ZLIMIT_SIGNUP_LINKS_PER_RECEIVER",
-        "Links to sign up that are mailed to one address; five of them for one client address.",
-        default=50,
-        unit="per day",
-        minimum=1,
-    )
-    invitation_tries_per_address: int = integer(
-        "ZLIMIT_INVITATION_TRIES_PER_ADDRESS",
-        "Invitations viewed or accepted per client address.",
-        default=100,
-        unit="per hour",
-        minimum=1,
-    )
-    api_keys_per_organization: int = integer(
-        "ZAPI_KEYS_PER_ORGANIZATION",
-        "API keys that one organization may have at a time, over all environments.",
-        default=100,
-        minimum=1,
-    )
-    api_keys_per_day: int = integer(
-        "ZAPI_KEYS_PER_DAY",
-        "API keys that one organization may create.",
-        default=100,
-        unit="per day",
-        minimum=1,
-    )
-    argon2_memory_kib: int = integer(
-        "ZARGON2_MEMORY_KIB", "Argon2id memory per hash.", default=19456, unit="KiB", minimum=8192
-    )
-    argon2_time_cost: int = integer(
-        "ZARGON2_TIME_COST", "Argon2id passes.", default=2, minimum=1, maximum=100
-    )
-    argon2_parallelism: int = integer(
-        "ZARGON2_PARALLELISM", "Argon2id lanes.", default=1, minimum=1, maximum=64
-    )
-    argon2_concurrency: int = integer(
-        "ZARGON2_CONCURRENCY",
-        "Hashes computed concurrently in one process; further ones wait.",
-        default=2,
-        minimum=1,
-        maximum=256,
-    )
-    argon2_queue: int = integer(
-        "ZARGON2_QUEUE",
-        "Requests that wait to compute a hash in one process; further ones are refused.",
-        default=8,
-        minimum=0,
-        maximum=256,
     )
 
 

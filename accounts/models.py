@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -15,6 +14,8 @@ from common.scoping import TenantModel
 from environments.models import Environment, Organization
 
 KeyState = Literal["active", "expired", "revoked"]
+# In which the previous refresh token returns the same successor again.
+REFRESH_GRACE_S: Final = 10
 PROOF_ATTEMPTS: Final = 5
 
 
@@ -143,7 +144,7 @@ class Session(TenantModel):
 
     def is_in_grace(self, now: datetime) -> bool:
         """True if the previous generation is still accepted."""
-        return now <= self.rotated_at + timedelta(seconds=settings.ACCOUNTS.refresh_grace_s)
+        return now <= self.rotated_at + timedelta(seconds=REFRESH_GRACE_S)
 
 
 class ApiKey(TenantModel):

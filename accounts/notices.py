@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Final
 
 import structlog
-from django.conf import settings
 from django.utils import timezone
 
 from accounts.models import User
@@ -14,6 +13,8 @@ from outbox.messages import queue, templates
 from outbox.messages.templates import console_link
 from outbox.models import Delivery
 
+# Of one kind, a day.
+NOTICES_PER_RECEIVER: Final = 20
 DAY: Final = timedelta(days=1)
 
 log = structlog.get_logger(__name__)
@@ -30,7 +31,7 @@ def notify(
     receiver = folded(to or user.email)
     if not receiver:
         return
-    limit = settings.ACCOUNTS.notices_per_receiver
+    limit = NOTICES_PER_RECEIVER
     kind = f"notice {notice}"
     if rate_limits.take(kind, receiver, limit=limit, window=DAY, now=timezone.now()):
         log.warning("notice_not_sent", notice=notice, user=str(user.pk), limit=limit)

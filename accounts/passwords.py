@@ -1,4 +1,4 @@
-"""Passwords: Argon2id with the settings' cost, one hash per check, few concurrently."""
+"""Passwords: Argon2id, one hash per check, few concurrently."""
 
 import threading
 import unicodedata
@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Final
 
 import structlog
-from django.conf import settings
 from django.contrib.auth.hashers import Argon2PasswordHasher, check_password, make_password
 from django.contrib.auth.password_validation import CommonPasswordValidator
 from django.core.exceptions import ValidationError
@@ -20,23 +19,31 @@ from common.web.compute_slots import current_key, waiting
 
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 256
+# In one process.
+CONCURRENT_HASHES: Final = 2
 # Longer waits would only queue requests whose clients have given up.
 WAIT_S: Final = 5.0
+# Requests that wait to compute a hash in one process; further ones are refused.
+HASHING_QUEUE: Final = 8
 
 log = structlog.get_logger(__name__)
-_slots = threading.BoundedSemaphore(settings.ACCOUNTS.argon2_concurrency)
+_slots = threading.BoundedSemaphore(CONCURRENT_HASHES)
 # Of the requests that compute or wait, one client has about half at most: otherwise it could keep
 # all others from signing in, for example by changing its own password all the time.
-_hashing_slots = FairLimiter(settings.ACCOUNTS.argon2_concurrency + settings.ACCOUNTS.argon2_queue)
+_hashing_slots = FairLimiter(CONCURRENT_HASHES + HASHING_QUEUE)
 _common = CommonPasswordValidator()
 
 
 class TunedArgon2Hasher(Argon2PasswordHasher):
-    """Argon2id with the settings' cost; a changed cost is applied at the next correct password."""
+    """Argon2id with OWASP's cost; a changed cost is applied at the next correct password.
 
-    time_cost = settings.ACCOUNTS.argon2_time_cost
-    memory_cost = settings.ACCOUNTS.argon2_memory_kib
-    parallelism = settings.ACCOUNTS.argon2_parallelism
+    Source: OWASP Password Storage Cheat Sheet, "Argon2id".
+    """
+
+    time_cost = 2
+    # KiB
+    memory_cost = 19_456
+    parallelism = 1
 
 
 @contextmanager

@@ -109,12 +109,6 @@ class BillingSettings:
         minimum=1,
         maximum=1_000_000,
     )
-    method_rest_hours: int = integer(
-        "ZBILLING_METHOD_REST_HOURS",
-        "Rest of a new payout method before it is used.",
-        default=72,
-        unit="hours",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

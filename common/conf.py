@@ -235,14 +235,6 @@ class ServerSettings:
         default=0,
         maximum=8,
     )
-    body_limit_bytes: int = integer(
-        "ZBODY_LIMIT_BYTES",
-        "Largest JSON body (POST /v1/sql has its own limit).",
-        default=65536,
-        unit="bytes",
-        minimum=1024,
-        maximum=2**24,
-    )
     static_root: str = text(
         "ZSTATIC_ROOT",
         "Where `collectstatic` puts the pages' files; unset, they are served from where the "

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from common.api.bodies import BODY_LIMIT_BYTES
 from common.web import cookies
 from twofactor.trusted_devices import devices
 
@@ -80,7 +80,7 @@ def _fill_body(request: HttpRequest, field: str) -> None:
     """Add a token to a JSON body that lacks it; the view refuses a body that is not JSON."""
     token = read_cookie(request, field)
     length = str(request.META.get("CONTENT_LENGTH") or "0")
-    if not token or not length.isdecimal() or int(length) > settings.BODY_LIMIT_BYTES:
+    if not token or not length.isdecimal() or int(length) > BODY_LIMIT_BYTES:
         return
     try:
         body: Any = json.loads(request.body or b"{}")

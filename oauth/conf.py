@@ -1,4 +1,4 @@
-"""Settings of external sign-in: where a browser may return to, time limits."""
+"""Settings of external sign-in: where a browser may return to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 from common.settings.env import Env, SettingError
 from common.settings.table import (
-    integer,
     load,
     url,
     words,
@@ -65,22 +64,6 @@ class OAuthSettings:
         "URLs, compared character for character, to which external sign-ins may return; "
         "the console always may. An app's own scheme (`com.example.app:/done`) is fine.",
         parse=_redirects,
-    )
-    starts_per_address: int = integer(
-        "ZLIMIT_OAUTH_STARTS_PER_ADDRESS",
-        "External sign-ins started per client address.",
-        default=600,
-        unit="per 15 minutes",
-        minimum=1,
-    )
-    timeout_s: int = integer(
-        "ZOAUTH_TIMEOUT_SECS",
-        "Longest silence of an identity provider; one response may take twice as long, all "
-        "requests of a sign-in three times.",
-        default=5,
-        unit="s",
-        minimum=1,
-        maximum=30,
     )
 
 

@@ -1,4 +1,4 @@
-"""Settings of invitations, and of the deletion and export of organizations."""
+"""Settings of the deletion and the export of organizations."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,21 +14,8 @@ from common.settings.table import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationSettings:
-    """The limits of invitations, the delay of a deletion, and the limits of an export."""
+    """The delay of a deletion, and where exports are and how large."""
 
-    invitations_per_day: int = integer(
-        "ZINVITATIONS_PER_DAY",
-        "Invitations that one organization may send.",
-        default=200,
-        unit="per day",
-        minimum=1,
-    )
-    open_invitations: int = integer(
-        "ZINVITATIONS_OPEN",
-        "Unanswered invitations that one organization may have.",
-        default=1000,
-        minimum=1,
-    )
     deletion_days: int = integer(
         "ZORGANIZATION_DELETION_DAYS",
         "Time between the request to delete an organization and its deletion, in which any of "
@@ -59,22 +46,6 @@ class OrganizationSettings:
         unit="bytes",
         minimum=2**20,
         maximum=2**50,
-    )
-    export_timeout_s: int = integer(
-        "ZEXPORT_TIMEOUT_S",
-        "Longest time that writing an export takes.",
-        default=1800,
-        unit="s",
-        minimum=10,
-        maximum=86400,
-    )
-    export_keep_days: int = integer(
-        "ZEXPORT_KEEP_DAYS",
-        "Time after which an export's file is deleted.",
-        default=3,
-        unit="days",
-        minimum=1,
-        maximum=30,
     )
 
 

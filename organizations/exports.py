@@ -36,6 +36,9 @@ State = OrganizationExport.State
 OPEN: Final = (State.QUEUED, State.RUNNING)
 # Maximum concurrent exports: they read whole databases for minutes, and mails must not wait.
 MAX_CONCURRENT_EXPORTS: Final = LONG_JOBS
+# Longest time that writing an export takes.
+TIMEOUT_S: Final = 1_800
+KEEP_FILE: Final = timedelta(days=3)
 FULL_RETRY_S: Final = 3600
 # Maximum stored exports of an organization, so that none uses all the disk space.
 MAX_READY_EXPORTS: Final = 2
@@ -99,9 +102,7 @@ def write(
     limit_bytes = (
         own.export_limit_bytes if most_bytes is None else min(own.export_limit_bytes, most_bytes)
     )
-    with archives.new_archive(
-        path, limit_bytes=limit_bytes, timeout_s=own.export_timeout_s
-    ) as archive:
+    with archives.new_archive(path, limit_bytes=limit_bytes, timeout_s=TIMEOUT_S) as archive:
         for data in tenant_data.ALL:
             data.export(organization_id, archive)
         archive.close({"organization_id": organization_id, "at": timezone.now()})
@@ -172,7 +173,7 @@ def stop_lost(*, now: datetime) -> None:
 
     Their files are deleted: they count in no sum of sizes and would stay for weeks.
     """
-    limit = timedelta(seconds=settings.ORGANIZATIONS.export_timeout_s) + GRACE
+    limit = timedelta(seconds=TIMEOUT_S) + GRACE
     lost = OrganizationExport.objects.filter(state=State.RUNNING, started_at__lte=now - limit)
     for row in lost:
         _delete_files(row)
@@ -216,7 +217,7 @@ def _finish(
     row.state, row.failure, row.size_bytes, row.finished_at = state, failure, size_bytes, now
     row.missing = notes or []
     if state == State.READY:
-        row.expires_at = now + timedelta(days=settings.ORGANIZATIONS.export_keep_days)
+        row.expires_at = now + KEEP_FILE
     # The organization and its exports may have been deleted: an UPDATE does not recreate the row.
 
     rows = OrganizationExport.objects.filter(pk=row.pk, state=State.RUNNING)

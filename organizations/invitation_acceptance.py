@@ -13,6 +13,7 @@ from accounts.reclaim import address_release
 from accounts.sessions.sessions import SessionTokens
 from accounts.signin import signin, signup
 from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse
+from accounts.signup_links import links
 from audit import trail
 from common import rate_limits
 from common.principals import PlatformRequest
@@ -78,7 +79,7 @@ def accept(
 
 def _check_rate_limit(address: str, now: datetime) -> None:
     network = subscriber_network(address)
-    limit = settings.ACCOUNTS.invitation_tries_per_address
+    limit = links.TRIES_PER_ADDRESS
     rate_limits.enforce(
         "invitation try", network, limit=limit, window=WINDOW, error=TooManyAttempts, now=now
     )

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -31,6 +30,9 @@ from organizations.models import Invitation
 from outbox.messages import queue
 from outbox.messages.templates import console_link
 
+PER_ORGANIZATION_A_DAY: Final = 200
+# Unanswered ones of one organization.
+MAX_OPEN: Final = 1_000
 LIFE: Final = timedelta(days=7)
 DAY: Final = timedelta(days=1)
 # From one organization to one address: enough to repeat lost mails, too few to be a nuisance.
@@ -69,7 +71,7 @@ def check_rate_limit(organization_id: int, email: str, *, is_verified: bool, now
 
     is_verified: the inviter's address is. Raises InvitingTooOften (429).
     """
-    per_day = settings.ORGANIZATIONS.invitations_per_day
+    per_day = PER_ORGANIZATION_A_DAY
     # The address's own limit is checked last, so that refused invitations do not use it up.
     caps = (
         (f"{organization_id} {email.casefold()}", PER_ADDRESS_A_DAY),
@@ -131,7 +133,7 @@ def _lock_inviter(organization_id: int, inviter: Inviter) -> None:
 
 def _check_limit(organization_id: int, now: datetime) -> None:
     pending = _open_invitations(organization_id).filter(expires_at__gt=now)
-    if pending.count() >= settings.ORGANIZATIONS.open_invitations:
+    if pending.count() >= MAX_OPEN:
         raise TooManyInvitations("Revoke some, or wait until they are accepted.")
 
 

@@ -1,4 +1,4 @@
-"""Settings of mail and SMS: which backend sends them, and with what options; limits of webhooks.
+"""Settings of mail and SMS: which backend sends them, and with what options.
 
 Every backend gets a timeout here, so that none can be forgotten.
 """
@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from common.settings.env import Env, SettingError
+from common.settings.env import Env
 from common.settings.table import (
-    choice,
-    integer,
     load,
-    secret,
     text,
     url,
 )
@@ -26,12 +23,9 @@ DEVELOPMENT_BACKEND: Final = "outbox.messages.development.EmailBackend"
 FILE_BACKEND: Final = "django.core.mail.backends.filebased.EmailBackend"
 # Their mail stays on this machine.
 LOCAL_MAIL_BACKENDS: Final = frozenset({DEVELOPMENT_BACKEND, FILE_BACKEND})
-SMS_BACKENDS: Final = {
-    "none": "",
-    "console": "outbox.messages.sms.console.send",
-    "file": "outbox.messages.sms.file.send",
-    "twilio": "outbox.messages.sms.twilio.send",
-}
+SMS_CONSOLE: Final = "outbox.messages.sms.console.send"
+SMS_FILE: Final = "outbox.messages.sms.file.send"
+SMS_TWILIO: Final = "outbox.messages.sms.twilio.send"
 _SERVICE: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -53,16 +47,18 @@ def _mail_backend(text: str) -> Backend:
 
 
 def _mail_folder(url: SplitResult) -> Backend:
+    return Backend(FILE_BACKEND, {"file_path": _folder(url)})
+
+
+def _folder(url: SplitResult) -> str:
     if url.netloc or not url.path.startswith("/"):
         raise ValueError("must name an absolute folder: file:///folder.")
-    return Backend(FILE_BACKEND, {"file_path": unquote(url.path)})
+    return unquote(url.path)
 
 
 def _smtp(url: SplitResult) -> Backend:
-    try:
-        port = url.port
-    except ValueError as exc:
-        raise ValueError("has a port that is not a number from 1 to 65535.") from exc
+    if not _is_port(url):
+        raise ValueError("has a port that is not a number from 1 to 65535.")
     if not url.hostname or url.path.strip("/") or url.fragment:
         # Else a part of a password would be taken for the host, which errors name.
         raise ValueError(
@@ -76,7 +72,7 @@ def _smtp(url: SplitResult) -> Backend:
         raise ValueError("takes only ?tls=starttls or ?tls=none, and on smtp://.")
     options = {
         "host": url.hostname,
-        "port": port or (465 if is_tls else 587),
+        "port": url.port or (465 if is_tls else 587),
         "username": unquote(url.username or ""),
         "password": unquote(url.password or ""),
         "use_ssl": is_tls,
@@ -86,6 +82,13 @@ def _smtp(url: SplitResult) -> Backend:
     return Backend("outbox.messages.mail.EmailBackend", options)
 
 
+def _is_port(url: SplitResult) -> bool:
+    try:
+        return url.port is None or url.port > 0
+    except ValueError:
+        return False
+
+
 def _mail_service(url: SplitResult) -> Backend:
     module = f"anymail.backends.{url.path}"
     if not _SERVICE.fullmatch(url.path) or importlib.util.find_spec(module) is None:
@@ -93,6 +96,39 @@ def _mail_service(url: SplitResult) -> Backend:
     # The backends take their settings as keyword arguments, under the documented names.
     options: dict[str, Any] = dict(parse_qsl(url.query))
     return Backend(f"{module}.EmailBackend", options | {"requests_timeout": TIMEOUT_S})
+
+
+def _sms_backend(text: str) -> Backend | None:
+    if not text:
+        return None
+    url = urlsplit(text)
+    if url.scheme == "twilio":
+        return _twilio(url)
+    if url.scheme == "file":
+        return Backend(SMS_FILE, {"folder": Path(_folder(url))})
+    if text not in {"none:", "console:"}:
+        raise ValueError("must be none: or console: without anything behind.")
+    return Backend(SMS_CONSOLE if url.scheme == "console" else "")
+
+
+def _twilio(url: SplitResult) -> Backend:
+    query = dict(parse_qsl(url.query, keep_blank_values=True))
+    parts = (url.username, url.password, url.hostname, url.path.strip("/"), query.pop("from", ""))
+    if not all(parts) or query or url.fragment or not _is_port(url):
+        raise ValueError(
+            "must be like twilio://SID:SECRET@api.twilio.com/ACCOUNT?from=SENDER; write /, ?, # "
+            "and @ of a secret as %2F, %3F, %23 and %40, and the + of a number as %2B."
+        )
+    username, password, _, account, sender = (unquote(str(part)) for part in parts)
+    options = {
+        "account": account,
+        "username": username,
+        "password": password,
+        "sender": sender,
+        "base_url": f"https://{url.netloc.rpartition('@')[2]}",
+        "timeout_s": TIMEOUT_S,
+    }
+    return Backend(SMS_TWILIO, options)
 
 
 def _sender(text: str) -> str:
@@ -125,104 +161,24 @@ class MailSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmsSettings:
-    """How text messages are sent. backend: '' for the default."""
+    """How text messages are sent. backend: None for the default."""
 
-    backend: str = choice(
-        "ZSMS_BACKEND",
-        "How text messages are sent; without it, SMS is not a second factor. "
-        "The default in production is none.",
-        options=tuple(SMS_BACKENDS),
-        shown="console",
-    )
-    folder: str = text(
-        "ZSMS_FOLDER",
-        "Folder that ZSMS_BACKEND=file writes to, one JSON line a message.",
-        shown="ZDATA_DIR/sms",
+    backend: Backend | None = url(
+        "ZSMS_URL",
+        "How text messages are sent: `none:` (SMS is then not a second factor), `console:`, "
+        "`file:///folder`, or `twilio://SID:SECRET@api.twilio.com/ACCOUNT?from=SENDER` with an API "
+        "key (`SK…`, or the account's `AC…` and its auth token); the sender is a number "
+        "(`%2B49…`), a name, or a messaging service's id `MG…`.",
+        schemes=("none", "console", "file", "twilio"),
+        shown="console:, in production none:",
+        parse=_sms_backend,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TwilioSettings:
-    """The account that ZSMS_BACKEND=twilio sends with."""
-
-    account: str = text("ZTWILIO_ACCOUNT_SID", "Twilio's account id, `AC…`.")
-    auth_token: str = secret(
-        "ZTWILIO_AUTH_TOKEN", "Twilio's auth token; an API key is better.", min_chars=16
-    )
-    key: str = text("ZTWILIO_API_KEY", "Twilio's API key id, `SK…`.")
-    key_secret: str = secret("ZTWILIO_API_SECRET", "The secret of ZTWILIO_API_KEY.", min_chars=16)
-    sender: str = text(
-        "ZTWILIO_FROM",
-        "Sender of text messages: a number, a name, or a messaging service's id `MG…`.",
-    )
-    base_url: str = url(
-        "ZTWILIO_BASE_URL",
-        "Where Twilio's API is, for its other regions.",
-        default="https://api.twilio.com",
-    )
+TABLES: Final = (MailSettings, SmsSettings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookSettings:
-    """The limits of webhooks."""
-
-    per_organization: int = integer(
-        "ZWEBHOOKS_PER_ORGANIZATION",
-        "Webhook endpoints that one organization may have.",
-        default=20,
-        minimum=1,
-        maximum=1000,
-    )
-    queue_limit: int = integer(
-        "ZWEBHOOK_QUEUE_LIMIT",
-        "Events that wait for one webhook at most; for each further one the oldest is dropped, "
-        "and listed as failed with queue_full.",
-        default=2000,
-        minimum=1,
-    )
-    disable_days: int = integer(
-        "ZWEBHOOK_DISABLE_DAYS",
-        "Days without a successful delivery after which a webhook is disabled.",
-        default=3,
-        unit="days",
-        minimum=1,
-        maximum=365,
-    )
-
-
-TABLES: Final = (MailSettings, SmsSettings, TwilioSettings, WebhookSettings)
-
-
-def sms_backend(env: Env, data_dir: Path, *, is_production: bool) -> Backend:
-    """Return the SMS backend that ZSMS_BACKEND names.
-
-    Raises SettingError, also for a backend that lacks one of its settings.
-    """
-    given = load(SmsSettings, env)
-    name = given.backend or ("none" if is_production else "console")
-    twilio = _twilio(load(TwilioSettings, env), is_chosen=name == "twilio")
-    options: dict[str, dict[str, Any]] = {
-        "file": {"folder": Path(given.folder) if given.folder else data_dir / "sms"},
-        "twilio": twilio,
-    }
-    return Backend(SMS_BACKENDS[name], options.get(name, {}))
-
-
-def _twilio(given: TwilioSettings, *, is_chosen: bool) -> dict[str, Any]:
-    secret = given.key_secret if given.key else given.auth_token
-    needed = {
-        "ZTWILIO_ACCOUNT_SID": given.account,
-        "ZTWILIO_FROM": given.sender,
-        "ZTWILIO_API_SECRET" if given.key else "ZTWILIO_AUTH_TOKEN": secret,
-    }
-    for name, value in needed.items():
-        if is_chosen and not value:
-            raise SettingError(name, "is needed by ZSMS_BACKEND=twilio.")
-    return {
-        "account": given.account,
-        "username": given.key or given.account,
-        "password": secret,
-        "sender": given.sender,
-        "base_url": given.base_url.rstrip("/"),
-        "timeout_s": TIMEOUT_S,
-    }
+def sms_backend(env: Env, *, is_production: bool) -> Backend:
+    """Return the SMS backend that ZSMS_URL names, or the default. Raises SettingError."""
+    default = Backend("") if is_production else Backend(SMS_CONSOLE)
+    return load(SmsSettings, env).backend or default

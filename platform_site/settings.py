@@ -47,7 +47,6 @@ SERVICE_NAME: Final = SERVER.service_name
 TRACES_URL: Final = SERVER.traces_url
 TRACES_SHARE: Final = SERVER.traces_share
 TRUSTED_PROXY_COUNT: Final = SERVER.trusted_proxy_count
-BODY_LIMIT_BYTES: Final = SERVER.body_limit_bytes
 DEBUG: Final = False
 DEVELOPMENT_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]", "testserver")
 ALLOWED_HOSTS = list(SERVER.allowed_hosts or (() if IS_PRODUCTION else DEVELOPMENT_HOSTS))
@@ -73,7 +72,6 @@ TWOFACTOR: Final = twofactor_conf.read(ENV, ALLOWED_HOSTS, port=PORT, is_product
 RECOVERY: Final = load(RecoverySettings, ENV)
 ENVIRONMENTS: Final = load(EnvironmentSettings, ENV)
 AUDIT: Final = load(AuditSettings, ENV)
-WEBHOOKS: Final = load(outbox_conf.WebhookSettings, ENV)
 ORGANIZATIONS: Final = organizations_conf.read(ENV, data_dir=DATA_DIR)
 SQL: Final = load(SqlSettings, ENV)
 BACKUP: Final = backup_conf.read(ENV)
@@ -200,7 +198,7 @@ MAIL: Final = load(outbox_conf.MailSettings, ENV)
 EMAIL_BACKEND: Final = MAIL.backend.path
 MAIL_OPTIONS: Final = MAIL.backend.options
 DEFAULT_FROM_EMAIL: Final = MAIL.sender
-SMS: Final = outbox_conf.sms_backend(ENV, DATA_DIR, is_production=IS_PRODUCTION)
+SMS: Final = outbox_conf.sms_backend(ENV, is_production=IS_PRODUCTION)
 SMS_BACKEND: Final = SMS.path
 SMS_OPTIONS: Final = SMS.options
 PROCRASTINATE_ON_APP_READY: Final = "common.task_worker.prepare"

@@ -20,6 +20,8 @@ from twofactor.factors.holdings import Holdings
 from twofactor.sent_codes import CodeOwner
 from twofactor.sms.enrolment import is_of_allowed_country
 
+# A day, over all client addresses.
+STARTS_PER_ACCOUNT: Final = 50
 CANCEL_PAGE: Final = "recovery/cancel"
 
 log = structlog.get_logger(__name__)
@@ -52,7 +54,7 @@ def send_token(
             f"recovery {recovery.channel}",
             to,
             CodeOwner(user.organization_id, user.pk),
-            per_receiver=settings.RECOVERY.starts_per_account,
+            per_receiver=STARTS_PER_ACCOUNT,
             now=now,
         )
     except SendingTooOften:

@@ -7,7 +7,6 @@ from common.conf import postgresql_url
 from common.settings.table import (
     POSTGRESQL_SCHEMES,
     integer,
-    text,
     url,
 )
 
@@ -31,14 +30,6 @@ class SqlSettings:
         unit="ms",
         minimum=1,
         maximum=600_000,
-    )
-    grace_ms: int = integer(
-        "ZSQL_GRACE_MS",
-        "Time between cancelling a late query and terminating its backend.",
-        default=500,
-        unit="ms",
-        minimum=50,
-        maximum=10_000,
     )
     max_rows: int = integer(
         "ZSQL_MAX_ROWS",
@@ -105,25 +96,6 @@ class SqlSettings:
         minimum=1,
         maximum=86_400,
     )
-    export_limit_bytes: int = integer(
-        "ZSQL_EXPORT_LIMIT_BYTES",
-        "Largest body of a streamed result; 0 means no limit.",
-        default=0,
-        unit="bytes",
-        minimum=0,
-        maximum=1024 * 1024 * MIB,
-    )
-    transfer_min_bytes_per_s: int = integer(
-        "ZSQL_TRANSFER_MIN_BYTES_PER_S",
-        "Slowest rate of an import's or a streamed result's client.",
-        default=16 * 1_024,
-        unit="bytes per second",
-        minimum=1,
-        maximum=1024 * MIB,
-    )
-    max_statements: int = integer(
-        "ZSQL_MAX_STATEMENTS", "Statements of one request.", default=100, minimum=1, maximum=10_000
-    )
     history_days: int = integer(
         "ZSQL_HISTORY_DAYS",
         "How long the history of SQL requests is kept; 0 keeps none.",
@@ -132,59 +104,12 @@ class SqlSettings:
         minimum=0,
         maximum=3_650,
     )
-    history_rows: int = integer(
-        "ZSQL_HISTORY_ROWS",
-        "Newest SQL requests of an organization that its history keeps.",
-        default=10_000,
-        minimum=1,
-        maximum=10_000_000,
-    )
-    history_text_chars: int = integer(
-        "ZSQL_HISTORY_TEXT_CHARS",
-        "Beginning of a text that the history keeps.",
-        default=2_000,
-        unit="characters",
-        minimum=0,
-        maximum=100_000,
-    )
-    idempotency_hours: int = integer(
-        "ZSQL_IDEMPOTENCY_HOURS",
-        "How long the answer to a request with an Idempotency-Key is repeated.",
-        default=24,
-        unit="hours",
-        minimum=1,
-        maximum=8_760,
-    )
-    idempotency_bytes: int = integer(
-        "ZSQL_IDEMPOTENCY_BYTES",
-        "Longest answer that is kept for an Idempotency-Key.",
-        default=MIB,
-        unit="bytes",
-        minimum=1_024,
-        maximum=16 * MIB,
-    )
     connections: int = integer(
         "ZSQL_CONNECTIONS",
         "Connections to tenants' clusters per process.",
         default=60,
         minimum=1,
         maximum=10_000,
-    )
-    idle_s: int = integer(
-        "ZSQL_IDLE_S",
-        "How long an unused tenant connection is kept.",
-        default=60,
-        unit="s",
-        minimum=0,
-        maximum=86_400,
-    )
-    connect_timeout_s: int = integer(
-        "ZSQL_CONNECT_TIMEOUT_S",
-        "Longest wait for a connection to a tenants' cluster.",
-        default=3,
-        unit="s",
-        minimum=2,
-        maximum=60,
     )
     running: int = integer(
         "ZSQL_RUNNING",
@@ -240,13 +165,6 @@ class SqlSettings:
         minimum=0,
         maximum=60_000,
     )
-    stock: int = integer(
-        "ZSQL_STOCK",
-        "Prepared databases kept for new environments.",
-        default=2,
-        minimum=0,
-        maximum=1_000,
-    )
     role_connections: int = integer(
         "ZSQL_ROLE_CONNECTIONS",
         "CONNECTION LIMIT of each of a tenant's three roles, over all processes. Databases "
@@ -262,14 +180,6 @@ class SqlSettings:
         default=30,
         minimum=1,
         maximum=10_000,
-    )
-    temp_file_limit_kib: int = integer(
-        "ZSQL_TEMP_FILE_LIMIT_KIB",
-        "Temporary files of one session (temp_file_limit).",
-        default=1_048_576,
-        unit="KiB",
-        minimum=1_024,
-        maximum=2_147_483_647,
     )
     work_mem_kib: int = integer(
         "ZSQL_WORK_MEM_KIB",
@@ -323,14 +233,6 @@ class SqlSettings:
         unit="s",
         minimum=10,
         maximum=604_800,
-    )
-    move_wait_ms: int = integer(
-        "ZSQL_MOVE_WAIT_MS",
-        "Longest wait of an SQL request for a database that is being moved.",
-        default=3_000,
-        unit="ms",
-        minimum=0,
-        maximum=60_000,
     )
     retired_keep_hours: int = integer(
         "ZSQL_RETIRED_KEEP_HOURS",

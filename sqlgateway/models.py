@@ -8,7 +8,6 @@ import json
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
-from django.conf import settings
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
@@ -19,6 +18,8 @@ from common.permissions import Role
 from common.scoping import TenantModel
 from environments.models import Organization
 
+# The beginning of a text that the history keeps.
+HISTORY_TEXT_CHARS: Final = 2_000
 # In a kept text: instead of a literal or comment that may be a secret, and instead of the whole.
 REMOVED: Final = "'[removed]'"
 ALL_REMOVED: Final = "[removed: the text may contain a secret]"
@@ -407,7 +408,7 @@ class SqlRecord(TenantModel):
     @property
     def is_cut(self) -> bool:
         """True if the text may not be all that ran: it was longer, or secrets were removed."""
-        is_long = len(self.text) >= settings.SQL.history_text_chars
+        is_long = len(self.text) >= HISTORY_TEXT_CHARS
         return is_long or self.text == ALL_REMOVED or REMOVED in self.text
 
 

@@ -1,4 +1,4 @@
-"""Settings of the second factor: limits of sent codes, and the origins and RP ID of passkeys."""
+"""Settings of the second factor: text messages, and the origins and RP ID of passkeys."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def _countries(words: tuple[str, ...]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoFactorSettings:
-    """Limits of sent codes and of passkey sign-ins, and where passkeys work.
+    """The limit of text messages, and where passkeys work.
 
     webauthn_origins: as browsers send them; without any there are no passkeys.
     webauthn_rp_id: '' means the host of the first origin.
@@ -50,27 +50,6 @@ class TwoFactorSettings:
         "Changing it makes every passkey useless.",
         shown="the host of the first origin",
         parse=str.lower,
-    )
-    passkey_starts_per_address: int = integer(
-        "ZLIMIT_PASSKEY_STARTS_PER_ADDRESS",
-        "Sign-ins by passkey started per client address.",
-        default=600,
-        unit="per 15 minutes",
-        minimum=1,
-    )
-    sends_per_organization: int = integer(
-        "ZMFA_SENDS_PER_ORGANIZATION",
-        "Codes sent for one organization.",
-        default=2000,
-        unit="per day",
-        minimum=1,
-    )
-    sends_per_address: int = integer(
-        "ZMFA_SENDS_PER_ADDRESS",
-        "Codes sent for setting factors up, per client address.",
-        default=200,
-        unit="per day",
-        minimum=1,
     )
     texts_per_day: int = integer(
         "ZSMS_CODES_PER_DAY",

@@ -12,6 +12,7 @@ from django.db import transaction
 
 from accounts.models import User
 from accounts.profile import mailbox
+from accounts.signin import mailbox_proofs
 from common import rate_limits
 from common.crypto import decrypt
 from common.ids import capability_id
@@ -24,9 +25,13 @@ from twofactor.models import Enrolment, Factor
 from twofactor.one_time_codes import six_digits
 from twofactor.stored_secrets import digest, is_same, one_time_code
 
+# A day.
+SENDS_PER_ORGANIZATION: Final = 2_000
+# A day, for setting factors up.
+SENDS_PER_ADDRESS: Final = 200
 DAY: Final = timedelta(days=1)
-LIFE: Final = timedelta(minutes=10)
 LIFE_MINUTES: Final = 10
+LIFE: Final = timedelta(minutes=LIFE_MINUTES)
 # The kinds that are sent by text message, each of which costs.
 TEXTED: Final = frozenset({"sms", "sms setup", "recovery sms"})
 
@@ -68,15 +73,15 @@ def check_rate_limit(
     """
     # The recipient's limit is checked after the others, so that refused requests do not use it up.
     caps = [
-        (f"organization {owner.organization_id}", settings.TWOFACTOR.sends_per_organization),
-        (to, per_receiver or settings.ACCOUNTS.sends_per_receiver),
+        (f"organization {owner.organization_id}", SENDS_PER_ORGANIZATION),
+        (to, per_receiver or mailbox_proofs.SENDS_PER_RECEIVER),
     ]
     if request is not None:
         network = subscriber_network(client_address(request))
         # Counted separately; otherwise attackers could use up the recipient's limit for sign-ins.
         kind = f"{kind} setup"
-        caps.insert(0, (f"network {network}", settings.TWOFACTOR.sends_per_address))
-        caps.insert(1, (f"account {owner.user_id}", settings.ACCOUNTS.sends_per_receiver))
+        caps.insert(0, (f"network {network}", SENDS_PER_ADDRESS))
+        caps.insert(1, (f"account {owner.user_id}", mailbox_proofs.SENDS_PER_RECEIVER))
     for subject, cap in caps:
         rate_limits.enforce(
             f"send {kind}", subject, limit=cap, window=DAY, error=SendingTooOften, now=now

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -26,6 +25,9 @@ from environments.models import Organization
 
 DEFAULT_DAYS: Final = 90
 MAX_DAYS: Final = 365
+# Of one organization, at a time and over all environments.
+KEYS_PER_ORGANIZATION: Final = 100
+KEYS_PER_DAY: Final = 100
 DAY: Final = timedelta(days=1)
 # Expired and revoked keys stay listed this long.
 KEEP_ENDED: Final = timedelta(days=30)
@@ -46,7 +48,7 @@ def check_rate_limit(organization_id: int, *, now: datetime) -> None:
 
     Raises ApiKeysMadeTooOften (429).
     """
-    cap = settings.ACCOUNTS.api_keys_per_day
+    cap = KEYS_PER_DAY
     rate_limits.enforce(
         "api key", str(organization_id), limit=cap, window=DAY, error=ApiKeysMadeTooOften, now=now
     )
@@ -166,5 +168,5 @@ def _lock_creator(principal: Principal) -> User:
 
 def _check_limit(organization_id: int, now: datetime) -> None:
     live = across_environments(ApiKey).filter(revoked_at=None, expires_at__gt=now)
-    if live.count() >= settings.ACCOUNTS.api_keys_per_organization:
+    if live.count() >= KEYS_PER_ORGANIZATION:
         raise TooManyApiKeys("Revoke some, or wait until they expire.")

@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 import orjson
-from django.conf import settings
 from django.utils import timezone
 
 from accounts.errors import SessionRevoked
-from accounts.models import Session
+from accounts.models import REFRESH_GRACE_S, Session
 from accounts.tokens import session_tokens
 from common.database.prepared import PreparedQuery
 from common.errors import NotAuthenticated, TokenInvalid
@@ -155,5 +154,5 @@ def _holds(row: dict[str, Any], generation: int, now_s: float) -> bool:
         return False
     if generation == row["generation"]:
         return True
-    grace_ends = row["rotated_at"] + settings.ACCOUNTS.refresh_grace_s
+    grace_ends = row["rotated_at"] + REFRESH_GRACE_S
     return bool(generation == row["previous_generation"] and now_s <= grace_ends)

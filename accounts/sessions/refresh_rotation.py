@@ -15,11 +15,10 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts.errors import SessionRevoked
-from accounts.models import Session, User
+from accounts.models import REFRESH_GRACE_S, Session, User
 from accounts.sessions import sessions
 from accounts.sessions.sessions import RequestSource
 from accounts.tokens.session_tokens import SessionPointer
@@ -243,5 +242,5 @@ def _lock_successor(session: Session) -> Session | None:
 
 
 def _switched_recently(session: Session, now: datetime) -> bool:
-    grace = timedelta(seconds=settings.ACCOUNTS.refresh_grace_s)
+    grace = timedelta(seconds=REFRESH_GRACE_S)
     return session.ended_at is not None and now <= session.ended_at + grace

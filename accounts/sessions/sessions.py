@@ -19,6 +19,8 @@ from accounts.tokens.session_tokens import SessionPointer
 from common.web.addresses import client_address
 from environments.models import Environment
 
+# A new one ends the least recently used one.
+SESSIONS_PER_USER: Final = 100
 # Literal SQL, because every sign-in runs both. The first one waits for concurrent sign-ins of the
 # user, so that the second one sees their sessions; it uses the index of active sessions by user.
 _UPDATE_USER: Final = """
@@ -149,7 +151,7 @@ def end_surplus_sessions(user: User, now: datetime, *, kept: UUID | None = None)
 
     kept: a session that is not ended.
     """
-    others = settings.ACCOUNTS.sessions_per_user - (1 if kept is None else 2)
+    others = SESSIONS_PER_USER - (1 if kept is None else 2)
     with connection.cursor() as cursor:
         cursor.execute(_END_SURPLUS, [now, user.pk, kept, max(0, others)])
 

@@ -16,6 +16,8 @@ from common.emails import folded
 from common.scoping import unscoped
 from common.web.addresses import subscriber_network
 
+# Failed ones, before each further attempt waits, up to 15 minutes.
+LOGINS_PER_ACCOUNT: Final = 5
 WINDOW: Final = timedelta(minutes=15)
 # Attempts at the admin's login and at the API's login are counted separately.
 Counter = Literal["login", "admin login"]
@@ -101,7 +103,7 @@ def _count(
     The counter is the account's or, for a device that the owner has signed in from, the device's:
     otherwise an attacker could lock the owner out with one wrong password a minute.
     """
-    free = settings.ACCOUNTS.logins_per_account
+    free = LOGINS_PER_ACCOUNT
     of_account = (counter, account)
     if rate_limits.attempt(*of_account, free=free, now=now):
         return of_account

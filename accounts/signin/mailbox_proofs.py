@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.conf import settings
-
 from accounts import mailed_secrets
 from accounts.errors import MailedTooOften
 from accounts.models import PROOF_ATTEMPTS, MailboxProof, User
@@ -18,6 +16,8 @@ from common import rate_limits
 from outbox.messages import queue
 from outbox.messages.templates import console_link
 
+# Codes a day to one number or address.
+SENDS_PER_RECEIVER: Final = 20
 LIFE: Final = timedelta(hours=24)
 DAY: Final = timedelta(days=1)
 
@@ -42,7 +42,7 @@ def check_rate_limit(user_id: UUID, email: str, *, is_own: bool, now: datetime) 
     """
     receiver = f"own {email.casefold()}" if is_own else email.casefold()
     for subject in (receiver, f"user {user_id}"):
-        limit = settings.ACCOUNTS.sends_per_receiver
+        limit = SENDS_PER_RECEIVER
         rate_limits.enforce(
             "mailbox code", subject, limit=limit, window=DAY, error=MailedTooOften, now=now
         )

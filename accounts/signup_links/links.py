@@ -27,10 +27,14 @@ from environments import environments
 from outbox.messages import queue
 from outbox.messages.templates import console_link
 
-LIFE: Final = timedelta(hours=24)
+# Links and invitations viewed or accepted, an hour.
+TRIES_PER_ADDRESS: Final = 100
 LIFE_HOURS: Final = 24
+LIFE: Final = timedelta(hours=LIFE_HOURS)
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
+# Links to one recipient per day.
+LINKS_PER_RECEIVER: Final = 50
 # Links from one network to one recipient per day: enough for the owner, and an attacker must not
 # use up the recipient's limit.
 LINKS_PER_NETWORK: Final = 5
@@ -113,7 +117,7 @@ def _check_rate_limit(request: PlatformRequest, email: str, now: datetime) -> No
     receiver = email.casefold()
     caps = (
         (f"{network} {receiver}", LINKS_PER_NETWORK),
-        (receiver, settings.ACCOUNTS.links_per_receiver),
+        (receiver, LINKS_PER_RECEIVER),
     )
     for subject, limit in caps:
         rate_limits.enforce(
@@ -123,7 +127,7 @@ def _check_rate_limit(request: PlatformRequest, email: str, now: datetime) -> No
 
 def _check_try_rate_limit(request: PlatformRequest, now: datetime) -> None:
     network = subscriber_network(client_address(request))
-    limit = settings.ACCOUNTS.invitation_tries_per_address
+    limit = TRIES_PER_ADDRESS
     rate_limits.enforce(
         "signup link try", network, limit=limit, window=HOUR, error=TooManyAttempts, now=now
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -14,6 +14,9 @@ from billing.errors import PayoutMethodNotFound, PayoutMethodUnchecked
 from billing.models.ledger import AccountKind
 from billing.models.payouts import PayoutMethod
 from billing.payouts.providers import PayoutProviderUnavailable, provider_of
+
+# Of a new method, before it is used.
+REST: Final = timedelta(hours=72)
 
 
 def current(organization_id: int) -> PayoutMethod:
@@ -50,7 +53,7 @@ def replace(
             details=checked,
             created_by=by,
             created_at=now,
-            usable_from=now + timedelta(hours=settings.BILLING.method_rest_hours),
+            usable_from=now + REST,
         )
         _notify_admins(method)
         return method

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
-from django.conf import settings
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer
 
 from common.errors import InvalidRequest, MalformedJson, PayloadTooLarge, UnsupportedMedia
 
 # zlib's value for: only with gzip's header and checksum.
+# Of a JSON body; a view may have its own limit.
+BODY_LIMIT_BYTES: Final = 65_536
 GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
 # RFC 9110 §15.5.16: in a 415 it lists the supported encodings of bodies.
 GZIP_ACCEPTED: Final = {"Accept-Encoding": "gzip, identity"}
@@ -81,7 +82,7 @@ class StrictJsonParser(BaseParser):
         ``read_body`` (413, 415).
         """
         context = parser_context or {}
-        limit = getattr(context.get("view"), "body_limit_bytes", settings.BODY_LIMIT_BYTES)
+        limit = getattr(context.get("view"), "body_limit_bytes", BODY_LIMIT_BYTES)
         headers = getattr(context.get("request"), "META", {})
         encoding = headers.get("HTTP_CONTENT_ENCODING", "")
         body = read_body(stream, encoding=encoding, limit_bytes=limit)

@@ -5,7 +5,6 @@ from functools import cache
 from itertools import islice
 from typing import Any, ClassVar, Final, cast
 
-from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -20,7 +19,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from common.api.authentication import PrincipalAuthentication
-from common.api.bodies import OrjsonRenderer, StrictJsonParser
+from common.api.bodies import BODY_LIMIT_BYTES, OrjsonRenderer, StrictJsonParser
 from common.errors import InvalidRequest, NotAuthenticated
 from common.permissions import AccessRule, HasAccess
 from common.principals import PlatformRequest, Principal
@@ -120,7 +119,7 @@ class ApiView(APIView):
     """
 
     access: ClassVar[Mapping[str, AccessRule]] = {}
-    body_limit_bytes: int = settings.BODY_LIMIT_BYTES
+    body_limit_bytes: int = BODY_LIMIT_BYTES
     # OPTIONS and TRACE are not useful and not in the schema.
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     permission_classes = (HasAccess,)

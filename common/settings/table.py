@@ -233,6 +233,7 @@ def url(
     sentence: str,
     *,
     default: str = "",
+    shown: str = "",
     schemes: tuple[str, ...] = ("https", "http"),
     parse: Parse | None = None,
 ) -> Any:
@@ -249,7 +250,7 @@ def url(
         kind="URL",
         read_text=read,
         default=default,
-        shown_default=default or "none",
+        shown_default=shown or default or "none",
         parse=parse,
         is_secret=True,
     )

@@ -34,7 +34,7 @@ from edgecache.brain.nodes.endpoints import EndpointProofs
 from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.regions import Locator, RegionMap
 from edgecache.brain.nodes.repair import Repair
-from edgecache.brain.nodes.replica_plan import ReplicaCounts
+from edgecache.brain.nodes.replica_plan import HOT_REPLICAS, ReplicaCounts
 from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.objects.object_cache import ObjectCache
@@ -109,7 +109,6 @@ class Wiring:
             region_map,
             interval_s=settings.heartbeat_s,
             guards_operators=settings.is_production,
-            failed_share=settings.audits.failed_share,
         )
         self.replication = Replication(
             self.directory,
@@ -117,7 +116,7 @@ class Wiring:
             self.nodes,
             self.tickets,
             self.worker_client,
-            copies=ReplicaCounts(settings.replicas, max(settings.hot_replicas, settings.replicas)),
+            copies=ReplicaCounts(settings.replicas, max(HOT_REPLICAS, settings.replicas)),
         )
         self.repair = Repair(
             self.database, self.coherence, self.nodes, self.replication, brain_id=self.brain_id
@@ -180,7 +179,6 @@ class Wiring:
             self.purges,
             self.objects.writes,
             self.stores,
-            max_responses=settings.max_responses,
         )
         self.buckets = Buckets(database, coherence, self.data_directory)
         self.hosts = Hosts(database, coherence, settings.s3_domains)

@@ -9,7 +9,6 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import structlog
-from django.conf import settings
 from django.db import transaction
 from rest_framework.parsers import BaseParser
 
@@ -68,7 +67,7 @@ def _fetch_profile(
     backend = configured.backend(provider, session=session, callback=parameters)
     try:
         # A provider with many mapped groups is called many times while the user waits.
-        with http.time_limit(3 * settings.OAUTH.timeout_s):
+        with http.time_limit(3 * http.TIMEOUT_S):
             profile = backend.fetch_profile()
     except PlatformError as exc:
         log.warning(

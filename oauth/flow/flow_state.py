@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from accounts.errors import TooManyAttempts
@@ -33,6 +32,8 @@ COOKIE_NAMES: Final[dict[bool, str]] = {
 }
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 LIFETIME: Final = timedelta(seconds=LIFETIME_S)
+# In the window.
+STARTS_PER_ADDRESS: Final = 600
 RATE_WINDOW: Final = timedelta(minutes=15)
 
 
@@ -153,7 +154,7 @@ def check_rate_limit(request: PlatformRequest, now: datetime) -> None:
     rate_limits.enforce(
         "external sign-in",
         subscriber_network(client_address(request)),
-        limit=settings.OAUTH.starts_per_address,
+        limit=STARTS_PER_ADDRESS,
         window=RATE_WINDOW,
         error=TooManyAttempts,
         now=now,

@@ -48,7 +48,7 @@ class RoleMapping(NamedTuple):
 class ProviderSettings:
     """The configuration of one provider.
 
-    base_url: of its endpoints; '' for the provider's own.
+    base_url: of its endpoints; '' for the provider's own, as for all but GitHub outside tests.
     domains: for Google: accounts of other Workspace domains are refused; empty allows all.
     mappings: for GitHub and Discord: the first match is a new user's organization.
     team_id, key_id, private_key: for Apple, to sign the client secret with.
@@ -71,15 +71,6 @@ def _client_id(prefix: str, title: str) -> Any:
 def _client_secret(prefix: str, title: str) -> Any:
     return secret(
         f"{prefix}_CLIENT_SECRET", f"Client secret at {title}.", min_chars=MIN_SECRET_CHARS
-    )
-
-
-def _base_url(prefix: str, title: str, usual: str) -> Any:
-    return url(
-        f"{prefix}_BASE_URL",
-        f"Where {title}'s endpoints are, for an enterprise host or a substitute; "
-        f"unset, {usual} and its hosts.",
-        parse=_without_slash,
     )
 
 
@@ -126,7 +117,6 @@ class GoogleSettings:
 
     client_id: str = _client_id("GOOGLE", "Google")
     client_secret: str = _client_secret("GOOGLE", "Google")
-    base_url: str = _base_url("GOOGLE", "Google", "https://accounts.google.com")
     domains: tuple[str, ...] = words(
         "GOOGLE_DOMAINS",
         "Google Workspace domains whose accounts may sign in; unset, every Google account may.",
@@ -140,7 +130,11 @@ class GitHubSettings:
 
     client_id: str = _client_id("GITHUB", "GitHub")
     client_secret: str = _client_secret("GITHUB", "GitHub")
-    base_url: str = _base_url("GITHUB", "GitHub", "https://github.com")
+    base_url: str = url(
+        "GITHUB_BASE_URL",
+        "GitHub Enterprise Server; unset, https://github.com.",
+        parse=_without_slash,
+    )
     mappings: tuple[RoleMapping, ...] = words(
         "GITHUB_ROLES",
         "Roles by GitHub organization or team: `acme=7:reader, acme/platform=7:admin` "
@@ -155,7 +149,6 @@ class DiscordSettings:
 
     client_id: str = _client_id("DISCORD", "Discord")
     client_secret: str = _client_secret("DISCORD", "Discord")
-    base_url: str = _base_url("DISCORD", "Discord", "https://discord.com")
     mappings: tuple[RoleMapping, ...] = words(
         "DISCORD_ROLES",
         "Roles by Discord server or role in it, by their ids: "
@@ -174,7 +167,6 @@ class AppleSettings:
         "A client secret made elsewhere; better leave it unset and set APPLE_PRIVATE_KEY.",
         min_chars=MIN_SECRET_CHARS,
     )
-    base_url: str = _base_url("APPLE", "Apple", "https://appleid.apple.com")
     team_id: str = text("APPLE_TEAM_ID", "Apple's id of the developer team.")
     key_id: str = text("APPLE_KEY_ID", "Id of APPLE_PRIVATE_KEY.")
     private_key: str = secret(
@@ -204,9 +196,7 @@ def read(env: Env) -> dict[str, ProviderSettings]:
 
 def _google(given: GoogleSettings) -> ProviderSettings:
     _require("GOOGLE", given.client_id, {"GOOGLE_CLIENT_SECRET": given.client_secret})
-    return ProviderSettings(
-        given.client_id, given.client_secret, given.base_url, domains=given.domains
-    )
+    return ProviderSettings(given.client_id, given.client_secret, domains=given.domains)
 
 
 def _github(given: GitHubSettings) -> ProviderSettings:
@@ -218,9 +208,7 @@ def _github(given: GitHubSettings) -> ProviderSettings:
 
 def _discord(given: DiscordSettings) -> ProviderSettings:
     _require("DISCORD", given.client_id, {"DISCORD_CLIENT_SECRET": given.client_secret})
-    return ProviderSettings(
-        given.client_id, given.client_secret, given.base_url, mappings=given.mappings
-    )
+    return ProviderSettings(given.client_id, given.client_secret, mappings=given.mappings)
 
 
 def _apple(given: AppleSettings) -> ProviderSettings:
@@ -238,7 +226,6 @@ def _apple(given: AppleSettings) -> ProviderSettings:
     return ProviderSettings(
         given.client_id,
         given.client_secret,
-        given.base_url,
         team_id=given.team_id,
         key_id=given.key_id,
         private_key=given.private_key,

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 import requests
 import urllib3
-from django.conf import settings
 
+# Longest silence of a provider; one response may take twice as long, all requests of a sign-in
+# three times.
+TIMEOUT_S: Final = 5
 MAX_BYTES: Final = 64 * 1024
 PIECE_BYTES: Final = 16 * 1024
 USER_AGENT: Final = "zonal"
@@ -52,7 +54,7 @@ def send(
     """
     # For the response as a whole: each read may be in time while the response never ends.
     started = time.monotonic()
-    deadline = min(_deadline.get(), started + 2 * settings.OAUTH.timeout_s)
+    deadline = min(_deadline.get(), started + 2 * TIMEOUT_S)
     if started >= deadline:
         raise requests.Timeout
     with requests.request(
@@ -63,7 +65,7 @@ def send(
         params=params,
         # Without any, requests would replace the Authorization header from a .netrc file.
         auth=auth or _keep_headers,
-        timeout=min(settings.OAUTH.timeout_s, deadline - started),
+        timeout=min(TIMEOUT_S, deadline - started),
         allow_redirects=False,
         stream=True,
     ) as response:

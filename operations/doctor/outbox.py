@@ -48,11 +48,11 @@ def check_mail() -> Iterator[Finding]:
 def check_sms() -> Iterator[Finding]:
     """Check that an SMS provider is configured, if SMS is offered."""
     if not settings.SMS_BACKEND:
-        yield Finding("sms", Level.SKIPPED, "Text messages are not offered (ZSMS_BACKEND).")
+        yield Finding("sms", Level.SKIPPED, "Text messages are not offered (ZSMS_URL).")
     elif settings.SMS_BACKEND.rpartition(".")[0].endswith((".console", ".file")):
         level = Level.FAILED if settings.IS_PRODUCTION else Level.SKIPPED
         message = "Text messages are not sent, they are shown on this machine."
-        yield Finding("sms", level, message, "Set ZSMS_BACKEND=twilio.")
+        yield Finding("sms", level, message, "Set ZSMS_URL=twilio://…")
     else:
         yield Finding("sms", Level.OK, "A service is set; it was not called.")
 

@@ -47,7 +47,7 @@ class SmsNotConfigured(Exception):
 
 
 def is_sms_configured() -> bool:
-    """Return True if this installation can send text messages (ZSMS_BACKEND)."""
+    """Return True if this installation can send text messages (ZSMS_URL)."""
     return bool(settings.SMS_BACKEND)
 
 

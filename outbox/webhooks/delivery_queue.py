@@ -6,7 +6,6 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import prefetch_related_objects
 
@@ -24,6 +23,8 @@ log = structlog.get_logger(__name__)
 State = WebhookDelivery.State
 # Maximum concurrent requests of an organization in all processes; an endpoint gets one at a time.
 SHARE: Final = 2
+# Without a successful delivery.
+DISABLE_AFTER: Final = timedelta(days=3)
 LOG_ENTRIES: Final = 20
 GONE: Final = 410
 # Functions of higher layers, called with an endpoint that failed and was disabled, and why.
@@ -122,11 +123,10 @@ def _note(
 
 def _judge(endpoint: WebhookEndpoint, answer: WebhookAnswer, now: datetime) -> None:
     """Disable an endpoint that answers 410 Gone, or has failed for days."""
-    patience = timedelta(days=settings.WEBHOOKS.disable_days)
     since = endpoint.failing_since
     if answer.status == GONE:
         reason, said = WebhookEndpoint.Reason.GONE, "it answered 410 Gone"
-    elif since is not None and now - since >= patience:
+    elif since is not None and now - since >= DISABLE_AFTER:
         reason = WebhookEndpoint.Reason.FAILING
         said = f"no delivery has succeeded since {since:%Y-%m-%d %H:%M} UTC"
     else:

@@ -16,6 +16,7 @@ from outbox.errors import TooManyWebhooks, WebhookIsOff, WebhookSentTooOften
 from outbox.models import WebhookDelivery, WebhookEndpoint
 from outbox.webhooks import delivery_queue, events, signing
 
+WEBHOOKS_PER_ORGANIZATION: Final = 20
 # The previous secret also signs for this long after a rotation, unless it is ended immediately.
 OVERLAP: Final = timedelta(hours=24)
 SENDS_AN_HOUR: Final = 120
@@ -55,7 +56,7 @@ def create(
     # Serializes creations of an organization, so that the limit holds.
     Organization.objects.select_for_update(no_key=True).only("pk").get(pk=principal.organization_id)
     mine = WebhookEndpoint.objects.all()
-    if mine.count() >= settings.WEBHOOKS.per_organization:
+    if mine.count() >= WEBHOOKS_PER_ORGANIZATION:
         raise TooManyWebhooks("Remove some first.")
     secret = signing.new_secret()
     endpoint: WebhookEndpoint = WebhookEndpoint.objects.create(

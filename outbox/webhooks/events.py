@@ -10,7 +10,6 @@ from typing import Any, Final, Literal, get_args
 
 import orjson
 import structlog
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from procrastinate.exceptions import AlreadyEnqueued
@@ -34,6 +33,8 @@ Event = Literal[
 ]
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 TEST: Final = "webhook.test"
+# Deliveries that wait for one webhook; beyond it the oldest are dropped.
+QUEUE_LIMIT: Final = 2_000
 # Attempts end after this time; the last of WebhookDelivery.WAITS_S is before it.
 LIFE: Final = timedelta(hours=28)
 
@@ -89,7 +90,7 @@ def wake() -> None:
 def _drop_oldest(endpoint: WebhookEndpoint, now: datetime) -> None:
     """Fail an endpoint's oldest deliveries beyond the limit, so that the table stays bounded."""
     rows = WebhookDelivery.objects.filter(endpoint=endpoint, state=WebhookDelivery.State.QUEUED)
-    surplus = rows.order_by("-id").values("pk")[settings.WEBHOOKS.queue_limit :]
+    surplus = rows.order_by("-id").values("pk")[QUEUE_LIMIT:]
     # Locked ones are being sent, or failed by another concurrent event.
     found = rows.filter(pk__in=surplus).select_for_update(skip_locked=True)
     dropped = [*found.values_list("pk", flat=True)]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts.errors import TooManyAttempts
@@ -18,12 +17,14 @@ from common.emails import folded
 from common.ids import capability_id
 from common.principals import PlatformRequest
 from common.web.addresses import client_address, subscriber_network
-from recovery import questions, recovery_rows, tasks
+from recovery import channels, questions, recovery_rows, tasks
 from recovery.errors import RecoveryTooOften
 from recovery.models import Method, Recovery
 from recovery.tokens.channel_tokens import LIVES
 from twofactor.stored_secrets import seal
 
+# An hour.
+STARTS_PER_ADDRESS: Final = 30
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 # Starts for one account from one network per day: an owner needs few, and an attacker must not use
@@ -84,14 +85,14 @@ def start(
 
 
 def _check_rate_limit(network: str, claim: ClaimedAccount, now: datetime) -> None:
-    limit = settings.RECOVERY.starts_per_address
+    limit = STARTS_PER_ADDRESS
     rate_limits.enforce(
         "recovery", network, limit=limit, window=HOUR, error=TooManyAttempts, now=now
     )
     # The account's limit is checked last, so that refused starts do not use it up.
     caps = (
         (f"{network} {claim.subject}", STARTS_PER_NETWORK),
-        (claim.subject, settings.RECOVERY.starts_per_account),
+        (claim.subject, channels.STARTS_PER_ACCOUNT),
     )
     for subject, limit in caps:
         rate_limits.enforce(

@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from common.api.views import StrictSerializer
+from sqlgateway.run import results
 from sqlgateway.run.requests import ISOLATIONS
 
 FORMATS: Final = ("json", "ndjson", "csv", "arrow")
@@ -139,9 +140,9 @@ class SqlSerializer(FormatSerializer):
         if "queries" in given and "params" in given:
             raise serializers.ValidationError({"params": ["Each of queries has its own."]})
         statements = given.get("queries", [])
-        if "queries" in given and not 1 <= len(statements) <= settings.SQL.max_statements:
+        if "queries" in given and not 1 <= len(statements) <= results.MAX_STATEMENTS:
             raise serializers.ValidationError(
-                {"queries": [f"1 to {settings.SQL.max_statements} statements."]}
+                {"queries": [f"1 to {results.MAX_STATEMENTS} statements."]}
             )
         return given
 

@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from common.errors import PlatformError
 from common.server_states import is_of_server
 from sqlgateway import names
+from sqlgateway.clusters import silence
 from sqlgateway.clusters.silence import SILENT_CLUSTERS, BoundedConnection
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.cluster import complaints, engine_complaint, version_complaint
@@ -277,7 +278,7 @@ def connect_with(
     except psycopg.ProgrammingError:
         raise psycopg.ProgrammingError("its URL cannot be read") from None
     words = {**NETWORK_LIMITS, **parts, **given}
-    words["connect_timeout"] = str(settings.SQL.connect_timeout_s)
+    words["connect_timeout"] = str(silence.CONNECT_TIMEOUT_S)
     if address.takes_options:
         words["options"] = " ".join(f"-c {name}={_escaped(values[name])}" for name in values)
     try:

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
-from django.conf import settings
 
+# Longest wait for a connection to a tenants' cluster.
+CONNECT_TIMEOUT_S: Final = 3
 # After a failed attempt, another one is made when this time has passed.
 RETRY_S: Final = 1.0
 # How often psycopg checks for signals while it waits.
@@ -64,7 +65,7 @@ class SilentClusters:
             if now < retry_at:
                 raise ClusterSilent("The server does not answer.")
             # Others are refused until this attempt has ended.
-            self._retry_at[cluster_id] = now + settings.SQL.connect_timeout_s + RETRY_S
+            self._retry_at[cluster_id] = now + CONNECT_TIMEOUT_S + RETRY_S
 
 
 class BoundedConnection(psycopg.Connection):

@@ -1,8 +1,9 @@
 """A stock of prepared databases, so that an environment's first query does not wait."""
 
+from typing import Final
+
 import psycopg
 import structlog
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -14,6 +15,8 @@ from sqlgateway.databases import tenant_databases
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database
 
+# Prepared databases kept for new environments.
+SIZE: Final = 2
 log = structlog.get_logger(__name__)
 
 
@@ -35,7 +38,7 @@ def new_row(cluster: Cluster) -> Database:
 
 
 def refill(wanted: int | None = None) -> int:
-    """Create databases until the stock has ``wanted`` (by default ZSQL_STOCK); return their number.
+    """Create databases until the stock has ``wanted`` (by default SIZE); return their number.
 
     Databases that a crash left unfinished are completed first. Concurrent calls work on different
     rows.
@@ -45,7 +48,7 @@ def refill(wanted: int | None = None) -> int:
     unreachable: set[int] = set()
     while _finish_one(unreachable):
         made += 1
-    goal = settings.SQL.stock if wanted is None else wanted
+    goal = SIZE if wanted is None else wanted
     while _missing(goal) > 0:
         target = emptiest(without=unreachable)
         new_row(target).save(force_insert=True)

@@ -12,6 +12,8 @@ from psycopg import sql
 from common.permissions import Role
 from sqlgateway.hardening.scram import scram_of
 
+# Temporary files of one session.
+TEMP_FILE_LIMIT_KIB: Final = 1_048_576
 ATTRIBUTES: Final = sql.SQL(
     "LOGIN NOINHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
 )
@@ -158,7 +160,7 @@ def _settings() -> dict[str, str]:
     The server's log must not contain tenants' statements, nor be filled by their errors.
     """
     return {
-        "temp_file_limit": f"{settings.SQL.temp_file_limit_kib}kB",
+        "temp_file_limit": f"{TEMP_FILE_LIMIT_KIB}kB",
         "log_min_messages": "fatal",
         "log_min_error_statement": "panic",
         "log_statement": "none",

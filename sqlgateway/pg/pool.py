@@ -11,6 +11,7 @@ import psycopg
 import structlog
 from django.conf import settings
 
+from sqlgateway.clusters import silence
 from sqlgateway.clusters.placements import Login
 from sqlgateway.clusters.servers import ClusterAddress, said
 from sqlgateway.clusters.silence import SILENT_CLUSTERS
@@ -41,6 +42,8 @@ NOT_NOW: Final = (
     "query_wait_timeout",
     "cannot connect to server",
 )
+# How long an unused connection is kept.
+IDLE_S: Final = 60
 # PgBouncer logs in to the server again a second after a failure (server_login_retry).
 PAUSE_S: Final = 0.2
 
@@ -131,11 +134,11 @@ class ConnectionPool:
             return {connection.login.address for connection in self._busy}
 
     def sweep(self) -> bool:
-        """Close connections that have been idle for longer than ZSQL_IDLE_S.
+        """Close connections that have been idle for longer than IDLE_S.
 
         True if no connection is left.
         """
-        oldest = time.monotonic() - settings.SQL.idle_s
+        oldest = time.monotonic() - IDLE_S
         with self._lock:
             expired = [s for kept in self._idle.values() for s in kept if s.used_at < oldest]
             for connection in expired:
@@ -222,7 +225,7 @@ def _open_soon(login: Login) -> TenantConnection:
 
     Raises LoginRefused, psycopg.OperationalError, EngineUnavailable.
     """
-    give_up_at = time.monotonic() + settings.SQL.connect_timeout_s
+    give_up_at = time.monotonic() + silence.CONNECT_TIMEOUT_S
     is_intact = False
     while True:
         try:

@@ -21,6 +21,8 @@ from sqlgateway.hardening.cluster import TRUSTED
 
 # A change of the server's configuration reaches new connections after this time.
 FRESH_S: Final = 600.0
+# Between cancelling a late query and terminating its backend.
+GRACE_MS: Final = 500
 # PostgreSQL accepts 10,000 bytes, with the user's, the database's and the application's names.
 LIMIT_BYTES: Final = 9_500
 # A value from the administrator's role or connection is not the cluster's value. Settings of a
@@ -153,7 +155,7 @@ def _escaped(value: str) -> str:
 
 
 def _platforms_own(role: Role) -> dict[str, str]:
-    timeout_ms = str(settings.SQL.timeout_ms + settings.SQL.grace_ms)
+    timeout_ms = str(settings.SQL.timeout_ms + GRACE_MS)
     return {
         "statement_timeout": timeout_ms,
         "transaction_timeout": timeout_ms,

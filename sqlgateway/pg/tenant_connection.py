@@ -8,10 +8,12 @@ import psycopg
 from django.conf import settings
 from psycopg import pq
 
+from sqlgateway.clusters import silence
 from sqlgateway.clusters.placements import Login
 from sqlgateway.clusters.silence import SILENT_CLUSTERS
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.hardening.scram import scram_of
+from sqlgateway.pg import session_settings
 from sqlgateway.pg.message_stream import ConnectionLost, MessageStream, ResultOverflow
 from sqlgateway.pg.session_settings import LIBPQS_OWN, settings_statement, startup_options
 
@@ -72,10 +74,10 @@ class TenantConnection(MessageStream):
         """Set up a session behind a pooler, as the start-up packet does without a pooler.
 
         Raises SettingsRefused, EngineUnavailable, and ConnectionLost, also if the pooler has no
-        server connection within ZSQL_CONNECT_TIMEOUT_S.
+        server connection within CONNECT_TIMEOUT_S.
         """
         self._settings = settings_statement(self.login.address, self.login.role)
-        self.give_up_at = time.monotonic() + settings.SQL.connect_timeout_s
+        self.give_up_at = time.monotonic() + silence.CONNECT_TIMEOUT_S
         self._send_short(self._settings + BACKEND_PID)
         result = self.last_result()
         if result.status != pq.ExecStatus.TUPLES_OK:
@@ -110,7 +112,7 @@ class TenantConnection(MessageStream):
         names = [*LIMITS]
         if self.login.address.can("transaction_timeout"):
             names.append("transaction_timeout")
-        limit_ms = timeout_ms + settings.SQL.grace_ms
+        limit_ms = timeout_ms + session_settings.GRACE_MS
         self.give_up_at = max(self.give_up_at, time.monotonic() + RESET_TIMEOUT_S)
         self.run("; ".join(f"SET {name} = {limit_ms}" for name in names).encode())
 
@@ -219,7 +221,7 @@ def _open(login: Login) -> TenantConnection:
             dbname=login.dbname,
             autocommit=True,
             prepare_threshold=None,
-            connect_timeout=settings.SQL.connect_timeout_s,
+            connect_timeout=silence.CONNECT_TIMEOUT_S,
         )
     connection = TenantConnection(opened, login)
     if not address.takes_options:

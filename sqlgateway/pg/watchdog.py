@@ -3,7 +3,7 @@
 Deadlines are enforced from outside the connection, so that a tenant cannot evade them by settings
 or by catching errors. A thread of the process for each cluster sends cancels, each on a separate
 connection: a cluster that is silent keeps its thread waiting. A backend that still runs after
-ZSQL_GRACE_MS is terminated by the administrator, which checks MAX_POLLS times whether it has ended.
+GRACE_MS is terminated by the administrator, which checks MAX_POLLS times whether it has ended.
 """
 
 import atexit
@@ -18,10 +18,10 @@ from typing import Final
 
 import psycopg
 import structlog
-from django.conf import settings
 
 from common.web import client_presence
 from sqlgateway.clusters.servers import said
+from sqlgateway.pg import session_settings
 from sqlgateway.pg.administrator import Administrator
 from sqlgateway.pg.tenant_connection import TenantConnection
 
@@ -44,7 +44,7 @@ def give_up_at(deadline: float) -> float:
 
     Both are time.monotonic(). Before that the watchdog cancels, and then terminates the backend.
     """
-    return deadline + settings.SQL.grace_ms / 1000 + REACTION_S
+    return deadline + session_settings.GRACE_MS / 1000 + REACTION_S
 
 
 class Watch:
@@ -177,7 +177,7 @@ class StatementWatchdog:
             connection.psycopg_connection.cancel_safe(timeout=CANCEL_S)
         except psycopg.Error as exc:
             log.info("sql_cancel_failed", pid=connection.pid, said=said(exc))
-        self._push(time.monotonic() + settings.SQL.grace_ms / 1000, self._terminate, watch)
+        self._push(time.monotonic() + session_settings.GRACE_MS / 1000, self._terminate, watch)
 
     def _terminate(self, watch: Watch) -> None:
         """Terminate the backend if it still exists, even if its connection was closed."""

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import orjson
 import structlog
-from django.conf import settings
 from django.db import connection as control_connection
 
 from common.permissions import Role
@@ -30,6 +29,8 @@ from sqlgateway.run.results import JsonSink, render
 from sqlgateway.run.running_requests import REGISTRY, Cancellation, RunningRequest
 from sqlgateway.run.usage import METER
 
+# Longest wait of a request for a database that is being moved.
+MOVE_WAIT_MS: Final = 3_000
 MOVE_POLL_S: Final = 0.1
 
 log = structlog.get_logger(__name__)
@@ -156,11 +157,11 @@ def _return_control_connection() -> None:
 def connect(scope: Scope, role: Role) -> TenantConnection:
     """Return a connection to the scope's database, checked out of the pool.
 
-    While the database is being moved, this waits for up to ZSQL_MOVE_WAIT_MS. The wait uses a slot
+    While the database is being moved, this waits for up to MOVE_WAIT_MS. The wait uses a slot
     of this environment, so that it does not delay other tenants.
     Raises EngineUnavailable, SqlBusy, DatabaseNotReady, and NotFound for a deleted environment.
     """
-    deadline = time.monotonic() + settings.SQL.move_wait_ms / 1000
+    deadline = time.monotonic() + MOVE_WAIT_MS / 1000
     while True:
         try:
             connection = _checkout(scope, role)

@@ -2,7 +2,7 @@
 
 A request adds an entry to a bounded queue; ``flush`` writes all entries with one statement. The
 number of entries of each organization is limited, so that an organization with too many requests
-loses only its own entries. The control database keeps the newest ZSQL_HISTORY_ROWS rows of each
+loses only its own entries. The control database keeps the newest MAX_ROWS rows of each
 organization, for ZSQL_HISTORY_DAYS.
 """
 
@@ -25,7 +25,7 @@ from django.db.models import Count, QuerySet
 
 from common.errors import PlatformError
 from common.ids import uuid7
-from sqlgateway import metrics
+from sqlgateway import metrics, models
 from sqlgateway.errors import QueryCancelled
 from sqlgateway.models import SqlRecord
 from sqlgateway.run.record_writer import WRITER
@@ -35,6 +35,8 @@ from sqlgateway.run.usage import METER
 
 log = structlog.get_logger(__name__)
 
+# The newest requests of an organization.
+MAX_ROWS: Final = 10_000
 # Rows that one statement deletes, so that locks are short.
 BATCH: Final = 5000
 TRIM: Final = """
@@ -112,7 +114,7 @@ def recorded_request(
     entry = HistoryEntry(
         caller=caller,
         request_id=request_id,
-        text=request.text[: settings.SQL.history_text_chars],
+        text=request.text[: models.HISTORY_TEXT_CHARS],
         statements=len(request.texts),
         at=datetime.now(UTC),
     )
@@ -191,11 +193,11 @@ class Recorder:
 
 
 def trim(organization_id: int) -> int:
-    """Delete an organization's rows past ZSQL_HISTORY_ROWS, oldest first; return their number."""
+    """Delete an organization's rows past MAX_ROWS, oldest first; return their number."""
     deleted = 0
     while True:
         with connection.cursor() as cursor:
-            cursor.execute(TRIM, [organization_id, settings.SQL.history_rows, BATCH])
+            cursor.execute(TRIM, [organization_id, MAX_ROWS, BATCH])
             number: int = cursor.rowcount
         deleted += number
         if number < BATCH:
@@ -223,7 +225,7 @@ def first_id(moment: datetime) -> UUID:
 
 def _overfull() -> Iterable[int]:
     counts = _all().values("organization_id").annotate(rows=Count("pk"))
-    found = counts.filter(rows__gt=settings.SQL.history_rows)
+    found = counts.filter(rows__gt=MAX_ROWS)
     return list(found.values_list("organization_id", flat=True))
 
 

@@ -25,7 +25,6 @@ from typing import Any, Final, Self
 import orjson
 import psycopg
 import structlog
-from django.conf import settings
 from psycopg import pq, sql
 from psycopg.pq.abc import PGresult
 
@@ -53,6 +52,8 @@ KEY_PATTERN: Final = re.compile(r"[\x21-\x7e]{1,255}")
 # Long enough for usual statements. For longer ones the client should retry, not hold a slot.
 WAIT_MS: Final = 2_000
 LOCK_TIMEOUT: Final = "55P03"
+KEPT_HOURS: Final = 24
+MAX_ANSWER_BYTES: Final = 2**20
 HOUR_S: Final = 3600
 # A request deletes old records if the first byte of its key's digest is below this: one in 16.
 CLEANED_BELOW: Final = 16
@@ -193,7 +194,7 @@ class KeyedBoundary:
             # It was deleted between the two statements.
             raise errors.IdempotencyKeyInUse
         kept = self._key.unseal(_bytes(result.get_value(0, 0)))
-        if kept is None or kept.at < time.time() - settings.SQL.idempotency_hours * HOUR_S:
+        if kept is None or kept.at < time.time() - KEPT_HOURS * HOUR_S:
             return
         if not kept.is_same_request:
             raise errors.IdempotencyKeyReused
@@ -217,10 +218,10 @@ class KeyedBoundary:
             connection.run(b"ROLLBACK")
             raise errors.TransactionNotCommitted("One of its statements failed.")
         answer = self._render(connection)
-        if len(answer) > settings.SQL.idempotency_bytes:
+        if len(answer) > MAX_ANSWER_BYTES:
             connection.run(b"ROLLBACK")
             raise errors.ResultTooWide(
-                f"An answer of at most {settings.SQL.idempotency_bytes} bytes can be kept for an "
+                f"An answer of at most {MAX_ANSWER_BYTES} bytes can be kept for an "
                 "Idempotency-Key: return fewer rows.",
                 extra={"outcome": "rolled_back"},
             )
@@ -232,7 +233,7 @@ class KeyedBoundary:
         if self._digest[0] < CLEANED_BELOW:
             # The request is committed, and its answer known, whatever becomes of the connection.
             with suppress(ConnectionLost):
-                connection.run(_old_records_removal(settings.SQL.idempotency_hours))
+                connection.run(_old_records_removal(KEPT_HOURS))
 
     def _write(self, connection: TenantConnection, answer: bytes) -> None:
         record = self._key.seal(answer, now=time.time())

@@ -21,7 +21,6 @@ from typing import Any, Final, Protocol
 import orjson
 import psycopg
 import structlog
-from django.conf import settings
 from psycopg import pq
 from psycopg.abc import Buffer
 from psycopg.pq.abc import PGresult
@@ -50,6 +49,8 @@ LEFT JOIN pg_catalog.pg_type AS e
 WHERE t.oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
 """
 MAX_COLUMN_TYPES: Final = 1000
+# Of one request.
+MAX_STATEMENTS: Final = 100
 PARSE_S: Final = 2.0
 # The server's routine that refuses a second statement. The SQLSTATE is that of any syntax error.
 SECOND_STATEMENT: Final = b"exec_parse_message"
@@ -162,7 +163,7 @@ class JsonSink:
         self._finished.append((collector, command_tag))
         self._collector = None
         self._ended += 1
-        if len(self._finished) > settings.SQL.max_statements:
+        if len(self._finished) > MAX_STATEMENTS:
             dropped, _ = self._finished.pop(-2)
             dropped.drop()
             self._dropped += 1

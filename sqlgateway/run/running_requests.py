@@ -20,13 +20,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from common.ids import uuid7
 from common.middleware import REQUEST_ID
 from common.scoping import within
+from sqlgateway import models
 from sqlgateway.errors import RequestNotRunning
 from sqlgateway.models import RunningSql
 from sqlgateway.run.record_writer import WRITER
@@ -87,7 +87,7 @@ class RunningRequest:
             actor=caller.name[:254],
             role=caller.role,
             request_id=self.request_id,
-            text=redacted(self.request.text[: settings.SQL.history_text_chars]),
+            text=redacted(self.request.text[: models.HISTORY_TEXT_CHARS]),
             at=now - timedelta(seconds=began_s),
             expires_at=now + timedelta(seconds=EXPIRY_S),
         )

@@ -15,14 +15,13 @@ from typing import Any, Final, Literal
 
 import psycopg
 import structlog
-from django.conf import settings
 from psycopg.abc import Buffer
 from psycopg.pq.abc import PGresult
 
 from common import problems
 from common.errors import PlatformError
 from common.permissions import Role
-from sqlgateway.errors import EngineUnavailable, ResultTooWide
+from sqlgateway.errors import EngineUnavailable
 from sqlgateway.formats import ndjson, row_writer
 from sqlgateway.formats.arrow_batches import ArrowWriter
 from sqlgateway.formats.csv_lines import CsvWriter
@@ -152,9 +151,6 @@ class RowStream:
         self._parts.append(part)
         self._part_bytes += len(part)
         self.size_bytes += len(part)
-        limit_bytes = settings.SQL.export_limit_bytes
-        if limit_bytes and self.size_bytes > limit_bytes:
-            raise ResultTooWide(f"A streamed result may have {limit_bytes} bytes.")
 
     def take(self, *, at_least_bytes: int = PIECE_BYTES) -> bytes:
         """Return the bytes written since the last call; nothing if there are fewer than this."""

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from django.conf import settings
-
 from common.web.pace import disable_minimum_rate
 
+MIN_BYTES_PER_S: Final = 16_384
 # Added to the time of every piece, because networks may stall for a moment.
 STALL_S: Final = 5.0
 TICK_S: Final = 0.25
@@ -39,7 +38,7 @@ class Transfer:
     @contextmanager
     def time_limit(self, size_bytes: int) -> Iterator[None]:
         """Limit the time of the block to that of a piece of this size."""
-        allowed_s = STALL_S + size_bytes / settings.SQL.transfer_min_bytes_per_s
+        allowed_s = STALL_S + size_bytes / MIN_BYTES_PER_S
         with self._lock:
             self._due = min(time.monotonic() + allowed_s, self._deadline)
         try:

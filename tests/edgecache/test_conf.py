@@ -42,7 +42,7 @@ def test_defaults_match_the_published_interface() -> None:
         8083,
     )
     assert {found.internal.address, found.s3.address, found.workers.address} == {"127.0.0.1"}
-    assert (found.replicas, found.hot_replicas, found.heartbeat_s) == (2, 3, 10)
+    assert (found.replicas, found.heartbeat_s) == (2, 10)
     assert found.database_url == "postgresql://user:word@host/zonal"
     assert found.data_dir == Path("/data/brain")
     assert found.workers_url == "http://127.0.0.1:8083"

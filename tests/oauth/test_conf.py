@@ -194,7 +194,7 @@ def test_a_service_reached_in_clear_offers_no_provider() -> None:
 
 def test_production_refuses_what_travels_in_clear(settings: Settings) -> None:
     external = given(
-        public_url="http://localhost:8000", **GOOGLE, GOOGLE_BASE_URL="http://google.example"
+        public_url="http://localhost:8000", **GITHUB, GITHUB_BASE_URL="http://github.example"
     )
     settings.OAUTH = replace(
         settings.OAUTH, providers=external.providers, redirect_base_url=external.redirect_base_url

@@ -200,9 +200,9 @@ def test_a_link_returns_to_allowed_urls_only(google: GoogleServer, alice: User) 
 
 
 def test_starting_links_is_rate_limited_like_sign_ins(
-    google: GoogleServer, alice: User, settings: Settings
+    google: GoogleServer, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.OAUTH = replace(settings.OAUTH, starts_per_address=2)
+    monkeypatch.setattr("oauth.flow.flow_state.STARTS_PER_ADDRESS", 2)
     caller = signed_in(alice)
     begun = [caller.post("/v1/auth/oauth/google/link", OAuthFlow("google").query) for _ in range(3)]
     assert [answer.status for answer in begun] == [200, 200, 429]

@@ -129,8 +129,10 @@ def test_a_callback_works_once(case: ProviderCase) -> None:
     assert OAuthGrant.objects.count() == 1
 
 
-def test_a_silent_provider_ends_in_a_timeout(case: ProviderCase, settings: Settings) -> None:
-    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.6)
+def test_a_silent_provider_ends_in_a_timeout(
+    case: ProviderCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oauth.providers.http.TIMEOUT_S", 0.6)
     paths = [path for path in case.server.routes() if not path.endswith(UNUSED)]
     assert paths
     for path in paths:

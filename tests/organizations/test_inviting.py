@@ -171,8 +171,10 @@ def test_invitations_are_listed_and_filtered(alice: User) -> None:
     assert caller.get(f"{PATH}?state=open").code == "invalid_request"
 
 
-def test_the_daily_cap_of_an_organization(alice: User, charlie: User, settings: Settings) -> None:
-    settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, invitations_per_day=2)
+def test_the_daily_cap_of_an_organization(
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("organizations.invitations.PER_ORGANIZATION_A_DAY", 2)
     for number in range(2):
         assert invite(alice, f"user{number}@example.com").status == 202
     answer = invite(alice, "user9@example.com")
@@ -208,8 +210,8 @@ def test_no_mailbox_is_flooded(alice: User) -> None:
     assert statuses == [202] * 5 + [429]
 
 
-def test_the_cap_of_open_invitations(alice: User, settings: Settings) -> None:
-    settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, open_invitations=1)
+def test_the_cap_of_open_invitations(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("organizations.invitations.MAX_OPEN", 1)
     invite(alice, "first@example.com")
     answer = invite(alice, "second@example.com")
     assert (answer.status, answer.code) == (409, "too_many_invitations")

@@ -2,7 +2,6 @@
 
 import logging
 import re
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -231,9 +230,9 @@ def test_a_mailed_token_expires_with_its_recovery(alice: User) -> None:
 
 
 def test_accounts_with_one_number_share_its_daily_limit(
-    alice: User, bob: User, sms: None, settings: Any
+    alice: User, bob: User, sms: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.RECOVERY = replace(settings.RECOVERY, starts_per_account=1)
+    monkeypatch.setattr("recovery.channels.STARTS_PER_ACCOUNT", 1)
     for user in (alice, bob):
         with_factor(user, "sms", PHONE)
         assert initiate(user, method="sms").status == 202

@@ -1,6 +1,5 @@
 """Known and unknown addresses: the same status, shape, queries and hashes."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,8 +122,10 @@ def test_the_recovery_id_is_not_stored_in_clear(alice: User) -> None:
     assert mailed_token() not in str(row)
 
 
-def test_recoveries_from_one_network_address_are_limited(alice: User, settings: Settings) -> None:
-    settings.RECOVERY = replace(settings.RECOVERY, starts_per_address=2)
+def test_recoveries_from_one_network_address_are_limited(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recovery.steps.initiation.STARTS_PER_ADDRESS", 2)
     initiate(alice)
     initiate(email=NOBODY)
     answer = initiate(alice)
@@ -134,9 +135,9 @@ def test_recoveries_from_one_network_address_are_limited(alice: User, settings: 
 
 @pytest.mark.parametrize("email", ["alice@example.com", NOBODY])
 def test_recoveries_of_one_account_are_limited_per_day_whether_it_exists_or_not(
-    alice: User, settings: Settings, email: str
+    alice: User, email: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.RECOVERY = replace(settings.RECOVERY, starts_per_account=2)
+    monkeypatch.setattr("recovery.channels.STARTS_PER_ACCOUNT", 2)
     for spelling in (email, email.upper()):
         assert initiate(email=spelling, org_id=alice.organization_id).status == 202
     answer = initiate(email=email, org_id=alice.organization_id)
@@ -159,9 +160,9 @@ def test_an_attacker_does_not_use_up_an_accounts_recoveries_from_one_network(
 
 
 def test_recoveries_do_not_use_up_the_codes_of_an_e_mail_factor(
-    alice: User, settings: Settings
+    alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=1)
+    monkeypatch.setattr("accounts.signin.mailbox_proofs.SENDS_PER_RECEIVER", 1)
     with_factor(alice, "email", alice.email)
     for _ in range(2):
         initiate(alice)

@@ -19,8 +19,8 @@ def _with_sms(settings: Settings) -> None:
     settings.SMS_BACKEND = "file"
 
 
-def test_messages_to_one_receiver_are_limited(alice: User, settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
+def test_messages_to_one_receiver_are_limited(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accounts.signin.mailbox_proofs.SENDS_PER_RECEIVER", 2)
     caller = signed_in(alice)
     assert set_up(caller, "sms").status == 200
     assert set_up(caller, "sms").status == 200
@@ -31,18 +31,18 @@ def test_messages_to_one_receiver_are_limited(alice: User, settings: Settings) -
 
 
 def test_messages_of_one_organization_are_limited(
-    alice: User, bob: User, settings: Settings
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_organization=1)
+    monkeypatch.setattr("twofactor.sent_codes.SENDS_PER_ORGANIZATION", 1)
     assert set_up(signed_in(alice), "email").status == 200
     assert set_up(signed_in(bob), "email").code == "sending_too_often"
 
 
 def test_messages_from_one_network_address_are_limited(
-    alice: User, charlie: User, settings: Settings
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An attacker who earns by messages to their numbers signs up again and again."""
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_address=2)
+    monkeypatch.setattr("twofactor.sent_codes.SENDS_PER_ADDRESS", 2)
     assert set_up(signed_in(alice), "sms").status == 200
     assert set_up(signed_in(charlie), "sms").status == 200
     assert set_up(signed_in(charlie), "sms").code == "sending_too_often"
@@ -64,19 +64,19 @@ def test_text_messages_of_the_installation_are_limited(
 
 
 def test_a_refused_text_message_does_not_count_for_the_installation(
-    alice: User, charlie: User, settings: Settings
+    alice: User, charlie: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TWOFACTOR = replace(settings.TWOFACTOR, texts_per_day=2)
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=1)
+    monkeypatch.setattr("accounts.signin.mailbox_proofs.SENDS_PER_RECEIVER", 1)
     assert [set_up(signed_in(charlie), "sms").status for _ in range(4)] == [200, 429, 429, 429]
     answer = signed_in(alice).post("/v1/auth/2fa/sms/setup", {"phone_number": "+33 6 12345678"})
     assert answer.status == 200
 
 
 def test_one_account_cannot_have_codes_sent_to_any_number_of_numbers(
-    alice: User, settings: Settings
+    alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
+    monkeypatch.setattr("accounts.signin.mailbox_proofs.SENDS_PER_RECEIVER", 2)
     caller = signed_in(alice)
     numbers = [f"+49 151 2345678{last}" for last in range(3)]
     sent = [caller.post("/v1/auth/2fa/sms/setup", {"phone_number": each}) for each in numbers]
@@ -103,9 +103,9 @@ def test_only_numbers_of_allowed_countries_get_codes(
 
 
 def test_an_attacker_cannot_use_up_the_sign_in_codes_of_a_number(
-    alice: User, charlie: User, settings: Settings
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
+    monkeypatch.setattr("accounts.signin.mailbox_proofs.SENDS_PER_RECEIVER", 2)
     enrolled(alice, "sms")
     stranger = signed_in(charlie)
     statuses = [set_up(stranger, "sms").status for _ in range(4)]
@@ -114,10 +114,10 @@ def test_an_attacker_cannot_use_up_the_sign_in_codes_of_a_number(
 
 
 def test_a_refused_sending_uses_nothing_of_the_receivers_cap_up(
-    alice: User, charlie: User, settings: Settings
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_organization=1)
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
+    monkeypatch.setattr("twofactor.sent_codes.SENDS_PER_ORGANIZATION", 1)
+    monkeypatch.setattr("accounts.signin.mailbox_proofs.SENDS_PER_RECEIVER", 2)
     stranger = signed_in(charlie)
     statuses = [set_up(stranger, "sms").status for _ in range(4)]
     assert statuses == [200, 429, 429, 429]

@@ -38,6 +38,8 @@ from twofactor.webauthn.responses import Assertion, assertion
 
 LIFE: Final = timedelta(minutes=5)
 WINDOW: Final = timedelta(minutes=15)
+# In the window.
+STARTS_PER_ADDRESS: Final = 600
 CHALLENGE_BYTES: Final = 32
 
 
@@ -48,7 +50,7 @@ def start(request: PlatformRequest, *, email: str, rp_id: str, now: datetime) ->
     Raises TooManyAttempts (429), InvalidRequest (400) naming ``rp_id``, ChannelUnavailable (503).
     """
     chosen = origins.rp_id_of(rp_id)
-    _check_rate_limit(request, "passkey start", settings.TWOFACTOR.passkey_starts_per_address, now)
+    _check_rate_limit(request, "passkey start", STARTS_PER_ADDRESS, now)
     challenge_id, challenge = capability_id(), token_bytes(CHALLENGE_BYTES)
     row = PasskeyRequest(
         digest=digest("passkey", challenge_id),

@@ -36,6 +36,8 @@ HASH_BYTES: Final = 32
 # Between two questions which nodes are due; checks themselves come at random times.
 MIN_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 5.0
+# That the checks of a node may read in a day.
+LIMIT_BYTES: Final = 2**30
 # Few, because the brain checks every byte that it forwards anyway.
 FORWARDED_SHARE: Final = 1 / 16
 RECHECKED: Final = "quarantined"
@@ -81,7 +83,7 @@ class Audits(PeriodicTask):
         due = await records.take_due(
             self._database,
             max_checks=self._settings.max_checks,
-            limit_bytes=self._settings.limit_bytes,
+            limit_bytes=LIMIT_BYTES,
         )
         await asyncio.gather(*(self.check(node_id) for node_id in due))
         for node_id in await records.take_rechecks(self._database):
@@ -158,7 +160,7 @@ class Audits(PeriodicTask):
         if is_recheck:
             return
         bad, checks = await records.judge(self._database, node_id)
-        if is_too_much(bad, checks, self._settings.failed_share):
+        if is_too_much(bad, checks):
             self._nodes.quarantine(node_id, f"wrong bytes for {bad} blobs in {checks} looks")
 
 

@@ -274,22 +274,8 @@ class BrainSettings:
         maximum=2**30,
         scale=2**20,
     )
-    max_responses: int = integer(
-        "ZBRAIN_RESPONSES",
-        "Responses of the CDN that are kept for one organization; the oldest make room.",
-        default=1_000_000,
-        minimum=1000,
-        maximum=2**31,
-    )
     replicas: int = integer(
         "ZCACHE_REPLICAS", "Copies of an object on workers.", default=2, minimum=1, maximum=8
-    )
-    hot_replicas: int = integer(
-        "ZCACHE_HOT_REPLICAS",
-        "Copies of an object that is requested often.",
-        default=3,
-        minimum=1,
-        maximum=16,
     )
     heartbeat_s: int = integer(
         "ZCACHE_HEARTBEAT",

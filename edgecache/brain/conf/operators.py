@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 
 from common.settings.table import (
     integer,
-    text,
     words,
 )
 
-PER_CENT: Final = 100
+# Egress, where hits are counted.
+CREDITED_BYTES: Final = 10 * 2**30
 
 
 class Vantage(NamedTuple):
@@ -21,16 +21,6 @@ class Vantage(NamedTuple):
 
     local: str
     seen: str
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        raise ValueError("must be a decimal number such as 0.5.") from None
-    if not 0 < share <= PER_CENT:
-        raise ValueError("must be above 0, and at most 100.")
-    return share / PER_CENT
 
 
 def _vantages(words: tuple[str, ...]) -> tuple[Vantage, ...]:
@@ -48,29 +38,13 @@ def _vantages(words: tuple[str, ...]) -> tuple[Vantage, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
-    """Audits of delivery. failed_share: of the latest checks, above which a node is quarantined."""
+    """Audits of delivery."""
 
     max_checks: int = integer(
         "ZCACHE_AUDIT_LOOKS",
         "Maximum looks at what an operator's node delivers, for each node and day; 0: none.",
         default=440,
         maximum=1_000_000,
-    )
-    limit_bytes: int = integer(
-        "ZCACHE_AUDIT_MIB",
-        "Maximum bytes that these looks read, for each node and day.",
-        default=1024,
-        unit="MiB",
-        minimum=1,
-        maximum=2**20,
-        scale=2**20,
-    )
-    failed_share: float = text(
-        "ZCACHE_AUDIT_FAILED_SHARE",
-        "Wrong blobs among the latest 600 looks, or the reads of an hour, from which a node is "
-        "quarantined, in per cent; fewer than three never suffice.",
-        default="0.5",
-        parse=_share,
     )
     vantages: tuple[Vantage, ...] = words(
         "ZCACHE_AUDIT_ADDRESSES",
@@ -90,10 +64,4 @@ class CreditLimits:
         "bucket, node, hour and brain.",
         default=10_000,
     )
-    limit_bytes: int = integer(
-        "ZCACHE_CREDIT_MIB",
-        "Egress to one network of clients that an operator is credited for, likewise.",
-        default=10_240,
-        unit="MiB",
-        scale=2**20,
-    )
+    limit_bytes: int = CREDITED_BYTES

@@ -10,6 +10,8 @@ from edgecache.runtime.resource_limits import processors
 
 # Each has its own directory and caches: more do not help a usual brain.
 MAX_DEFAULT_PROCESSES: Final = 4
+# To the database.
+CONNECTIONS: Final = 8
 MIN_CONNECTIONS: Final = 4
 
 
@@ -19,7 +21,12 @@ def _processes(value: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
-    """The number of processes of one brain, and the limits that are divided among them."""
+    """The number of processes of one brain, and the limits that are divided among them.
+
+    connections: to its database.
+    """
+
+    connections: int = CONNECTIONS
 
     count: int = integer(
         "ZBRAIN_PROCESSES",
@@ -28,14 +35,6 @@ class ProcessSettings:
         default=0,
         maximum=64,
         parse=_processes,
-    )
-    connections: int = integer(
-        "ZBRAIN_CONNECTIONS",
-        "Connections of one brain to its database, divided among its processes; each of "
-        "several has four at least.",
-        default=8,
-        minimum=2,
-        maximum=1000,
     )
     index_bytes: int = integer(
         "ZBRAIN_INDEX_MIB",

@@ -22,6 +22,7 @@ CHECKS_S: Final = 3600.0
 OWN_MIN_CHECKS: Final = 20
 OWN_SHARE: Final = 0.05
 OPERATOR_MIN_BAD: Final = 3
+OPERATOR_SHARE: Final = 0.005
 
 
 class Health(StrEnum):
@@ -49,9 +50,9 @@ def offline_after_s(interval_s: float) -> float:
     return (OFFLINE_AFTER + LATENESS) * interval_s
 
 
-def is_too_much(bad: int, checked: int, share: float) -> bool:
+def is_too_much(bad: int, checked: int) -> bool:
     """True if this many wrong blobs among those checked quarantine an operator's node."""
-    return bad >= max(OPERATOR_MIN_BAD, share * checked)
+    return bad >= max(OPERATOR_MIN_BAD, OPERATOR_SHARE * checked)
 
 
 class IntegrityChecks:
@@ -76,15 +77,12 @@ class IntegrityChecks:
             self._found.popitem(last=False)
         return sum(not is_right for _, is_right in self._found.values()), len(self._found)
 
-    def is_corrupt(self, now: float, *, operator_share: float | None) -> bool:
-        """True if too large a share was wrong.
-
-        operator_share: the limit for an operator's node; None for the platform's own nodes.
-        """
+    def is_corrupt(self, now: float, *, is_own: bool) -> bool:
+        """True if too large a share was wrong. is_own: it is a node of the platform."""
         bad, checked = self.count(now)
-        if operator_share is None:
+        if is_own:
             return checked >= OWN_MIN_CHECKS and bad >= OWN_SHARE * checked
-        return is_too_much(bad, checked, operator_share)
+        return is_too_much(bad, checked)
 
     def clear(self) -> None:
         self._found.clear()

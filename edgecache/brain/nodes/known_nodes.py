@@ -40,14 +40,11 @@ class KnownNodes:
         *,
         interval_s: float,
         guards_operators: bool,
-        failed_share: float,
     ) -> None:
         """interval_s: between two heartbeats of a node.
 
-        guards_operators: connect to nodes of organizations at public addresses only. failed_share:
-        of wrong blobs, that takes an operator's node out.
+        guards_operators: connect to nodes of organizations at public addresses only.
         """
-        self._failed_share = failed_share
         self.interval_s = interval_s
         self._guards_operators = guards_operators
         self._database = database
@@ -220,8 +217,7 @@ class KnownNodes:
             looked_at=checked,
         )
         self.suspect_copy(node_id, sha256)
-        share = None if is_own else self._failed_share
-        statistics.is_corrupt = statistics.checks.is_corrupt(now, operator_share=share)
+        statistics.is_corrupt = statistics.checks.is_corrupt(now, is_own=is_own)
         if not statistics.is_corrupt:
             return
         self._changes += 1

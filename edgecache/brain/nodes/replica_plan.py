@@ -10,6 +10,8 @@ from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.placement import choose
 
 TOPIC: Final = "repair"
+# Of an object that is requested often.
+HOT_REPLICAS: Final = 3
 
 
 def request_check(change: AnnouncingTransaction, hashes: Iterable[bytes]) -> None:

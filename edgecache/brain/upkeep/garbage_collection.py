@@ -33,6 +33,8 @@ log = structlog.get_logger(__name__)
 EVERY_S: Final = 5.0
 SWEEP_EVERY_S: Final = 3600.0
 TRIM_EVERY_S: Final = 600.0
+# Of the CDN, for each organization: clients that invent URLs must not fill the database.
+MAX_RESPONSES: Final = 1_000_000
 STEP_RELEASES: Final = 40
 STEP_TIMEOUT_S: Final = 30.0
 
@@ -82,10 +84,7 @@ OLD_LEASES: Final = "DELETE FROM brain_filllease WHERE expires_at < now() - inte
 
 
 class GarbageCollector(PeriodicTask):
-    """This brain's garbage collection; what it leaves another brain finds.
-
-    max_responses: of the CDN, for each organization.
-    """
+    """This brain's garbage collection; what it leaves another brain finds."""
 
     def __init__(
         self,
@@ -95,10 +94,7 @@ class GarbageCollector(PeriodicTask):
         purges: Purges,
         writes: OriginWrites,
         stores: Stores,
-        *,
-        max_responses: int,
     ) -> None:
-        self._max_responses = max_responses
         self._database = database
         self.stores = StoreCollector(database, data_directory, stores)
         self._coherence = coherence
@@ -128,7 +124,7 @@ class GarbageCollector(PeriodicTask):
         await evict(self._data_directory, self._held)
         if time.monotonic() > self._trim_at:
             self._trim_at = time.monotonic() + TRIM_EVERY_S
-            await forget_excess(self._coherence, self._max_responses)
+            await forget_excess(self._coherence, MAX_RESPONSES)
         if time.monotonic() > self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S
             await upload_rows.remove_expired(self._database, self._data_directory)

@@ -29,6 +29,7 @@ from psycopg.conninfo import make_conninfo
 from common.machine.errors import BinariesError
 from common.machine.folders import make_runtime_dir
 from common.machine.postgres_programs import MINOR_FLOOR, private_copy, read_version, system_folders
+from sqlgateway.clusters import silence
 from sqlgateway.clusters.servers import ClusterAddress
 from sqlgateway.databases.copies import CopyFailed, CopyTooSlow, ProgramsMissing
 from sqlgateway.pg.session_settings import SEARCH_PATH, startup_options
@@ -340,7 +341,7 @@ def _start(
     environment = {
         "LC_ALL": "C",
         "PGPASSWORD": login.password,
-        "PGCONNECT_TIMEOUT": str(settings.SQL.connect_timeout_s),
+        "PGCONNECT_TIMEOUT": str(silence.CONNECT_TIMEOUT_S),
         "PGAPPNAME": "zonal-copy",
         "PGOPTIONS": options,
     }

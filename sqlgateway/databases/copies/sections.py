@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any, Final
 
 import psycopg
-from django.conf import settings
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import DiagnosticField
 from psycopg.pq.abc import PGresult
 
+from sqlgateway.clusters import silence
 from sqlgateway.clusters.servers import NETWORK_LIMITS, administer
 from sqlgateway.databases.copies import CopyFailed, programs
 from sqlgateway.databases.copies.programs import Archive, ProgramLogin
@@ -168,7 +168,7 @@ class RestoreConnection:
         address = self._login.address
         words: dict[str, Any] = {**NETWORK_LIMITS, **conninfo_to_dict(self._login.conninfo())}
         words["password"] = self._login.password
-        words["connect_timeout"] = settings.SQL.connect_timeout_s
+        words["connect_timeout"] = silence.CONNECT_TIMEOUT_S
         if address.takes_options:
             words["options"] = startup_options(address, "admin", is_copy=True)
         self._connection = psycopg.connect(**words, autocommit=True, prepare_threshold=None)

@@ -14,7 +14,7 @@ class Command(OpsCommand):
 
     help = (
         "Move an environment's database to another cluster. Requests wait while the data is copied "
-        "and compared (ZSQL_MOVE_WAIT_MS, then 503 with Retry-After); stopped_ms says how long. "
+        "and compared (three seconds, then 503 with Retry-After); stopped_ms says how long. "
         "On any error, and after a crash, the database stays where it was. The old one is kept for "
         "ZSQL_RETIRED_KEEP_HOURS. Nothing is done if the database is there already."
     )

@@ -1,11 +1,10 @@
 """Attacks on API keys."""
 
 import logging
-from dataclasses import replace
 
 import pytest
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import DjangoAssertNumQueries
 
 from accounts.api_keys import secret
 from accounts.api_keys.api_keys import NewApiKey, create
@@ -254,9 +253,10 @@ def test_a_key_is_in_no_log_and_no_error(
 
 
 def test_keys_of_an_organization_are_limited_in_number_and_per_day(
-    alice: User, charlie: User, settings: Settings
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, api_keys_per_organization=2, api_keys_per_day=4)
+    monkeypatch.setattr("accounts.api_keys.api_keys.KEYS_PER_ORGANIZATION", 2)
+    monkeypatch.setattr("accounts.api_keys.api_keys.KEYS_PER_DAY", 4)
     made(alice)
     # All environments count together.
     second = made(alice, "sandbox")
@@ -271,9 +271,9 @@ def test_keys_of_an_organization_are_limited_in_number_and_per_day(
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrently_requested_keys_do_not_exceed_the_limit(
-    alice: User, settings: Settings
+    alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, api_keys_per_organization=2)
+    monkeypatch.setattr("accounts.api_keys.api_keys.KEYS_PER_ORGANIZATION", 2)
     admin = signed_in(alice)
 
     def ask() -> int:

@@ -1,6 +1,5 @@
 """A change of address: proven first; the present address is notified and can cancel."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +8,6 @@ import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django import Settings
 
 from accounts import passwords
 from accounts.models import MailboxProof, Session, User
@@ -232,9 +230,9 @@ def test_a_code_is_bound_to_its_user_and_its_address(alice: User, charlie: User)
 
 
 def test_a_mailbox_is_not_flooded_by_another_users_changes(
-    alice: User, charlie: User, settings: Settings
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
+    monkeypatch.setattr("accounts.signin.mailbox_proofs.SENDS_PER_RECEIVER", 2)
     for user in (alice, charlie):
         assert begin_change(signed_in(user)).status == 202
     answer = begin_change(signed_in(alice))

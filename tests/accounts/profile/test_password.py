@@ -94,9 +94,9 @@ def test_a_wrong_present_password_changes_nothing(alice: User) -> None:
 
 
 def test_guesses_at_the_present_password_are_the_logins_guesses(
-    alice: User, settings: Settings
+    alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=3)
+    monkeypatch.setattr("accounts.signin.credentials.LOGINS_PER_ACCOUNT", 3)
     caller = signed_in(alice)
     for _ in range(3):
         change(caller, "wrong password")

@@ -1,14 +1,12 @@
 """The refresh chain: lossless for its owner; theft ends the sign-in."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 import time_machine
 from django.db import connection
 from django.utils import timezone
-from pytest_django import Settings
 
 from accounts.models import Session, User
 from audit.models import AuditEvent
@@ -216,9 +214,9 @@ def test_a_session_in_a_deleted_environment_cannot_be_refreshed(alice: User) -> 
 
 
 def test_the_least_recent_session_ends_when_there_are_too_many(
-    alice: User, settings: Settings
+    alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sessions_per_user=3)
+    monkeypatch.setattr("accounts.sessions.sessions.SESSIONS_PER_USER", 3)
     callers = [signed_in(alice) for _ in range(5)]
     assert [works(caller) for caller in callers] == [False, False, True, True, True]
     assert session_of(alice).ended_at is None

@@ -1,7 +1,6 @@
 """Switching environment: the same sign-in elsewhere, under the same five rules."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 import time_machine
 from django.db import connection
 from django.utils import timezone
-from pytest_django import Settings
 
 from accounts.models import Session, User
 from accounts.sessions import refresh
@@ -65,9 +63,9 @@ def test_one_sign_in_cannot_switch_without_end(
 
 
 def test_keep_current_does_not_exceed_the_limit_of_sessions(
-    alice: User, settings: Settings
+    alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, sessions_per_user=3)
+    monkeypatch.setattr("accounts.sessions.sessions.SESSIONS_PER_USER", 3)
     caller = signed_in(alice)
     for _ in range(5):
         assert switch(caller, keep_current=True).status == 200

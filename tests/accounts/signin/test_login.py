@@ -114,9 +114,9 @@ def test_each_failure_costs_exactly_one_hash(alice: User) -> None:
 
 
 def test_a_throttled_account_gives_the_same_response_to_right_and_wrong(
-    alice: User, settings: Settings
+    alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=3)
+    monkeypatch.setattr("accounts.signin.credentials.LOGINS_PER_ACCOUNT", 3)
     for _ in range(3):
         log_in(password="wrong password")
     right, wrong = log_in(), log_in(password="wrong password")
@@ -139,8 +139,10 @@ def test_an_attacker_cannot_lock_an_account_for_longer_than_15_minutes(
         assert log_in().status == 200
 
 
-def test_a_correct_password_resets_the_count_of_wrong_ones(alice: User, settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=3)
+def test_a_correct_password_resets_the_count_of_wrong_ones(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.signin.credentials.LOGINS_PER_ACCOUNT", 3)
     for _ in range(4):
         log_in(password="wrong password")
         assert log_in().status == 200
@@ -184,8 +186,11 @@ def test_successful_logins_do_not_use_up_the_limit_of_the_address(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_parallel_guesses_cannot_slip_past_the_limit(settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=3, logins_per_address=10_000)
+def test_parallel_guesses_cannot_slip_past_the_limit(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_address=10_000)
+    monkeypatch.setattr("accounts.signin.credentials.LOGINS_PER_ACCOUNT", 3)
     looked_at: list[bool] = []
 
     def guess(_: int) -> None:

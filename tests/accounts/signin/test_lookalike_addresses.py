@@ -1,12 +1,10 @@
 """Letters whose capitals are ASCII: different addresses that a database considers equal."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 import time_machine
 from django.utils import timezone
-from pytest_django import Settings
 
 from accounts.models import User
 from accounts.signin import credentials
@@ -38,8 +36,10 @@ def test_a_lookalike_address_finds_no_account(alice: User, email: str) -> None:
     assert Caller().post("/v1/auth/login", body).code == "invalid_credentials"
 
 
-def test_a_slowed_account_is_slowed_by_every_spelling(alice: User, settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=2)
+def test_a_slowed_account_is_slowed_by_every_spelling(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.signin.credentials.LOGINS_PER_ACCOUNT", 2)
     with time_machine.travel(timezone.now(), tick=False):
         for _ in range(3):
             log_in(alice, "a guess")

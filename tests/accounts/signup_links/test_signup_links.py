@@ -122,8 +122,10 @@ def test_only_the_digest_of_a_token_is_kept() -> None:
     assert token not in str(SignupLink.objects.values())
 
 
-def test_links_are_limited_for_each_receiver_and_network(settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, links_per_receiver=2)
+def test_links_are_limited_for_each_receiver_and_network(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.signup_links.links.LINKS_PER_RECEIVER", 2)
     assert [request_link().status for _ in range(2)] == [202, 202]
     answer = request_link(VICTIM.upper())
     assert (answer.status, answer.code) == (429, "mailed_too_often")
@@ -145,8 +147,8 @@ def test_an_attacker_does_not_use_up_an_addresses_links_from_one_network(
     assert owner.post("/v1/auth/signup/link", body).status == 202
 
 
-def test_tries_are_limited_for_each_network(settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, invitation_tries_per_address=2)
+def test_tries_are_limited_for_each_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accounts.signup_links.links.TRIES_PER_ADDRESS", 2)
     codes = [complete("x" * 43).code for _ in range(3)]
     assert codes == ["signup_link_gone", "signup_link_gone", "too_many_attempts"]
 

@@ -9,15 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 from accounts.models import User
-from common.api.bodies import read_body
+from common.api.bodies import BODY_LIMIT_BYTES, read_body
 from common.errors import MalformedJson
 from tests.cast import signed_in
 
 LOGIN = "/v1/auth/login"
-LIMIT_BYTES = settings.BODY_LIMIT_BYTES
+LIMIT_BYTES = BODY_LIMIT_BYTES
 
 
 def packed(value: Any) -> bytes:

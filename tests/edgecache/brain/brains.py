@@ -213,7 +213,7 @@ def assemble(
         purges=purges,
         buckets=Buckets(database, coherence, data_directory),
         garbage_collector=GarbageCollector(
-            database, coherence, data_directory, purges, made.writes, reached, max_responses=1000
+            database, coherence, data_directory, purges, made.writes, reached
         ),
         stores=reached,
         managed=managed,

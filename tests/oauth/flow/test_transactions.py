@@ -160,7 +160,7 @@ def test_an_unknown_state_is_refused(google: GoogleServer, state: str) -> None:
     assert (answer.status, answer.code) == (400, "oauth_state_invalid")
 
 
-def test_the_state_of_another_provider_is_refused(google: GoogleServer, settings: Settings) -> None:
+def test_the_state_of_another_provider_is_refused(google: GoogleServer) -> None:
     """Mix-up attack: a state is valid for the callback of its own provider only."""
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
@@ -265,9 +265,9 @@ def test_a_form_post_is_accepted_only_from_a_provider_that_uses_it(google: Googl
 
 
 def test_starts_and_callbacks_are_rate_limited_by_address(
-    google: GoogleServer, settings: Settings
+    google: GoogleServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.OAUTH = replace(settings.OAUTH, starts_per_address=3)
+    monkeypatch.setattr("oauth.flow.flow_state.STARTS_PER_ADDRESS", 3)
     flow = OAuthFlow("google")
     for _ in range(2):
         assert flow.start().status == 302

@@ -155,9 +155,9 @@ def test_unlinking_removes_the_derived_roles(github: GitHubServer, acme: Organiz
     "path", [f"{API}/user", f"{API}/user/memberships/orgs/acme", f"{API}/orgs/acme/teams"]
 )
 def test_an_error_does_not_deny_a_membership(
-    github: GitHubServer, dora: Caller, settings: Settings, fault: Fault, path: str
+    github: GitHubServer, dora: Caller, fault: Fault, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.6)
+    monkeypatch.setattr("oauth.providers.http.TIMEOUT_S", 0.6)
     full = f"{path}/platform/memberships/dora" if path.endswith("teams") else path
     github.faults[full] = fault
     for hours in range(1, 4):

@@ -1,6 +1,5 @@
 """GitHub: the verified primary address, organizations, teams, and failed requests."""
 
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -163,10 +162,10 @@ def test_a_user_who_is_not_an_active_member_gets_a_new_organization(
     ],
 )
 def test_an_outage_refuses_a_new_user_instead_of_creating_an_organization(
-    github: GitHubServer, acme: Organization, settings: Settings, fault: Fault
+    github: GitHubServer, acme: Organization, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new organization, created because of the outage, would remain."""
-    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.6)
+    monkeypatch.setattr("oauth.providers.http.TIMEOUT_S", 0.6)
     github.person.organizations = {"acme": "active"}
     github.faults[f"{API}/user/memberships/orgs/acme"] = fault
     answer = OAuthFlow("github").sign_in()
@@ -177,9 +176,9 @@ def test_an_outage_refuses_a_new_user_instead_of_creating_an_organization(
 
 
 def test_many_groups_do_not_delay_a_sign_in(
-    github: GitHubServer, acme: Organization, settings: Settings
+    github: GitHubServer, acme: Organization, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.6)
+    monkeypatch.setattr("oauth.providers.http.TIMEOUT_S", 0.6)
     whoami()
     names = [f"group{number}" for number in range(20)]
     mappings = tuple(RoleMapping(name, acme.pk, "reader") for name in names)

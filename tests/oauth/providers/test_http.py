@@ -1,7 +1,6 @@
 """Calls to a provider that is slow, broken, endless or redirects: they end soon."""
 
 import time
-from dataclasses import replace
 
 import pytest
 from pytest_django import Settings
@@ -20,9 +19,9 @@ BROKEN = "provider_error"
 
 
 @pytest.fixture(autouse=True)
-def hurry(settings: Settings) -> None:
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use a short timeout."""
-    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.6)
+    monkeypatch.setattr("oauth.providers.http.TIMEOUT_S", 0.6)
 
 
 @pytest.mark.parametrize("path", ["/token", "/oauth2/v3/certs"])
@@ -92,8 +91,10 @@ def test_a_later_attempt_succeeds(google: GoogleServer) -> None:
     assert OAuthFlow("google").sign_in().status == 200
 
 
-def test_a_response_may_be_as_long_as_the_limit(google: GoogleServer, settings: Settings) -> None:
-    settings.OAUTH = replace(settings.OAUTH, timeout_s=10)
+def test_a_response_may_be_as_long_as_the_limit(
+    google: GoogleServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oauth.providers.http.TIMEOUT_S", 10)
     google.faults["/x"] = Fault(FakeResponse(200, b"x" * http.MAX_BYTES))
     assert len(http.send("GET", f"{google.url}/x").content) == http.MAX_BYTES
     google.faults["/x"] = Fault(FakeResponse(200, b"x" * (http.MAX_BYTES + 1)))

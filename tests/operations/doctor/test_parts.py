@@ -67,7 +67,7 @@ def test_text_messages_without_a_provider_fail_in_production(
     report = run_findings()
     [(found, advice)] = [(row["level"], row["advice"]) for row in report if row["subject"] == "sms"]
     assert found == level
-    assert ("ZSMS_BACKEND=twilio" in advice) == (level == "failed" or "console" in backend)
+    assert ("ZSMS_URL=twilio" in advice) == (level == "failed" or "console" in backend)
 
 
 @pytest.mark.parametrize("url", ["console:", "file:///var/mail/zonal"])

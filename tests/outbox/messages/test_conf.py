@@ -1,4 +1,4 @@
-"""ZMAIL_URL, ZMAIL_FROM and ZSMS_BACKEND: what they mean, and how a wrong value is refused."""
+"""ZMAIL_URL, ZMAIL_FROM and ZSMS_URL: what they mean, and how a wrong value is refused."""
 
 from pathlib import Path
 
@@ -10,12 +10,6 @@ from common.settings.table import load
 from outbox.conf import TIMEOUT_S, Backend, MailSettings, sms_backend
 
 SMTP = "outbox.messages.mail.EmailBackend"
-TWILIO = {
-    "ZSMS_BACKEND": "twilio",
-    "ZTWILIO_ACCOUNT_SID": "AC1",
-    "ZTWILIO_AUTH_TOKEN": "t" * 32,
-    "ZTWILIO_FROM": "+15005550006",
-}
 
 
 def mail_backend(url: str) -> Backend:
@@ -93,31 +87,45 @@ def test_a_wrong_sender_is_refused(sender: str) -> None:
         load(MailSettings, Env({"ZMAIL_FROM": sender}))
 
 
+def sms(url: str, *, is_production: bool = True) -> Backend:
+    """Return the backend that ZSMS_URL names."""
+    return sms_backend(Env({"ZSMS_URL": url}), is_production=is_production)
+
+
 def test_production_has_no_sms_backend_by_default() -> None:
-    assert sms_backend(Env({}), Path("/data"), is_production=True).path == ""
-    development = sms_backend(Env({}), Path("/data"), is_production=False)
-    assert development.path == "outbox.messages.sms.console.send"
+    assert sms("").path == ""
+    assert sms("", is_production=False).path == "outbox.messages.sms.console.send"
+    assert sms("none:", is_production=False).path == ""
 
 
 def test_sms_files_have_a_folder() -> None:
-    found = sms_backend(Env({"ZSMS_BACKEND": "file"}), Path("/data"), is_production=False)
-    assert found.options == {"folder": Path("/data/sms")}
-    chosen = {"ZSMS_BACKEND": "file", "ZSMS_FOLDER": "/elsewhere"}
-    found = sms_backend(Env(chosen), Path("/data"), is_production=False)
-    assert found.options == {"folder": Path("/elsewhere")}
+    assert sms("file:///else%20where").options == {"folder": Path("/else where")}
 
 
 def test_twilio_accepts_an_auth_token_or_an_api_key() -> None:
-    options = sms_backend(Env(TWILIO), Path("/data"), is_production=True).options
-    assert (options["username"], options["password"]) == ("AC1", "t" * 32)
-    assert options["base_url"] == "https://api.twilio.com"
-    with_key = TWILIO | {"ZTWILIO_API_KEY": "SK1", "ZTWILIO_API_SECRET": "s" * 32}
-    options = sms_backend(Env(with_key), Path("/data"), is_production=True).options
-    assert (options["account"], options["username"]) == ("AC1", "SK1")
-    assert options["password"] == "s" * 32
+    options = sms("twilio://AC1:tok%2Fen@api.twilio.com/AC1?from=%2B15005550006").options
+    assert (options["username"], options["password"]) == ("AC1", "tok/en")
+    assert (options["base_url"], options["sender"]) == ("https://api.twilio.com", "+15005550006")
+    options = sms("twilio://SK1:key@api.dublin.ie1.twilio.com/AC1?from=MG7").options
+    assert (options["account"], options["username"], options["password"]) == ("AC1", "SK1", "key")
+    assert options["base_url"] == "https://api.dublin.ie1.twilio.com"
 
 
-@pytest.mark.parametrize("missing", ["ZTWILIO_ACCOUNT_SID", "ZTWILIO_AUTH_TOKEN", "ZTWILIO_FROM"])
-def test_twilio_with_a_missing_setting_is_refused_at_start(missing: str) -> None:
-    with pytest.raises(SettingError, match=f"{missing} is needed"):
-        sms_backend(Env(TWILIO | {missing: ""}), Path("/data"), is_production=True)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "twilio://AC1@api.twilio.com/AC1?from=Zonal",
+        "twilio://AC1:hunter22@api.twilio.com?from=Zonal",
+        "twilio://AC1:hunter22@api.twilio.com/AC1",
+        "twilio://AC1:hunter22@/AC1?from=Zonal",
+        "twilio://AC1:hunter22@api.twilio.com/AC1?from=Zonal&region=ie1",
+        "twilio://AC1:hunter22@api.twilio.com:x/AC1?from=Zonal",
+        "file://relative/path",
+        "console:hunter22",
+        "twilio",
+    ],
+)
+def test_a_wrong_sms_url_is_refused_at_start_without_its_secret(url: str) -> None:
+    with pytest.raises(SettingError, match="ZSMS_URL") as refusal:
+        sms(url)
+    assert "hunter22" not in str(refusal.value)

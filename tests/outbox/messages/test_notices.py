@@ -1,9 +1,6 @@
 """Security notices: mailed for each change, and no means to fill somebody else's mailbox."""
 
-from dataclasses import replace
-
 import pytest
-from pytest_django import Settings
 
 from accounts.models import User
 from outbox.models import Delivery
@@ -22,8 +19,10 @@ def change_roles(caller: Caller, user: User, *, times: int) -> None:
         assert answer.status == 200, answer.body
 
 
-def test_an_unverified_account_cannot_fill_the_mailbox_of_its_address(settings: Settings) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, notices_per_receiver=3)
+def test_an_unverified_account_cannot_fill_the_mailbox_of_its_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("accounts.notices.NOTICES_PER_RECEIVER", 3)
     made = Caller().post("/v1/auth/signup", {"email": VICTIM, "password": PASSWORD})
     attacker = Caller().holding(made)
     change_roles(attacker, User.objects.get(email=VICTIM), times=8)
@@ -35,9 +34,9 @@ def test_an_unverified_account_cannot_fill_the_mailbox_of_its_address(settings: 
 
 
 def test_notices_to_one_address_do_not_use_up_those_of_another(
-    alice: User, bob: User, settings: Settings
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, notices_per_receiver=1)
+    monkeypatch.setattr("accounts.notices.NOTICES_PER_RECEIVER", 1)
     owner = signed_in(alice)
     for member in (alice, bob):
         change_roles(owner, member, times=3)

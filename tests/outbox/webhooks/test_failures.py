@@ -2,7 +2,6 @@
 
 import socket
 import threading
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -349,18 +348,18 @@ def test_old_deliveries_are_forgotten(alice: User, receiver: Receiver) -> None:
 
 
 def test_the_webhooks_of_an_organization_are_limited(
-    alice: User, charlie: User, settings: Settings
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.WEBHOOKS = replace(settings.WEBHOOKS, per_organization=1)
+    monkeypatch.setattr("outbox.webhooks.endpoints.WEBHOOKS_PER_ORGANIZATION", 1)
     added(alice, "https://hooks.example.com/")
     assert asked(alice, "https://hooks.example.com/").code == "too_many_webhooks"
     added(charlie, "https://hooks.example.com/")
 
 
 def test_the_oldest_events_are_dropped_when_too_many_wait(
-    alice: User, charlie: User, receiver: Receiver, settings: Settings
+    alice: User, charlie: User, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.WEBHOOKS = replace(settings.WEBHOOKS, queue_limit=2)
+    monkeypatch.setattr("outbox.webhooks.events.QUEUE_LIMIT", 2)
     webhook, other = added(alice, receiver.url()), added(charlie, receiver.url("/other"))
     kept = send_test(charlie, other)
     first, second, third = (send_test(alice, webhook) for _ in range(3))

@@ -203,9 +203,9 @@ def test_the_mail_alone_is_not_enough(holder: Holder) -> None:
 
 
 def test_guessing_the_password_here_is_limited_as_at_login(
-    holder: Holder, settings: Settings
+    holder: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=2)
+    monkeypatch.setattr("accounts.signin.credentials.LOGINS_PER_ACCOUNT", 2)
     verified = proven(holder.user, purpose="second_factor")
     for _ in range(2):
         assert prove(verified, "wrong password").code == "invalid_credentials"

@@ -35,9 +35,7 @@ def proxy() -> Iterator[Proxy]:
     """Return a proxy before the tenants' server, through which the platform reaches it."""
     with (
         proxy_before(settings.SQL.cluster_url) as made,
-        override_settings(
-            SQL=replace(settings.SQL, cluster_url=made.url, connect_timeout_s=2),
-        ),
+        override_settings(SQL=replace(settings.SQL, cluster_url=made.url)),
     ):
         yield made
         made.is_silent = False

@@ -47,10 +47,10 @@ def test_the_way_through_the_whole_platform(databases: None) -> None:
 
 def test_the_stock_is_kept_by_tasks(databases: None) -> None:
     tasks.keep_stock(0)
-    assert stock.size() == settings.SQL.stock
+    assert stock.size() == stock.SIZE
 
     tasks.refill_stock()
-    assert stock.size() == settings.SQL.stock
+    assert stock.size() == stock.SIZE
 
 
 def test_the_admin_shows_no_secret_and_changes_nothing() -> None:

@@ -105,12 +105,12 @@ def test_filters_and_pages_narrow_the_history(team: Any) -> None:
 
 
 def test_a_text_is_cut(team: Any) -> None:
-    with override_settings(SQL=replace(settings.SQL, history_text_chars=10)):
-        run(team["alice"], "SELECT 1")
-        run(team["alice"], "SELECT 'abcdefghi'")
-        found = [(row["query"], row["is_cut"]) for row in history_of(team["alice"])]
+    text = f"SELECT '{'x' * 2_000}'"
+    run(team["alice"], "SELECT 1")
+    run(team["alice"], text)
+    found = [(row["query"], row["is_cut"]) for row in history_of(team["alice"])]
 
-    assert found == [("SELECT 'ab", True), ("SELECT 1", False)]
+    assert found == [(text[:2_000], True), ("SELECT 1", False)]
 
 
 def test_several_statements_are_one_entry(team: Any) -> None:
@@ -124,18 +124,20 @@ def test_several_statements_are_one_entry(team: Any) -> None:
 
 def test_an_organization_keeps_its_newest_rows(team: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "TRIM_EVERY", 2)
-    with override_settings(SQL=replace(settings.SQL, history_rows=3)):
-        for number in range(6):
-            run(team["alice"], f"SELECT {number}")
+    monkeypatch.setattr(history, "MAX_ROWS", 3)
+    for number in range(6):
+        run(team["alice"], f"SELECT {number}")
 
     assert queries_of(team["alice"]) == ["SELECT 5", "SELECT 4", "SELECT 3"]
 
 
-def test_the_task_deletes_what_is_old_or_too_much(team: Any) -> None:
+def test_the_task_deletes_what_is_old_or_too_much(
+    team: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(3):
         run(team["alice"], f"SELECT {number}")
-    with override_settings(SQL=replace(settings.SQL, history_rows=2)):
-        tasks.prune_history(0)
+    monkeypatch.setattr(history, "MAX_ROWS", 2)
+    tasks.prune_history(0)
     assert queries_of(team["alice"]) == ["SELECT 2", "SELECT 1"]
 
     tasks.prune_history(0)

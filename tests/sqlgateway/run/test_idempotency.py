@@ -6,8 +6,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.conf import settings
-from django.test import override_settings
 
 from sqlgateway.pg.message_stream import ConnectionLost
 from sqlgateway.run import idempotency
@@ -186,9 +184,7 @@ def test_a_text_may_change_how_constants_are_read(writer: Caller) -> None:
 
 
 def test_an_answer_too_long_to_keep_is_rolled_back(writer: Caller) -> None:
-    body = {"query": "INSERT INTO t SELECT 1, repeat('x', 2000) RETURNING note"}
-    with override_settings(SQL=replace(settings.SQL, idempotency_bytes=1024)):
-        answer = once(writer, body)
+    answer = once(writer, {"query": "INSERT INTO t SELECT 1, repeat('x', 1050000) RETURNING note"})
 
     assert (answer.status, answer.body["outcome"]) == (413, "rolled_back")
     assert count(writer) == 0

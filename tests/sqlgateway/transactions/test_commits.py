@@ -123,8 +123,11 @@ def test_a_commit_beside_a_rollback_says_that_it_was_rolled_back(
     assert sql(admin, "SELECT * FROM items") == []
 
 
-def test_a_transaction_lives_longer_than_a_request(admin: Caller) -> None:
-    short = replace(settings.SQL, timeout_ms=100, grace_ms=100)
+def test_a_transaction_lives_longer_than_a_request(
+    admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlgateway.pg.session_settings.GRACE_MS", 100)
+    short = replace(settings.SQL, timeout_ms=100)
     with override_settings(SQL=short):
         # With the limits of a request, as short as these.
         pool.CONNECTION_POOL.clear()

@@ -211,9 +211,9 @@ def test_a_counter_that_goes_back_is_refused_and_audited(key_holder: KeyHolder) 
 
 
 def test_an_account_slowed_by_guessing_still_gets_in(
-    key_holder: KeyHolder, settings: Settings
+    key_holder: KeyHolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=1)
+    monkeypatch.setattr("accounts.signin.credentials.LOGINS_PER_ACCOUNT", 1)
     for _ in range(3):
         log_in(password="wrong password")
     assert log_in(password=PASSWORD).status == 401
@@ -233,8 +233,8 @@ def test_failures_from_one_address_are_limited_and_rightful_ones_are_not(
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_starts_from_one_address_are_limited(db: None, settings: Settings) -> None:
-    settings.TWOFACTOR = replace(settings.TWOFACTOR, passkey_starts_per_address=2)
+def test_starts_from_one_address_are_limited(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twofactor.webauthn.sign_in.STARTS_PER_ADDRESS", 2)
     # Within one window of the limit, which may end at any moment.
     with time_machine.travel(timezone.now(), tick=False):
         assert [begin_sign_in().status for _ in range(3)] == [200, 200, 429]

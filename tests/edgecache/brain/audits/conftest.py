@@ -125,12 +125,11 @@ async def audits(audited: AuditedCluster) -> AsyncIterator[Audits]:
         RegionMap({}),
         interval_s=60,
         guards_operators=False,
-        failed_share=0.005,
     )
     client = WorkerClient()
     signer = TicketSigner(audited.cluster.secret)
     checker = NodeChecker(signer, client, (Vantage("127.0.0.9", "203.0.113.7"),))
-    settings = AuditSettings(max_checks=440, limit_bytes=2**30, failed_share=0.005, vantages=())
+    settings = AuditSettings()
     made = Audits(database, directory, nodes, checker, settings)
     await database.start()
     await coherence.start()

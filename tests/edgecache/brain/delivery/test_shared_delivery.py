@@ -42,9 +42,7 @@ class OneNode(KnownNodes):
     """A registry with one node."""
 
     def __init__(self, node_id: UUID, url: str) -> None:
-        super().__init__(
-            Mock(), Mock(), Mock(), interval_s=10, guards_operators=False, failed_share=0.5
-        )
+        super().__init__(Mock(), Mock(), Mock(), interval_s=10, guards_operators=False)
         self._statistics = {node_id: NodeStatistics()}
         self._url = url
 

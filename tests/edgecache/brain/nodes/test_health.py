@@ -94,17 +94,14 @@ def checks(*, bad: int, right: int) -> IntegrityChecks:
         (1, 20, True, False),
         (2, 0, False, False),
         (3, 0, False, True),
-        (3, 297, False, True),
-        (3, 298, False, False),
+        (3, 597, False, True),
+        (3, 598, False, False),
     ],
 )
 def test_a_node_is_corrupt_if_a_share_of_its_blobs_was_wrong(
     *, bad: int, right: int, is_own: bool, is_corrupt: bool
 ) -> None:
-    assert (
-        checks(bad=bad, right=right).is_corrupt(0.0, operator_share=None if is_own else 0.01)
-        is is_corrupt
-    )
+    assert checks(bad=bad, right=right).is_corrupt(0.0, is_own=is_own) is is_corrupt
 
 
 def test_one_blob_counts_once_and_for_an_hour() -> None:

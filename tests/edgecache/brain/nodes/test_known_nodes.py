@@ -16,9 +16,7 @@ async def test_only_nodes_of_operators_are_guarded_and_only_in_production(guards
     own, foreign = node(1), node(2, organization_id=3)
     rows = [Mock(_asdict=Mock(return_value=asdict(each))) for each in (own, foreign)]
     database = Mock(all=AsyncMock(side_effect=[[], rows]))
-    nodes = KnownNodes(
-        database, Mock(), Mock(), interval_s=10, guards_operators=guards, failed_share=0.5
-    )
+    nodes = KnownNodes(database, Mock(), Mock(), interval_s=10, guards_operators=guards)
     await nodes.refresh()
 
     assert [nodes.is_guarded(each.id) for each in (own, foreign)] == [False, guards]

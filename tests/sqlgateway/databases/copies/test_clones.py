@@ -42,9 +42,9 @@ def _run_jobs() -> None:
 
 
 def test_a_clone_has_the_data_the_owners_and_what_was_closed(
-    alice: Caller, settings: Settings
+    alice: Caller, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.SQL = replace(settings.SQL, move_wait_ms=0)
+    monkeypatch.setattr("sqlgateway.run.gateway.MOVE_WAIT_MS", 0)
     alice.value("SELECT 1")
     furnish(alice)
 

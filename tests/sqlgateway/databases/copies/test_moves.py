@@ -1,7 +1,6 @@
 """An environment moves to another server: nothing is lost, nothing is opened, a crash is undone."""
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +105,7 @@ def test_no_acknowledged_write_is_lost_while_a_database_moves(
 def test_a_move_whose_process_was_killed_is_undone(
     alice: Caller, second: Cluster, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.SQL = replace(settings.SQL, move_wait_ms=0)
+    monkeypatch.setattr("sqlgateway.run.gateway.MOVE_WAIT_MS", 0)
     alice.sql("CREATE TABLE t AS SELECT 1 AS id")
     origin = alice.database.cluster
     target = Cluster.objects.exclude(pk=origin.pk).get()
@@ -348,4 +347,4 @@ def test_a_move_that_cannot_be_is_refused_before_anything_stops(
     with alice.database.exclusive():
         assert refused("moveenvironment", *arguments)[1]["code"] == "database_busy"
     assert alice.value("SELECT 1") == 1
-    assert "ZSQL_MOVE_WAIT_MS" in help_of("moveenvironment")
+    assert "ZSQL_RETIRED_KEEP_HOURS" in help_of("moveenvironment")
