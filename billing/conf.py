@@ -7,7 +7,6 @@ from typing import Final
 from billing.money import PPM
 from common.settings.env import Env, SettingError
 from common.settings.table import (
-    flag,
     integer,
     load,
     secret,
@@ -79,16 +78,11 @@ class BillingSettings:
         default=0,
         unit="credits",
     )
-    is_enforced: bool = flag(
-        "ZBILLING_ENFORCED",
-        "Whether running out of credits has consequences: notices, and after "
-        "ZBILLING_GRACE_DAYS nodes of other operators stop serving.",
-        default=False,
-    )
-    grace_days: int = integer(
+    grace_days: int | None = integer(
         "ZBILLING_GRACE_DAYS",
-        "How long other operators' nodes go on serving an organization without credits.",
-        default=7,
+        "How long other operators' nodes go on serving an organization without credits, whose "
+        "admins get notices; unset, running out of credits has no consequences.",
+        default=None,
         unit="days",
         maximum=3650,
     )

@@ -215,19 +215,14 @@ class ServerSettings:
         "with it. Required in production; unset elsewhere, `http://localhost:PORT`.",
         parse=_origin,
     )
-    force_https: bool | None = flag(
-        "ZFORCE_HTTPS",
-        "Redirect http to https and send HSTS; on by default in production.",
-        default=None,
-        shown="false",
-    )
     hsts: str = choice(
         "ZHSTS",
-        "Which names browsers use https alone for, for a year: this `host`; with `subdomains` "
-        "all names below it, too, whatever serves them; with `preload` browsers' lists may "
-        "have them as well, which takes months to undo.",
-        default="host",
-        options=("host", "subdomains", "preload"),
+        "Which names browsers use https alone for, for a year, as http is redirected: this `host` "
+        "(the default in production); with `subdomains` all names below it, too, whatever serves "
+        "them; with `preload` browsers' lists may have them as well, which takes months to undo; "
+        "with `none` http is answered.",
+        options=("none", "host", "subdomains", "preload"),
+        shown="none",
     )
     trusted_proxy_count: int = integer(
         "ZTRUSTED_PROXY_COUNT",

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Lower
@@ -20,6 +19,8 @@ from environments.errors import (
 from environments.models import BUILT_IN, Environment, Organization
 from environments.tenant_data import ALL, ENVIRONMENT_LIMIT
 
+# Between the deletion of an environment and that of its data.
+RETENTION: Final = timedelta(days=7)
 SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 SLUG_RULE: Final = "1 to 63 lower-case letters, digits and dashes, no dash at either end."
 
@@ -142,7 +143,7 @@ def close_organization(organization_id: int, *, now: datetime) -> None:
 
 def expired(*, now: datetime) -> list[int]:
     """Return the keys of environments deleted longer ago than the retention."""
-    cutoff = now - timedelta(days=settings.ENVIRONMENTS.retention_days)
+    cutoff = now - RETENTION
 
     rows = Environment.objects.filter(deleted_at__lte=cutoff)
     return list(rows.values_list("pk", flat=True))

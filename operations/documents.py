@@ -135,9 +135,8 @@ def pages() -> dict[str, str]:
 
 def settings_page() -> str:
     """Return docs/settings.md."""
-    lines = {name: _settings_line(name, row) for row in settings_rows() for name in row.names}
-    ordered = (lines[name] for name in sorted(lines, key=lambda name: name.lstrip("Z")))
-    return SETTINGS_HEAD + "\n".join(ordered) + "\n"
+    ordered = sorted(settings_rows(), key=lambda row: row.variable.lstrip("Z"))
+    return SETTINGS_HEAD + "\n".join(map(_settings_line, ordered)) + "\n"
 
 
 def settings_rows() -> list[SettingRow]:
@@ -147,8 +146,9 @@ def settings_rows() -> list[SettingRow]:
     ]
 
 
-def _settings_line(name: str, row: SettingRow) -> str:
-    return f"| `{name}` | {row.kind} | {row.shown_default} | {row.unit} | {row.sentence} |"
+def _settings_line(row: SettingRow) -> str:
+    names = " or ".join(f"`{name}`" for name in row.names)
+    return f"| {names} | {row.kind} | {row.shown_default} | {row.unit} | {row.sentence} |"
 
 
 def errors_page() -> str:

@@ -30,14 +30,6 @@ class OrganizationSettings:
         "Folder of organizations' exports; web servers and task workers share it.",
         shown="ZDATA_DIR/exports",
     )
-    export_limit_bytes: int = integer(
-        "ZEXPORT_LIMIT_BYTES",
-        "Largest export of an organization; one that would be larger fails.",
-        default=5 * 2**30,
-        unit="bytes",
-        minimum=2**20,
-        maximum=2**42,
-    )
     export_disk_bytes: int = integer(
         "ZEXPORT_DISK_BYTES",
         "Disk space for the exports of all organizations together; when it is used up, no "

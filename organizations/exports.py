@@ -80,7 +80,7 @@ def run(export_id: UUID) -> None:
     if row is None:
         return
     try:
-        size_bytes, notes = write(row.organization_id, path_of(row), most_bytes=_room_bytes())
+        size_bytes, notes = write(row.organization_id, path_of(row), limit_bytes=_room_bytes())
     except (ArchiveRefused, PlatformError) as exc:
         _finish(row, State.FAILED, failure=getattr(exc, "title", "") or str(exc))
     except BaseException:
@@ -90,18 +90,11 @@ def run(export_id: UUID) -> None:
         _finish(row, State.READY, size_bytes=size_bytes, notes=notes)
 
 
-def write(
-    organization_id: int, path: Path, *, most_bytes: int | None = None
-) -> tuple[int, list[str]]:
+def write(organization_id: int, path: Path, *, limit_bytes: int) -> tuple[int, list[str]]:
     """Write an organization's data to a new file; return its size and what is missing.
 
-    most_bytes: the free space, if that is less than ZEXPORT_LIMIT_BYTES.
     Raises ArchiveRefused, PlatformError.
     """
-    own = settings.ORGANIZATIONS
-    limit_bytes = (
-        own.export_limit_bytes if most_bytes is None else min(own.export_limit_bytes, most_bytes)
-    )
     with archives.new_archive(path, limit_bytes=limit_bytes, timeout_s=TIMEOUT_S) as archive:
         for data in tenant_data.ALL:
             data.export(organization_id, archive)

@@ -208,10 +208,11 @@ PROCRASTINATE_IMPORT_PATHS: Final = [
 ]
 
 # --- transport --------------------------------------------------------------------------------
-SECURE_SSL_REDIRECT: Final = IS_PRODUCTION if SERVER.force_https is None else SERVER.force_https
+HSTS: Final = SERVER.hsts or ("host" if IS_PRODUCTION else "none")
+SECURE_SSL_REDIRECT: Final = HSTS != "none"
 SECURE_HSTS_SECONDS: Final = 31536000 if SECURE_SSL_REDIRECT else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS: Final = SERVER.hsts in {"subdomains", "preload"}
-SECURE_HSTS_PRELOAD: Final = SERVER.hsts == "preload"
+SECURE_HSTS_INCLUDE_SUBDOMAINS: Final = HSTS in {"subdomains", "preload"}
+SECURE_HSTS_PRELOAD: Final = HSTS == "preload"
 # Load balancers and supervisors use plain HTTP, from the internal network.
 SECURE_REDIRECT_EXEMPT: Final = [r"^healthz$", r"^readyz$", r"^metrics$"]
 # Any client can send the header, so it is trusted only behind the platform's own proxies.

@@ -165,29 +165,13 @@ class SqlSettings:
         minimum=0,
         maximum=60_000,
     )
-    role_connections: int = integer(
-        "ZSQL_ROLE_CONNECTIONS",
-        "CONNECTION LIMIT of each of a tenant's three roles, over all processes. Databases "
-        "that exist get another one by `manage.py hardendatabases --all`.",
-        default=20,
-        minimum=1,
-        maximum=10_000,
-    )
     database_connections: int = integer(
         "ZSQL_DATABASE_CONNECTIONS",
-        "CONNECTION LIMIT of a tenant's database, over all processes. Databases that exist get "
-        "another one by `manage.py hardendatabases --all`.",
+        "CONNECTION LIMIT of a tenant's database, over all processes; each of its three roles has "
+        "two thirds. Databases that exist get another one by `manage.py hardendatabases --all`.",
         default=30,
         minimum=1,
         maximum=10_000,
-    )
-    work_mem_kib: int = integer(
-        "ZSQL_WORK_MEM_KIB",
-        "A session's work_mem.",
-        default=4_096,
-        unit="KiB",
-        minimum=64,
-        maximum=2_097_152,
     )
     transactions: int = integer(
         "ZSQL_TRANSACTIONS",
@@ -234,13 +218,6 @@ class SqlSettings:
         minimum=10,
         maximum=604_800,
     )
-    retired_keep_hours: int = integer(
-        "ZSQL_RETIRED_KEEP_HOURS",
-        "How long the old database is kept after a move or a restore.",
-        default=24,
-        unit="hours",
-        maximum=8_760,
-    )
     disk_limit_bytes: int = integer(
         "ZSQL_DISK_LIMIT_BYTES",
         "Disk of one environment's database; `manage.py setquota` gives an organization "
@@ -250,6 +227,11 @@ class SqlSettings:
         minimum=64 * MIB,
         maximum=2**50,
     )
+
+    @property
+    def role_connections(self) -> int:
+        """CONNECTION LIMIT of each of a tenant's three roles, over all processes."""
+        return max(1, self.database_connections * 2 // 3)
 
     @property
     def row_bytes(self) -> int:

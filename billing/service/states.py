@@ -51,7 +51,7 @@ def refresh(organization_id: int, *, now: datetime) -> None:
         ledger.locked([(AccountKind.DEBT, organization_id)])
         state = current(organization_id)
         was_stopped = state.is_stopped
-        if ledger.balance(AccountKind.DEBT, organization_id) < 0 and settings.BILLING.is_enforced:
+        if ledger.balance(AccountKind.DEBT, organization_id) < 0 and _is_enforced():
             _go_on(state, now=now)
         else:
             state.ran_out_at = state.warned_at = state.stopped_at = None
@@ -90,8 +90,13 @@ def _emit(organization_id: int, status: str, stops_at: datetime) -> None:
     events.emit(organization_id, "credits.running_out", data)
 
 
+def _is_enforced() -> bool:
+    """True if running out of credits has consequences here."""
+    return settings.BILLING.grace_days is not None
+
+
 def _grace() -> timedelta:
-    return timedelta(days=settings.BILLING.grace_days)
+    return timedelta(days=settings.BILLING.grace_days or 0)
 
 
 def _unwarned() -> timedelta:
@@ -102,7 +107,7 @@ def _unwarned() -> timedelta:
 def _due(now: datetime) -> set[int]:
     """Return the organizations with a step to take for their debts."""
     known = ServiceState.objects.exclude(ran_out_at=None)
-    if not settings.BILLING.is_enforced:
+    if not _is_enforced():
         return set(known.values_list("pk", flat=True))
     owing = Account.objects.filter(kind=AccountKind.DEBT, balance_ucr__lt=0)
     debtors = owing.values("organization_id")

@@ -86,14 +86,14 @@ def integer(
     variable: str,
     sentence: str,
     *,
-    default: int,
+    default: int | None,
     unit: str = "",
     minimum: int = 0,
     maximum: int = 2**31,
     scale: int = 1,
     parse: Parse | None = None,
 ) -> Any:
-    """Return the field of an integer within bounds.
+    """Return the field of an integer within bounds; the default None means that there is none.
 
     scale: the value is multiplied by it, for example to get bytes.
     """
@@ -110,8 +110,8 @@ def integer(
         sentence=sentence,
         kind="integer",
         read_text=read,
-        default=default * scale,
-        shown_default=str(default),
+        default=None if default is None else default * scale,
+        shown_default="none" if default is None else str(default),
         unit=unit,
         parse=parse,
     )

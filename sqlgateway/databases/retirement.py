@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 import psycopg
 import structlog
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -15,11 +15,14 @@ from sqlgateway.databases import tenant_databases
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 
+# How long the old database is kept after a move or a restore.
+KEEP_HOURS: Final = 24
+
 log = structlog.get_logger(__name__)
 
 
-def retire(database: Database, *, roles: Sequence[str], keep_hours: int | None = None) -> None:
-    """Keep the database that the row named before a switch, by default ZSQL_RETIRED_KEEP_HOURS.
+def retire(database: Database, *, roles: Sequence[str], keep_hours: int = KEEP_HOURS) -> None:
+    """Keep the database that the row named before a switch, for a day by default.
 
     roles: the roles to drop with it; empty if the environment still uses them on this cluster.
     Otherwise they are also added to the environment's databases that are already kept there: only
@@ -28,14 +31,13 @@ def retire(database: Database, *, roles: Sequence[str], keep_hours: int | None =
     if roles:
         kept = RetiredDatabase.objects.filter(environment_id=database.environment_id)
         kept.filter(cluster=database.cluster).update(roles=list(roles))
-    hours = settings.SQL.retired_keep_hours if keep_hours is None else keep_hours
     RetiredDatabase.objects.create(
         organization_id=database.organization_id,
         environment_id=database.environment_id,
         cluster=database.cluster,
         dbname=database.dbname,
         roles=list(roles),
-        drop_after=timezone.now() + timedelta(hours=hours),
+        drop_after=timezone.now() + timedelta(hours=keep_hours),
     )
 
 

@@ -23,6 +23,8 @@ from sqlgateway.hardening.cluster import TRUSTED
 FRESH_S: Final = 600.0
 # Between cancelling a late query and terminating its backend.
 GRACE_MS: Final = 500
+# Of a session, for each sort.
+WORK_MEM_KIB: Final = 4_096
 # PostgreSQL accepts 10,000 bytes, with the user's, the database's and the application's names.
 LIMIT_BYTES: Final = 9_500
 # A value from the administrator's role or connection is not the cluster's value. Settings of a
@@ -169,7 +171,7 @@ def _platforms_own(role: Role) -> dict[str, str]:
         "bytea_output": "hex",
         "extra_float_digits": "1",
         "xmloption": "content",
-        "work_mem": f"{settings.SQL.work_mem_kib}kB",
+        "work_mem": f"{WORK_MEM_KIB}kB",
         "max_parallel_workers_per_gather": "1",
         READ_ONLY_DEFAULT: "on" if role == "reader" else "off",
         "default_transaction_isolation": "read committed",

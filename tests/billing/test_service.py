@@ -26,7 +26,7 @@ WORDS = {"reason": "invoice", "actor": "staff"}
 
 @pytest.fixture(autouse=True)
 def enforced(settings: Settings) -> None:
-    settings.BILLING = replace(settings.BILLING, is_enforced=True, grace_days=7)
+    settings.BILLING = replace(settings.BILLING, grace_days=7)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_nothing_stops_unless_the_platform_enforces_it(alice: User, settings: Se
     use(alice)
     states.refresh_all(now=NOW + 7 * DAY)
     assert states.current(alice.organization_id).status == "stopped"
-    settings.BILLING = replace(settings.BILLING, is_enforced=False)
+    settings.BILLING = replace(settings.BILLING, grace_days=None)
     states.refresh_all(now=NOW + 7 * DAY)
     assert states.current(alice.organization_id).status == "ok"
     use(alice)

@@ -51,7 +51,7 @@ def machine(tmp_path: Path, transactional_db: None) -> Iterator[Machine]:
     of_brain = {"ZCACHE_TRUSTED_EDGES": "127.0.0.1/32", "ZBRAIN_S3_DOMAINS": OBJECTS}
     of_web = {
         "ZALLOWED_HOSTS": f"{APP},127.0.0.1",
-        "ZFORCE_HTTPS": "true",
+        "ZHSTS": "host",
         "ZTRUSTED_PROXY_COUNT": "1",
         "ZWEB_WORKERS": "1",
     }

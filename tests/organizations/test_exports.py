@@ -206,16 +206,16 @@ def test_it_is_deleted_by_an_admin_or_after_its_time(alice: User) -> None:
 
 
 def test_one_that_is_too_large_or_too_slow_fails_and_leaves_no_file(
-    alice: User, settings: Settings
+    alice: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(alice, "x" * 1000)
-    for bound, said in (("export_limit_bytes", "larger"), ("export_timeout_s", "too long")):
-        settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, **{bound: 0})
+    for bytes_, timeout_s, said in ((100, 1800, "larger"), (2**30, 0, "too long")):
+        settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, export_disk_bytes=bytes_)
+        monkeypatch.setattr(exports, "TIMEOUT_S", timeout_s)
         row = OrganizationExport.objects.get(pk=exported(alice))
         assert row.state == "failed"
         assert said in row.failure
         assert not list(Path(settings.ORGANIZATIONS.export_dir).iterdir())
-        settings.ORGANIZATIONS = replace(settings.ORGANIZATIONS, **{bound: 2**30})
 
 
 def test_the_exports_of_all_organizations_share_a_limit(

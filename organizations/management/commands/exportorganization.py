@@ -4,6 +4,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+
 from audit import trail
 from common.archives import ArchiveRefused
 from common.commands import CommandRefused, CommandResult, OpsCommand
@@ -34,7 +36,8 @@ class Command(OpsCommand):
         if path.exists():
             raise CommandRefused("output_refused", f"{path} exists.")
         try:
-            size_bytes, missing = exports.write(organization_id, path)
+            limit_bytes = settings.ORGANIZATIONS.export_disk_bytes
+            size_bytes, missing = exports.write(organization_id, path, limit_bytes=limit_bytes)
         except OSError as exc:
             raise CommandRefused("output_refused", f"{path}: {exc.strerror}.") from exc
         except ArchiveRefused as exc:

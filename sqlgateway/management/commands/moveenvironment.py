@@ -16,7 +16,7 @@ class Command(OpsCommand):
         "Move an environment's database to another cluster. Requests wait while the data is copied "
         "and compared (three seconds, then 503 with Retry-After); stopped_ms says how long. "
         "On any error, and after a crash, the database stays where it was. The old one is kept for "
-        "ZSQL_RETIRED_KEEP_HOURS. Nothing is done if the database is there already."
+        "a day. Nothing is done if the database is there already."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -16,7 +16,7 @@ class Command(OpsCommand):
         "Replace an environment's data by a dump in pg_dump's custom format. The dump need not be "
         "trusted: its SQL runs as the environment's own admin role, in a new database that then "
         "replaces the present one. Requests wait only for the replacement. After an error or a "
-        "crash the present data is unchanged; otherwise it is kept for ZSQL_RETIRED_KEEP_HOURS."
+        "crash the present data is unchanged; otherwise it is kept for a day."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

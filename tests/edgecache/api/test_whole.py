@@ -184,7 +184,7 @@ def test_reads_through_an_operators_node_are_charged_and_earn(
 def test_without_credits_only_other_operators_nodes_stop_serving(
     alice: User, charlie: User, cluster: Cluster, settings: Settings
 ) -> None:
-    settings.BILLING = replace(settings.BILLING, is_enforced=True, grace_days=0)
+    settings.BILLING = replace(settings.BILLING, grace_days=0)
     caller = signed_in(alice)
     caller.post("/v1/cache/buckets", {"name": "media", "is_public": True})
     store = s3(caller)

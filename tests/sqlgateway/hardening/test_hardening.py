@@ -104,7 +104,7 @@ def test_changed_connection_limits_reach_databases_that_exist(
     row = alice.database
     values = [list(row.roles.values()), row.dbname]
     before = as_provisioner(LIMITS, values)
-    settings.SQL = replace(settings.SQL, role_connections=7, database_connections=11)
+    settings.SQL = replace(settings.SQL, database_connections=11)
     call_command("hardendatabases")
     assert as_provisioner(LIMITS, values) == before
 

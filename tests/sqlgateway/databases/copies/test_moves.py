@@ -17,7 +17,7 @@ from sqlgateway.databases.copies import CopyFailed, moves, switching
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.pg import pool
-from tests.commands import facts, help_of, refused
+from tests.commands import facts, refused
 from tests.sqlgateway import support
 from tests.sqlgateway.databases.copies.rich_database import check_copy, furnish
 from tests.sqlgateway.support import Caller
@@ -347,4 +347,3 @@ def test_a_move_that_cannot_be_is_refused_before_anything_stops(
     with alice.database.exclusive():
         assert refused("moveenvironment", *arguments)[1]["code"] == "database_busy"
     assert alice.value("SELECT 1") == 1
-    assert "ZSQL_RETIRED_KEEP_HOURS" in help_of("moveenvironment")
