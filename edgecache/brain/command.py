@@ -53,7 +53,7 @@ def refusal(chosen: BrainSettings) -> str:
     is_local = ipaddress.ip_address(chosen.workers.address).is_loopback
     if chosen.is_production and not (is_local or chosen.tls_cert):
         return (
-            "ZBRAIN_WORKER_BIND is not a loopback address: set ZBRAIN_TLS_CERT and "
+            "ZBRAIN_WORKER_PORT is not at a loopback address: set ZBRAIN_TLS_CERT and "
             "ZBRAIN_TLS_KEY, so that workers' credentials are not sent in clear, or listen on "
             "127.0.0.1 behind a proxy that does TLS."
         )

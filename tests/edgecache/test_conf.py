@@ -55,6 +55,15 @@ def test_urls_are_derived_from_the_ports() -> None:
     assert brain(ZBRAIN_WORKER_PORT="18083").workers_url == "http://127.0.0.1:18083"
 
 
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [("18083", "127.0.0.1"), ("192.0.2.7:18083", "192.0.2.7"), ("[::]:18083", "::")],
+)
+def test_a_port_may_have_an_address(given: str, address: str) -> None:
+    workers = brain(ZBRAIN_WORKER_PORT=given).workers
+    assert (workers.address, workers.port) == (address, 18083)
+
+
 def test_the_object_api_has_the_names_of_its_settings_and_localhost() -> None:
     assert brain().s3_domains == ("localhost",)
     assert brain(ZCACHE_BRAIN_S3_URL="http://192.0.2.1:9000").s3_domains == ("localhost",)
@@ -112,7 +121,9 @@ def test_printed_settings_contain_no_secret() -> None:
         ("ZBRAIN_PORT", "0"),
         ("ZBRAIN_S3_PORT", "99999"),
         ("ZBRAIN_WORKER_PORT", "eighty"),
-        ("ZBRAIN_BIND", "localhost"),
+        ("ZBRAIN_PORT", "localhost:8081"),
+        ("ZBRAIN_PORT", ":8081:"),
+        ("ZBRAIN_PORT", "::1:8081x"),
         ("ZBRAIN_S3_SOCKET", "objects.sock"),
         ("ZBRAIN_S3_SOCKET", "/run/a b.sock"),
         ("ZBRAIN_S3_SOCKET", "/run/a;b.sock"),

@@ -171,25 +171,16 @@ class Geography:
     )
 
 
-def _bind(name: str, api: str) -> Any:
-    sentence = f"Address that the brain's {api} listens on."
-    return text(name, sentence, default="127.0.0.1", parse=_address)
+def _listener(setting: str, api: str, default: int) -> Any:
+    def parse(given: str) -> Listener:
+        address, _, port = given.rpartition(":")
+        if not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 2**16:
+            raise ValueError("must be a port from 1 to 65535, or like 0.0.0.0:8083.")
+        host = re.sub(r"^\[(.*)\]$", r"\1", address) if address else "127.0.0.1"
+        return Listener(_address(host), int(port), setting)
 
-
-def _port(name: str, api: str, port: int) -> Any:
-    return integer(name, f"Port of the brain's {api}.", default=port, minimum=1, maximum=65535)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerSettings:
-    """Addresses and ports of the brain's three APIs."""
-
-    internal_address: str = _bind("ZBRAIN_BIND", "internal API")
-    internal_port: int = _port("ZBRAIN_PORT", "internal API", 8081)
-    s3_address: str = _bind("ZBRAIN_S3_BIND", "object API")
-    s3_port: int = _port("ZBRAIN_S3_PORT", "object API", 9000)
-    workers_address: str = _bind("ZBRAIN_WORKER_BIND", "workers' API")
-    workers_port: int = _port("ZBRAIN_WORKER_PORT", "workers' API", 8083)
+    sentence = f"Port of the brain's {api}, on 127.0.0.1, or address and port: `0.0.0.0:{default}`."
+    return text(setting, sentence, default=str(default), parse=parse)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,9 +197,9 @@ class BrainSettings:
     is_production: refuse private endpoints.
     """
 
-    internal: Listener
-    s3: Listener
-    workers: Listener
+    internal: Listener = _listener("ZBRAIN_PORT", "internal API", 8081)
+    s3: Listener = _listener("ZBRAIN_S3_PORT", "object API", 9000)
+    workers: Listener = _listener("ZBRAIN_WORKER_PORT", "workers' API", 8083)
     processes: ProcessSettings
     geography: Geography
     audits: AuditSettings
@@ -293,7 +284,6 @@ class BrainSettings:
 
 
 TABLES: Final = (
-    ListenerSettings,
     ProcessSettings,
     BrainSettings,
     Geography,
@@ -309,13 +299,9 @@ def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) ->
     database_url: the control database's.
     Raises SettingError.
     """
-    listeners = load(ListenerSettings, env)
     chosen = load(
         BrainSettings,
         env,
-        internal=Listener(listeners.internal_address, listeners.internal_port, "ZBRAIN_PORT"),
-        s3=Listener(listeners.s3_address, listeners.s3_port, "ZBRAIN_S3_PORT"),
-        workers=Listener(listeners.workers_address, listeners.workers_port, "ZBRAIN_WORKER_PORT"),
         processes=load(ProcessSettings, env),
         geography=load(Geography, env),
         audits=load(AuditSettings, env),

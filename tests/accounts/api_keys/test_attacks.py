@@ -149,7 +149,7 @@ def test_another_organization_neither_sees_nor_ends_it(alice: User, charlie: Use
     assert Caller(body["key"]).get("/v1/whoami").status == 200
 
 
-def test_a_key_dies_with_its_makers_demotion_and_stays_dead(alice: User, co_admin: User) -> None:
+def test_a_key_dies_with_its_creators_demotion_and_stays_dead(alice: User, co_admin: User) -> None:
     key, admin = holder(alice, role="reader"), signed_in(co_admin)
     assert admin.call("PATCH", f"/v1/members/{alice.pk}", {"roles": ["operator"]}).status == 200
     assert refused(key)
@@ -167,7 +167,7 @@ def test_a_key_dies_when_its_creator_is_disabled_and_stays_dead(
     assert refused(key)
 
 
-def test_a_key_dies_with_its_maker(alice: User, co_admin: User) -> None:
+def test_a_key_dies_with_its_creator(alice: User, co_admin: User) -> None:
     key = holder(alice)
     assert signed_in(co_admin).call("DELETE", f"/v1/members/{alice.pk}").status == 200
     assert refused(key)

@@ -1,4 +1,4 @@
-"""In a browser: environments are created, copied, renamed and deleted, with what that costs."""
+"""In a browser: environments are created, cloned, renamed and deleted, with what that costs."""
 
 from collections.abc import Callable
 
@@ -59,7 +59,7 @@ def test_an_environment_is_created_renamed_and_deleted(
     expect(visitor.page.locator(".worlds > li")).to_have_count(2)
 
 
-def test_an_environment_is_copied_with_its_data(
+def test_an_environment_is_cloned_with_its_data(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
     sign_up(visitor)
@@ -67,19 +67,19 @@ def test_an_environment_is_copied_with_its_data(
     run_sql(visitor, "CREATE TABLE lakes AS SELECT 'Vättern' AS name")
     expect(visitor.page.locator("#result-summary")).to_contain_text("SELECT, 1 row")
     visitor.go("/console/environments")
-    visitor.press("Copy: live")
+    visitor.press("Clone: live")
     expect(visitor.field("Data")).to_have_value("live")
     visitor.fill("Id", "staging")
     visitor.press("Create")
     row = visitor.page.locator(".worlds > li").filter(has_text="staging")
-    expect(row).to_contain_text("its database is being copied")
-    picture(visitor.page, "environments-copying")
+    expect(row).to_contain_text("its database is being cloned")
+    picture(visitor.page, "environments-cloning")
     for job in ProcrastinateJob.objects.filter(
         task_name="sqlgateway.databases.tasks.clone_database"
     ):
         clone_database(**job.args)
     # The page looks again by itself.
-    expect(row).not_to_contain_text("being copied")
+    expect(row).not_to_contain_text("being cloned")
     expect(row.locator('[data-slot="tables"]')).to_have_text("1")
     visitor.press("Switch to it: staging")
     expect(visitor.page.locator("#environment-menu summary")).to_contain_text("staging")

@@ -1,5 +1,5 @@
 // @ts-check
-/** Environments: what each holds; create, copy, rename, delete. */
+/** Environments: what each holds; create, clone, rename, delete. */
 
 import { kindOf, openPage, switchTo } from "../frame/shell.js";
 import { call, get, post } from "../lib/api.js";
@@ -20,10 +20,10 @@ const PATH = "/v1/environments";
 /** What a database's state means to a reader; nothing for one that works. */
 const STATES = new Map([
   ["moving", "its database is being moved"],
-  ["copying", "its database is being copied"],
-  ["failed", "its copy failed"],
+  ["copying", "its database is being cloned"],
+  ["failed", "its clone failed"],
 ]);
-/** A copy and a move end by themselves: the page looks again. */
+/** A clone and a move end by themselves: the page looks again. */
 const LOOK_MS = 2000;
 
 /** @type {Place | null} of the open dialog */
@@ -133,7 +133,7 @@ function bindDialogs(who) {
   const from = /** @type {HTMLSelectElement} */ (byId("environment-from"));
   from.replaceChildren(
     new Option("empty", ""),
-    ...who.environments.map((place) => new Option(`a copy of ${place.name}`, place.id)),
+    ...who.environments.map((place) => new Option(`a clone of ${place.name}`, place.id)),
   );
   byId("environment-new").addEventListener("click", () => openNew(""));
   onSubmit(formOf("environment-form"), async ({ id, name, from: source }) => {
@@ -181,7 +181,7 @@ async function goBack(place) {
   }
 }
 
-/** @param {string} from an environment to copy, or empty */
+/** @param {string} from an environment to clone, or empty */
 function openNew(from) {
   const form = formOf("environment-form");
   form.reset();
