@@ -72,7 +72,8 @@ def test_every_table_of_settings_is_documented() -> None:
 
 
 def test_every_default_of_an_integer_is_within_its_bounds() -> None:
-    found = [row for row in documents.settings_rows() if row.kind == "integer"]
+    rows = documents.settings_rows()
+    found = [row for row in rows if row.kind == "integer" and row.default is not None]
     assert len(found) > 30
     for row in found:
         assert row.read(Env({row.variable: row.shown_default})) == row.read(Env({})), row.variable
