@@ -14,7 +14,6 @@ from common.web.connection_counts import CLOSED, ConnectionCounts
 from edgecache.runtime.resource_limits import files_allowed
 from platform_site import settings
 from platform_site.web_server.takeover import refuse_before_stop, take_over
-from sqlgateway.run.admission import shared_counts
 
 bind = settings.BIND
 worker_class = "platform_site.web_server.worker.BalancedWorker"
@@ -54,9 +53,6 @@ def _fresh_metrics_dir() -> str:
 # reloads overlap, and TTIN adds workers. Further workers share a slot.
 _places = 4 * settings.WEB_WORKERS + 8
 _counts = ConnectionCounts(_places)
-# A slot belongs to its worker until the worker has ended, also while it drains.
-_sql_rows = set(range(_places))
-_sql_counts = shared_counts.share(_places, max(settings.SQL.running, settings.SQL.queue) + 8)
 # Before the first import of prometheus_client, which reads the variable only then.
 _metrics_dir = _fresh_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
@@ -81,8 +77,6 @@ def when_ready(server: Any) -> None:
 def pre_fork(server: Any, worker: Any) -> None:
     """Assign a slot of the connection counts to a worker."""
     worker.counts, worker.slot = _counts, _counts.take_slot()
-    # Without a free slot, after many reloads in a row, two workers share one.
-    worker.sql_row = _sql_counts.row = _sql_rows.pop() if _sql_rows else 0
     worker.slot_count = settings.WEB_LANES
     worker.trusted_proxies = settings.TRUSTED_PROXY_COUNT
 
@@ -125,8 +119,6 @@ def child_exit(server: Any, worker: Any) -> None:
     from common.metrics.exposition import forget_ended  # noqa: PLC0415 - see _metrics_dir
 
     _counts.set(worker.slot, CLOSED)
-    _sql_counts.clear(worker.sql_row)
-    _sql_rows.add(worker.sql_row)
     multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # untyped library
     forget_ended(Path(_metrics_dir), alive={os.getpid(), *server.WORKERS})
 

@@ -113,32 +113,24 @@ class SqlSettings:
     )
     running: int = integer(
         "ZSQL_RUNNING",
-        "SQL requests that run concurrently per process.",
+        "SQL requests that run concurrently per process, and one for each cluster that runs "
+        "none. Together the processes run ZWEB_WORKERS times as many on each machine.",
         default=24,
         minimum=1,
         maximum=10_000,
     )
     running_per_organization: int = integer(
         "ZSQL_RUNNING_PER_ORGANIZATION",
-        "SQL requests of one organization that run concurrently per process; fewer while "
-        "others are served.",
+        "SQL requests of one organization that run concurrently per process, fewer while few "
+        "slots are free; in all processes of a machine ZWEB_WORKERS times as many.",
         default=3,
         minimum=1,
         maximum=10_000,
     )
-    running_beside_others: int = integer(
-        "ZSQL_RUNNING_BESIDE_OTHERS",
-        "SQL requests of one organization that run concurrently in all web processes of a "
-        "machine while others are served. Requests that have run for a second do not count; "
-        "beside them more may run, up to the limit of one environment per process. 0 selects "
-        "half the number of processes, at least 1. An organization with its own limit "
-        "(setquota --statements) has that instead.",
-        default=0,
-        maximum=10_000,
-    )
     running_per_environment: int = integer(
         "ZSQL_RUNNING_PER_ENVIRONMENT",
-        "SQL requests of one environment that run concurrently per process.",
+        "SQL requests of one environment that run concurrently per process; in all processes "
+        "of a machine ZWEB_WORKERS times as many.",
         default=2,
         minimum=1,
         maximum=10_000,

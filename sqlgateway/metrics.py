@@ -1,4 +1,4 @@
-"""Prometheus metrics of SQL: requests, and their admission in all web processes."""
+"""Prometheus metrics of SQL: requests, and their admission."""
 
 import collections
 from collections.abc import Iterator

@@ -13,7 +13,7 @@ from common.scoping import unscoped
 from sqlgateway.clusters.request_limits import NO_LIMITS, RequestLimits
 from sqlgateway.clusters.servers import ClusterAddress, address_of
 from sqlgateway.hardening.tenant_roles import RoleSpec
-from sqlgateway.models import Cluster, Database, OrganizationQuota
+from sqlgateway.models import Database, OrganizationQuota
 
 # Long enough to save most queries, short enough that a moved database is found soon. The deletion
 # of an environment takes effect immediately: its logins are disabled, and its sessions end.
@@ -137,13 +137,6 @@ class PlacementCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._entries: OrderedDict[int, tuple[float, Placement]] = OrderedDict()
-        # The keys of clusters, since the first placement on each of them.
-        self._clusters: frozenset[int] = frozenset()
-
-    @property
-    def has_several_clusters(self) -> bool:
-        """True if this process knows of more than one cluster."""
-        return len(self._clusters) > 1
 
     def cluster_of(self, environment_pk: int) -> int:
         """Return the key of the cluster as it was last read, 0 if it is not known."""
@@ -164,10 +157,6 @@ class PlacementCache:
 
     def put(self, environment_pk: int, placement: Placement) -> None:
         """Keep a placement."""
-        cluster_id = placement.address.cluster_id
-        if cluster_id not in self._clusters:
-            others = Cluster.objects.exclude(state=Cluster.State.CLOSED)
-            self._clusters |= {cluster_id, *others.values_list("pk", flat=True)}
         with self._lock:
             self._entries[environment_pk] = (time.monotonic() + CACHE_S, placement)
             while len(self._entries) > CACHE_ENTRIES:

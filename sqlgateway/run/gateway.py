@@ -18,7 +18,7 @@ from sqlgateway.pg.pool import LoginRefused
 from sqlgateway.pg.session_settings import CLUSTER_SETTINGS
 from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.run import sqlstates
-from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.admission import ADMISSION
 from sqlgateway.run.boundaries import first_control
 from sqlgateway.run.execution import Execution
 from sqlgateway.run.history import recorded_request

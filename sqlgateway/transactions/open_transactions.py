@@ -20,7 +20,6 @@ from sqlgateway.pg.message_stream import ConnectionLost
 from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.pg.watchdog import WATCHDOG, give_up_at
 from sqlgateway.run import boundaries
-from sqlgateway.run.admission.counts import is_fair_among_clusters
 from sqlgateway.run.execution import Execution
 from sqlgateway.run.history import recorded_request
 from sqlgateway.run.outcomes import FAILURES, StatementFailed, refusal
@@ -139,15 +138,16 @@ class OpenTransactions:
         """True if this process may own one more transaction of a scope.
 
         An organization must own fewer transactions than there are free slots, so that several large
-        ones always leave a slot for an organization that owns none. So must a cluster.
+        ones always leave a slot for an organization that owns none. A cluster without a transaction
+        may have one even if others have all slots.
         """
         entries = list(self._open.values())
-        holders = [entry.caller.scope.organization_id for entry in entries]
-        clusters = [entry.connection.login.address.cluster_id for entry in entries]
         of, taken = settings.SQL.transactions, len(entries)
-        in_cluster = clusters.count(PLACEMENT_CACHE.cluster_of(scope.environment_pk))
-        is_fair = is_fair_among_clusters(in_cluster, taken=taken, of=of)
-        return is_fair and holders.count(scope.organization_id) < of - taken
+        if taken >= of > 0:
+            clusters = {entry.connection.login.address.cluster_id for entry in entries}
+            return PLACEMENT_CACHE.cluster_of(scope.environment_pk) not in {0, *clusters}
+        holders = [entry.caller.scope.organization_id for entry in entries]
+        return holders.count(scope.organization_id) < of - taken
 
     def run(
         self,

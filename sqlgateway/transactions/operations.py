@@ -38,7 +38,7 @@ from sqlgateway.pg.message_stream import ConnectionLost
 from sqlgateway.pg.pool import CONNECTION_POOL
 from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.run import gateway
-from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.admission import ADMISSION
 from sqlgateway.run.outcomes import FAILURES
 from sqlgateway.run.parameters import canonical
 from sqlgateway.run.requests import ARRAYS, Isolation, SqlRequest, SqlText

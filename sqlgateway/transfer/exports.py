@@ -33,7 +33,7 @@ from sqlgateway.pg import pool
 from sqlgateway.pg.message_stream import ConnectionLost
 from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.run import gateway, results
-from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.admission import ADMISSION
 from sqlgateway.run.execution import Execution
 from sqlgateway.run.history import recorded_request
 from sqlgateway.run.outcomes import RequestOutcome

@@ -24,7 +24,7 @@ from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.pg.watchdog import ENDED_SQLSTATES, WATCHDOG, give_up_at
 from sqlgateway.pg.wire import CopyBroken, CopyIn
 from sqlgateway.run import gateway, sqlstates
-from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.admission import ADMISSION
 from sqlgateway.run.history import recorded_request
 from sqlgateway.run.outcomes import StatementFailed, refusal
 from sqlgateway.run.requests import Caller, SqlRequest, SqlText

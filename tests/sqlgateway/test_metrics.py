@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.admission import ADMISSION
 from tests.scrape import growth, scrape
 from tests.sqlgateway.support import Caller
 from tests.waiting import wait_until

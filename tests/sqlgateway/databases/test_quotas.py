@@ -18,7 +18,7 @@ from sqlgateway.hardening import quota_guard
 from sqlgateway.models import OrganizationQuota
 from sqlgateway.pg.pool import CONNECTION_POOL
 from sqlgateway.run import gateway
-from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.admission import ADMISSION
 from tests.commands import facts, help_of, misused, refused
 from tests.outbox.webhooks.support import emitted, subscribe
 from tests.sqlgateway.support import Caller
@@ -244,26 +244,25 @@ def test_an_organization_runs_as_many_statements_at_once_as_its_quota_says(
     organization_id = str(alice.scope.organization_id)
     facts("setquota", organization_id, "--statements", "1")
     placements.PLACEMENT_CACHE.clear()
-    limits = replace(
-        settings.SQL, queue_wait_ms=1, running_per_environment=2, running_beside_others=2
-    )
+    limits = replace(settings.SQL, queue_wait_ms=1, running_per_environment=1)
     with override_settings(SQL=limits):
         alice.sql("SELECT 1")
         with ADMISSION.slot(alice.scope):
             assert alice.sql("SELECT 1").status == 429
             assert charlie.sql("SELECT 1").status == 200
 
-        # More than others of its size may, whoever is served beside it.
-        for wanted, others in (("3", 1), ("default", 2)):
-            facts("setquota", organization_id, "--statements", wanted)
-            placements.PLACEMENT_CACHE.clear()
-            alice.sql("SELECT 1")
-            with (
-                override_settings(SQL=replace(limits, running_beside_others=others)),
-                ADMISSION.slot(alice.scope),
-            ):
-                assert charlie.sql("SELECT 1").status == 200
-                assert alice.sql("SELECT 1").status == 200
+        # More than an environment of others may.
+        facts("setquota", organization_id, "--statements", "2")
+        placements.PLACEMENT_CACHE.clear()
+        alice.sql("SELECT 1")
+        with ADMISSION.slot(alice.scope):
+            assert alice.sql("SELECT 1").status == 200
+            assert charlie.sql("SELECT 1").status == 200
+
+        facts("setquota", organization_id, "--statements", "0")
+        placements.PLACEMENT_CACHE.clear()
+        alice.sql("SELECT 1")
+        assert alice.sql("SELECT 1").status == 429
 
 
 def test_a_statement_runs_no_longer_than_its_organizations_quota_says(

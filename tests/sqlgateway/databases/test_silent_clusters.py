@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from django.conf import settings
 from django.test import override_settings
 
 from platform_site import settings as platform_settings
-from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from sqlgateway.clusters.servers import NETWORK_LIMITS, address_without_row, administer
 from sqlgateway.clusters.silence import SILENT_CLUSTERS
-from sqlgateway.databases.provisioning import database_for
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Cluster
 from sqlgateway.pg import pool
@@ -23,7 +22,6 @@ from sqlgateway.pg.watchdog import WATCHDOG
 from sqlgateway.run import gateway
 from tests.sqlgateway import support
 from tests.sqlgateway.proxy import Proxy, proxy_before
-from tests.sqlgateway.run.held_requests import Runner
 from tests.sqlgateway.support import Answer, Caller
 from tests.waiting import wait_until
 
@@ -125,37 +123,23 @@ def test_a_silent_server_that_is_no_cluster_says_nothing_of_another(proxy: Proxy
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_the_requests_of_one_cluster_leave_slots_to_another(alice: Caller, second: Cluster) -> None:
-    """Of those that wait, too: each waits in a thread."""
-    limits = replace(
-        settings.SQL,
-        running=6,
-        running_per_organization=5,
-        running_per_environment=5,
-        running_beside_others=9,
-        queue=4,
-        queue_wait_ms=5000,
-    )
-    callers = [support.caller(support.organization(f"Of {number}")) for number in range(12)]
-    alice.value("SELECT 1")
-    for caller in callers:
-        database_for(caller.scope)
-    home = {caller.database.cluster_id for caller in callers}
-    assert len(home) == 2
-    first = alice.database.cluster_id
-    ours = [caller for caller in callers if caller.database.cluster_id == first]
-    others = [caller for caller in callers if caller.database.cluster_id != first]
-    assert PLACEMENT_CACHE.has_several_clusters
-    with override_settings(SQL=limits):
-        runner = Runner()
-        try:
-            for number, caller in enumerate(ours):
-                runner.start(caller.scope, f"ours {number}")
-            for number, caller in enumerate(others[:2]):
-                runner.start(caller.scope, f"others {number}")
-        finally:
-            for end in runner.ends.values():
-                end.set()
-            runner.pool.shutdown()
+def test_a_cluster_whose_requests_hold_all_slots_delays_no_other(
+    proxy: Proxy, committed: Caller, second: Cluster
+) -> None:
+    committed.value("SELECT 1")
+    bob = support.caller(support.organization("Bob's"))
+    assert bob.value("SELECT 1") == 1
+    assert bob.database.cluster_id != committed.database.cluster_id
+    with (
+        override_settings(SQL=replace(settings.SQL, running=1, queue=1)),
+        ThreadPoolExecutor(2) as executor,
+    ):
+        sleep = partial(committed.sql, "SELECT pg_sleep(20)", timeout_ms=4000)
+        silent = [executor.submit(copy_context().run, sleep) for _ in range(2)]
+        wait_until(lambda: len(support.backends_of(committed)) == 1)
+        proxy.is_silent = True
 
-    assert runner.order[:5] == ["ours 0", "ours 1", "ours 2", "others 0", "others 1"]
+        for _ in range(3):
+            answer, elapsed_s = _timed(bob, "SELECT 1")
+            assert (answer.status, elapsed_s < 1) == (200, True), answer.body
+        assert not silent[0].done()

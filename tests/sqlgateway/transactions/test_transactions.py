@@ -19,7 +19,7 @@ from sqlgateway.models import Database, InteractiveTransaction, RetiredDatabase
 from sqlgateway.pg import pool
 from sqlgateway.pg.message_stream import ConnectionLost
 from sqlgateway.pg.tenant_connection import TenantConnection
-from sqlgateway.run.admission.slots import ADMISSION
+from sqlgateway.run.admission import ADMISSION
 from sqlgateway.run.execution import Execution
 from sqlgateway.run.history import RECORDER
 from sqlgateway.run.outcomes import RequestOutcome
@@ -348,7 +348,7 @@ def test_commits_count_as_statements(admin: Caller) -> None:
     first, second = begin(admin), begin(admin)
     row = InteractiveTransaction.objects.get(pk=first.id)
     scope = Scope(row.organization_id, row.environment_id)
-    limits = replace(settings.SQL, queue_wait_ms=20, running_beside_others=2)
+    limits = replace(settings.SQL, queue_wait_ms=20)
     with override_settings(SQL=limits), ExitStack() as held:
         # As if two statements waited for what the transactions have locked.
         for _ in range(settings.SQL.running_per_environment):

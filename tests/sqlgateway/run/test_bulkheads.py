@@ -1,13 +1,10 @@
 """One organization's slow statements on a whole web server, and everybody else."""
 
 import http.client
-import itertools
 import json
 import select
 import socket
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -100,48 +97,3 @@ def test_one_organization_s_slow_statements_stop_nobody(tmp_path: Path, database
         with closing(web.connect()) as client:
             again = call(client, "POST", "/v1/sql", {"query": "SELECT 2 AS two"}, alice)
         assert again["rows"] == [{"two": 2}]
-
-
-def _intervals(web: Web, token: str, count: int) -> list[tuple[float, float]]:
-    """Run statements of a tenth of a second on one connection; return when each began and ended."""
-    timed = (
-        "SELECT extract(epoch FROM clock_timestamp())::float8 AS began, pg_sleep(0.1), "
-        "extract(epoch FROM clock_timestamp())::float8 AS ended"
-    )
-    with closing(web.connect()) as client:
-        answers = [call(client, "POST", "/v1/sql", {"query": timed}, token) for _ in range(count)]
-    return [(answer["rows"][0]["began"], answer["rows"][0]["ended"]) for answer in answers]
-
-
-def _keep_asking(web: Web, token: str, is_over: threading.Event) -> int:
-    """Run short statements until it is over; return how many."""
-    with closing(web.connect()) as client:
-        for number in itertools.count():
-            if is_over.wait(0.02):
-                return number
-            call(client, "POST", "/v1/sql", {"query": "SELECT 1"}, token)
-    return 0
-
-
-@pytest.mark.django_db(transaction=True)
-def test_beside_others_an_organization_runs_one_statement_in_both_processes(
-    tmp_path: Path, databases: None
-) -> None:
-    for name in ("alice", "charlie"):
-        cast.member(cast.organization(name), f"{name}@example.com", password=cast.PASSWORD)
-    is_over = threading.Event()
-    with web_process(tmp_path) as web, ThreadPoolExecutor(5) as pool:
-        loud, quiet = (_signed_in(web, name) for name in ("alice", "charlie"))
-        for token in (loud, quiet):
-            web.ask("POST", "/v1/sql", {"query": "SELECT 1"}, token)
-        asking = pool.submit(_keep_asking, web, quiet, is_over)
-        # Connections go to both processes in turn.
-        loads = [pool.submit(_intervals, web, loud, 5) for _ in range(4)]
-        ran = sorted(itertools.chain(*(load.result() for load in loads)))
-        is_over.set()
-        assert asking.result() > 20
-
-    overlaps = [later for earlier, later in itertools.pairwise(ran) if later[0] < earlier[1]]
-    # Those that begin together may both run: nothing is locked.
-    assert len(ran) == 20
-    assert len(overlaps) <= 2

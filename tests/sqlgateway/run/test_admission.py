@@ -13,26 +13,11 @@ from django.test import override_settings
 from common.errors import PlatformError
 from common.principals import Scope
 from common.web import client_presence
+from sqlgateway.clusters.placements import PlacementCache
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
-from sqlgateway.run.admission import counts
-from sqlgateway.run.admission.shared_counts import SharedCounts
-from sqlgateway.run.admission.slots import Admission
-from tests.sqlgateway.run.held_requests import (
-    ALICE,
-    CHARLIE,
-    DORA,
-    SANDBOX,
-    Clock,
-    Runner,
-    stop_time,
-)
+from sqlgateway.run.admission import Admission
+from tests.sqlgateway.run.held_requests import ALICE, CHARLIE, DORA, SANDBOX, Runner
 from tests.waiting import wait_until
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Return the time by which requests are admitted."""
-    return stop_time(monkeypatch)
 
 
 @pytest.fixture
@@ -102,123 +87,8 @@ def test_an_organizations_environments_share_its_slots_in_turn(runner: Runner) -
     assert runner.order == ["a1", "c1", "a2", "s1", "a3"]
 
 
-def test_an_organization_runs_all_it_may_only_while_no_other_is_served(
-    runner: Runner, clock: Clock
-) -> None:
-    runner.start(CHARLIE, "c1")
-    runner.end("c1")
-    for scope, name in ((ALICE, "a1"), (SANDBOX, "s1")):
-        runner.start(scope, name)
-    assert runner.order == ["c1", "a1"]
-
-    runner.end("a1")
-    assert runner.order == ["c1", "a1", "s1"]
-    # Now Charlie's was served too long ago to count: Alice's organization may run two.
-    clock.pass_s(counts.ACTIVE_S)
-    runner.start(ALICE, "a2")
-    assert runner.order == ["c1", "a1", "s1", "a2"]
-
-
-class SharedGate:
-    """The gate while another organization is served; Alice's may run three, an environment two."""
-
-    def __init__(self, runner: Runner, clock: Clock) -> None:
-        self.start, self.end, self.order = runner.start, runner.end, runner.order
-        self.pass_s = clock.pass_s
-        self.slot_for_end = runner.gate.slot_for_end
-        self._clock = clock
-        self.serve()
-
-    def serve(self) -> None:
-        """Serve the other organization once more."""
-        name = f"other {self._clock.ahead_s}"
-        self.start(CHARLIE, name)
-        self.end(name)
-        self.order.remove(name)
-
-    def become_slow(self) -> None:
-        """Let all that runs have run for so long, while the other organization is served."""
-        self.pass_s(counts.SLOW_S)
-        self.serve()
-
-
-@pytest.fixture
-def gate(runner: Runner, clock: Clock) -> Iterator[SharedGate]:
-    """Return the gate."""
-    limits = replace(settings.SQL, running=9, running_per_organization=3, running_per_environment=2)
-    with override_settings(SQL=limits):
-        yield SharedGate(runner, clock)
-
-
-def test_beside_others_an_organization_runs_one_at_a_time(gate: SharedGate) -> None:
-    for name in ("a1", "a2"):
-        gate.start(ALICE, name)
-    gate.start(SANDBOX, "s1")
-    assert gate.order == ["a1"]
-
-    with override_settings(SQL=replace(settings.SQL, queue_wait_ms=20)):
-        refused = gate.start(ALICE, "a3").exception(1)
-    assert isinstance(refused, TooManyQueries)
-    for name in ("a1", "a2"):
-        gate.end(name)
-    assert gate.order == ["a1", "a2", "s1"]
-
-
-def test_beside_slow_statements_an_organization_runs_as_many_as_an_environment_may(
-    gate: SharedGate,
-) -> None:
-    gate.start(ALICE, "slow 1")
-    gate.become_slow()
-    # Those that come and go beside it are not slow, and each may run as it comes.
-    for name in ("a1", "a2"):
-        gate.start(ALICE, name)
-        gate.end(name)
-    gate.start(ALICE, "slow 2")
-    gate.become_slow()
-
-    refused = gate.start(SANDBOX, "s1").exception(1)
-    assert isinstance(refused, TooManyQueries)
-    assert gate.order == ["slow 1", "a1", "a2", "slow 2"]
-
-
-def test_a_commit_runs_at_once_beside_a_slow_statement_and_a_waiting_one(gate: SharedGate) -> None:
-    gate.start(ALICE, "waits for the transaction's lock")
-    gate.start(ALICE, "a1")
-    # "a1" has not looked yet whether there is a place for it now.
-    gate.become_slow()
-
-    with gate.slot_for_end(ALICE):
-        assert gate.order[1:] == ["a1"]
-
-
-def test_a_waiting_request_runs_as_soon_as_the_statement_before_it_is_slow(
-    gate: SharedGate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counts, "SLOW_S", 0.1)
-    for name in ("a1", "a2"):
-        gate.start(ALICE, name)
-    assert gate.order == ["a1"]
-
-    gate.pass_s(0.1)
-    wait_until(lambda: gate.order == ["a1", "a2"])
-
-
-@pytest.mark.parametrize("allowed", [3, 9])
-def test_beside_others_an_organization_runs_as_many_as_the_setting_and_its_limits_allow(
-    gate: SharedGate, allowed: int
-) -> None:
-    with override_settings(SQL=replace(settings.SQL, running_beside_others=allowed)):
-        for name in ("a1", "a2", "a3"):
-            gate.start(ALICE, name)
-        for name in ("s1", "s2"):
-            gate.start(SANDBOX, name)
-    assert gate.order == ["a1", "a2", "s1"]
-
-
 def test_organizations_at_full_allowance_keep_out_none_that_runs_nothing(runner: Runner) -> None:
-    two_each = replace(
-        settings.SQL, queue_wait_ms=20, running_per_environment=2, running_beside_others=2
-    )
+    two_each = replace(settings.SQL, queue_wait_ms=20, running_per_environment=2)
     with override_settings(SQL=two_each):
         runner.start(ALICE, "a1")
         runner.start(CHARLIE, "c1")
@@ -240,16 +110,6 @@ def test_one_organization_never_fills_the_queue(runner: Runner) -> None:
 
         assert isinstance(refused.exception(1), TooManyQueries)
         assert not waiting.done()
-
-
-def test_no_request_waits_behind_slow_statements_of_its_organization(
-    runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counts, "SLOW_S", -1.0)
-    runner.start(ALICE, "a1")
-    refused = runner.start(ALICE, "a2")
-
-    assert isinstance(refused.exception(1), TooManyQueries)
 
 
 def test_a_wait_ends(runner: Runner) -> None:
@@ -282,7 +142,7 @@ def test_a_request_whose_client_left_the_queue_does_not_run(runner: Runner) -> N
 
 
 def test_no_slot_is_ever_lost() -> None:
-    gate = Admission(SharedCounts(1, 256))
+    gate = Admission()
 
     def work(number: int) -> int:
         try:
@@ -300,12 +160,9 @@ def test_no_slot_is_ever_lost() -> None:
     ):
         list(pool.map(work, range(600)))
 
-    assert (gate._running.total, gate._running._of_environment, gate._running._of_organization) == (
-        0,
-        {},
-        {},
-    )
-    assert (gate._waits, gate._waiting) == (0, {})
+    for counts in (gate._running, gate._waiting):
+        assert (counts.total, counts.of_organization, counts.of_environment) == (0, {}, {})
+    assert not gate._queues
 
 
 def test_the_end_of_a_transaction_has_a_slot_where_its_organization_has_none(
@@ -324,3 +181,73 @@ def test_the_end_of_a_transaction_has_a_slot_where_its_organization_has_none(
         pass
     runner.end("waits for the transaction's lock")
     assert gate._running.total == 0
+
+
+@pytest.fixture
+def two_clusters(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
+    """Return three slots and four places to wait; odd organizations are on a cluster of their own.
+
+    Each of their environments may run all.
+    """
+    monkeypatch.setattr(PlacementCache, "cluster_of", lambda _, environment_pk: environment_pk % 2)
+    limits = replace(settings.SQL, running_per_organization=3, running_per_environment=3, queue=4)
+    with override_settings(SQL=limits):
+        yield runner
+
+
+def odd(number: int) -> Scope:
+    """Return the environment of an organization on the first cluster."""
+    return Scope(2 * number + 1, 2 * number + 1)
+
+
+EVEN, ALSO_EVEN, THIRD_EVEN = Scope(100, 100), Scope(102, 102), Scope(104, 104)
+
+
+def test_a_busy_cluster_has_all_slots_and_all_places_while_no_other_is_asked(
+    two_clusters: Runner,
+) -> None:
+    asked = [two_clusters.start(odd(number), f"odd {number}") for number in range(8)]
+
+    assert two_clusters.order == ["odd 0", "odd 1", "odd 2"]
+    assert isinstance(asked[7].exception(1), SqlBusy)
+    assert not any(future.done() for future in asked[:7])
+
+
+def test_a_cluster_that_runs_nothing_runs_a_request_beside_one_that_has_all_slots(
+    two_clusters: Runner,
+) -> None:
+    for number in range(3):
+        two_clusters.start(odd(number), f"odd {number}")
+    two_clusters.start(EVEN, "even")
+    two_clusters.start(ALSO_EVEN, "waits")
+    assert two_clusters.order[3:] == ["even"]
+
+    two_clusters.end("even")
+    assert two_clusters.order[4:] == ["waits"]
+
+
+def test_free_slots_go_to_the_cluster_that_runs_the_fewest_requests(two_clusters: Runner) -> None:
+    with override_settings(SQL=replace(settings.SQL, running=4)):
+        for number in range(6):
+            two_clusters.start(odd(number), f"odd {number}")
+        for scope, name in ((EVEN, "even"), (ALSO_EVEN, "also even"), (THIRD_EVEN, "third even")):
+            two_clusters.start(scope, name)
+        for number in range(3):
+            two_clusters.end(f"odd {number}")
+
+    # The first one that ends was one too many, the second leaves two beside one.
+    assert two_clusters.order[4:] == ["even", "also even", "odd 4"]
+
+
+def test_a_full_queue_gives_up_a_place_of_the_cluster_that_has_the_most(
+    two_clusters: Runner,
+) -> None:
+    asked = [two_clusters.start(odd(number), f"odd {number}") for number in range(7)]
+    two_clusters.start(EVEN, "runs")
+    waiting = [two_clusters.start(scope, str(scope)) for scope in (ALSO_EVEN, THIRD_EVEN)]
+    refused = two_clusters.start(Scope(106, 106), "one more than half")
+
+    assert [isinstance(future.exception(1), SqlBusy) for future in (*asked[5:], refused)] == [
+        True
+    ] * 3
+    assert not any(future.done() for future in (*asked[:5], *waiting))
