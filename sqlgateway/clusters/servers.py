@@ -20,7 +20,7 @@ from common.errors import PlatformError
 from common.server_states import is_of_server
 from sqlgateway import names
 from sqlgateway.clusters import silence
-from sqlgateway.clusters.silence import SILENT_CLUSTERS, BoundedConnection
+from sqlgateway.clusters.silence import BoundedConnection
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening.cluster import complaints, engine_complaint, version_complaint
 from sqlgateway.models import Cluster, Database
@@ -282,7 +282,7 @@ def connect_with(
     if address.takes_options:
         words["options"] = " ".join(f"-c {name}={_escaped(values[name])}" for name in values)
     try:
-        with SILENT_CLUSTERS.attempt(address.cluster_id):
+        with silence.attempt(address.cluster_id):
             connection = BoundedConnection.connect(
                 **words,  # type: ignore[arg-type]  # libpq's words, all text
                 autocommit=True,

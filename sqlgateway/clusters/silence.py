@@ -1,7 +1,5 @@
 """Clusters that did not answer in time, so that the next callers do not wait for them as well."""
 
-import os
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,61 +9,36 @@ import psycopg
 
 # Longest wait for a connection to a tenants' cluster.
 CONNECT_TIMEOUT_S: Final = 3
-# After a failed attempt, another one is made when this time has passed.
-RETRY_S: Final = 1.0
+# A failed attempt to connect that took this long was not refused: the host, the network or the
+# server is gone. A server that refuses a login slowly has answered.
+LATE_S: Final = 1.0
+ANSWERED: Final = "FATAL"
+# No attempt is made for this long afterwards.
+RETRY_S: Final = 2.0
 # How often psycopg checks for signals while it waits.
 WAKE_S: Final = 0.1
 
+# When the next attempt may be made (time.monotonic()), by the cluster's key.
+_RETRY_AT: Final[dict[int, float]] = {}
 
-class ClusterSilent(psycopg.errors.ConnectionTimeout):
-    """The cluster has just not answered; no attempt was made."""
+
+def is_silent(cluster_id: int) -> bool:
+    """True if this process's last attempt to connect to a cluster has just failed late."""
+    return _RETRY_AT.get(cluster_id, 0.0) > time.monotonic()
 
 
-class SilentClusters:
-    """The clusters of which this process's last attempt to connect timed out.
-
-    A refused connection is an answer, for which no caller waits.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        # When the next attempt may be made (time.monotonic()), by the cluster's key.
-        self._retry_at: dict[int, float] = {}
-
-    def __contains__(self, cluster_id: int) -> bool:
-        return cluster_id in self._retry_at
-
-    def refuses(self, cluster_id: int) -> bool:
-        """True if an attempt would be refused now."""
-        return self._retry_at.get(cluster_id, 0.0) > time.monotonic()
-
-    @contextmanager
-    def attempt(self, cluster_id: int) -> Iterator[None]:
-        """Connect in the block; how that ends says whether the cluster is silent.
-
-        Raises ClusterSilent while it is, but for one caller at a time.
-        """
-        self._begin(cluster_id)
-        try:
-            yield
-        except psycopg.errors.ConnectionTimeout:
-            self._retry_at[cluster_id] = time.monotonic() + RETRY_S
-            raise
-        except psycopg.Error:
-            self._retry_at.pop(cluster_id, None)
-            raise
-        self._retry_at.pop(cluster_id, None)
-
-    def _begin(self, cluster_id: int) -> None:
-        with self._lock:
-            retry_at = self._retry_at.get(cluster_id)
-            if retry_at is None:
-                return
-            now = time.monotonic()
-            if now < retry_at:
-                raise ClusterSilent("The server does not answer.")
-            # Others are refused until this attempt has ended.
-            self._retry_at[cluster_id] = now + CONNECT_TIMEOUT_S + RETRY_S
+@contextmanager
+def attempt(cluster_id: int) -> Iterator[None]:
+    """Connect in the block. Raises psycopg.OperationalError if the cluster is silent."""
+    if is_silent(cluster_id):
+        raise psycopg.OperationalError("the server has just not answered")
+    started = time.monotonic()
+    try:
+        yield
+    except psycopg.Error as exc:
+        if time.monotonic() - started >= LATE_S and ANSWERED not in str(exc):
+            _RETRY_AT[cluster_id] = time.monotonic() + RETRY_S
+        raise
 
 
 class BoundedConnection(psycopg.Connection):
@@ -89,13 +62,3 @@ class BoundedConnection(psycopg.Connection):
         # The query still runs: the limit has passed.
         self.pgconn.finish()
         raise psycopg.OperationalError(f"no answer for {self.answers_within_s:g} s")
-
-
-SILENT_CLUSTERS: Final = SilentClusters()
-
-
-def _after_fork() -> None:
-    SILENT_CLUSTERS.__init__()  # type: ignore[misc]  # another thread may have held the lock
-
-
-os.register_at_fork(after_in_child=_after_fork)

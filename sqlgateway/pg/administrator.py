@@ -53,8 +53,7 @@ class Administrator:
     def ask(self, address: ClusterAddress, query: str, values: list[Any]) -> Any:
         """Return the first value of the first row, None if there is no row.
 
-        Raises psycopg.Error if the cluster does not answer; ConnectionTimeout if a new connection
-        is not accepted, either.
+        Raises psycopg.Error if the cluster does not answer.
         """
         with self._locks.setdefault(address.cluster_id, threading.Lock()):
             try:
@@ -68,10 +67,6 @@ class Administrator:
         connections, self._connections = self._connections, {}
         for connection in connections.values():
             connection.close()
-
-    def is_connected(self, cluster_id: int) -> bool:
-        """True if there is a connection to a cluster, whether or not it works."""
-        return cluster_id in self._connections
 
     def _ask(self, address: ClusterAddress, query: str, values: list[Any]) -> Any:
         connection = self._connections.get(address.cluster_id)

@@ -5,10 +5,6 @@ is full, other tenants cannot create or change tables ("out of shared memory"), 
 no limit for each role or database. So each process has a thread for each cluster, which checks it
 while it is in use: while tenants hold more than SHARE of the locks, it terminates a session of the
 database that holds the most locks, beginning with the session that holds the most.
-
-A server that answers neither this check nor a new connection is silent: its host or the network is
-gone, or something in between keeps what it gets. The requests that wait for it are ended then; TCP
-alone would notice some of these cases, and the deadlines of requests may be far.
 """
 
 import atexit
@@ -22,7 +18,6 @@ import psycopg
 import structlog
 
 from sqlgateway.clusters.servers import ClusterAddress, said
-from sqlgateway.clusters.silence import SILENT_CLUSTERS
 from sqlgateway.names import ROLE_PREFIX
 from sqlgateway.pg.administrator import Administrator
 
@@ -63,7 +58,6 @@ class LockGuard:
     """The threads.
 
     addresses: a function that returns the clusters in use by this process.
-    on_silence: called with the key of a cluster that is silent.
     """
 
     def __init__(self) -> None:
@@ -71,7 +65,6 @@ class LockGuard:
         self._threads: dict[int, threading.Thread] = {}
         self._administrator = Administrator()
         self.addresses: Callable[[], Iterable[ClusterAddress]] = tuple
-        self.on_silence: Callable[[int], None] | None = None
 
     def start(self, cluster_id: int) -> None:
         """Start a cluster's thread if there is none; cheap enough to be called for each request."""
@@ -90,16 +83,10 @@ class LockGuard:
         address = self._address(cluster_id)
         if address is None:
             return False
-        if cluster_id in SILENT_CLUSTERS and not self._administrator.is_connected(cluster_id):
-            # Requests ask again. That another's connection timed out proves too little.
-            return True
         try:
             self._check(address)
         except psycopg.Error as exc:
             log.info("sql_locks_unknown", cluster=cluster_id, said=said(exc))
-            is_silent = isinstance(exc, psycopg.errors.ConnectionTimeout)
-            if is_silent and self.on_silence is not None:
-                self.on_silence(cluster_id)
         return True
 
     def _address(self, cluster_id: int) -> ClusterAddress | None:
@@ -139,9 +126,9 @@ atexit.register(LOCK_GUARD.close)
 
 
 def _after_fork() -> None:
-    addresses, on_silence = LOCK_GUARD.addresses, LOCK_GUARD.on_silence
+    addresses = LOCK_GUARD.addresses
     LOCK_GUARD.__init__()  # type: ignore[misc]  # threads and connections stay with the parent
-    LOCK_GUARD.addresses, LOCK_GUARD.on_silence = addresses, on_silence
+    LOCK_GUARD.addresses = addresses
 
 
 os.register_at_fork(after_in_child=_after_fork)

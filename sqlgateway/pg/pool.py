@@ -14,7 +14,6 @@ from django.conf import settings
 from sqlgateway.clusters import silence
 from sqlgateway.clusters.placements import Login
 from sqlgateway.clusters.servers import ClusterAddress, said
-from sqlgateway.clusters.silence import SILENT_CLUSTERS
 from sqlgateway.errors import EngineUnavailable, SqlBusy
 from sqlgateway.pg.changed_roles import ROLE_CHECK, changed_logins
 from sqlgateway.pg.lock_guard import LOCK_GUARD
@@ -72,7 +71,9 @@ class ConnectionPool:
         Raises LoginRefused, EngineUnavailable (503), SqlBusy (503).
         """
         cluster_id = login.address.cluster_id
-        while cluster_id not in SILENT_CLUSTERS and (connection := self._take(login.key)):
+        if silence.is_silent(cluster_id):
+            raise EngineUnavailable
+        while connection := self._take(login.key):
             # A connection that was opened with an old password is closed.
             if not connection.login.is_older_than(login) and connection.finish_reset():
                 LOCK_GUARD.start(cluster_id)
@@ -81,8 +82,6 @@ class ConnectionPool:
             if time.monotonic() > connection.give_up_at:
                 # Other idle ones would take as long.
                 break
-        if SILENT_CLUSTERS.refuses(cluster_id):
-            raise EngineUnavailable
         self._make_room()
         try:
             connection = _connect(login)
@@ -113,20 +112,6 @@ class ConnectionPool:
             self._busy.discard(connection)
             self._open -= 1
         connection.close()
-
-    def abandon(self, cluster_id: int) -> None:
-        """End all connections to a cluster that is silent: their requests fail now."""
-        with self._lock:
-            busy = [each for each in self._busy if each.login.address.cluster_id == cluster_id]
-            idle = [
-                each for key, kept in self._idle.items() if key[0] == cluster_id for each in kept
-            ]
-            for connection in idle:
-                self._remove(connection)
-        for connection in busy:
-            connection.abandon()
-        self._close(idle)
-        log.warning("sql_cluster_silent", cluster=cluster_id, requests=len(busy))
 
     def addresses_in_use(self) -> set[ClusterAddress]:
         """Return the clusters of the connections that are checked out."""
@@ -243,7 +228,6 @@ def _open_soon(login: Login) -> TenantConnection:
 CONNECTION_POOL = ConnectionPool()
 WATCHDOG.on_tick = CONNECTION_POOL.sweep
 LOCK_GUARD.addresses = CONNECTION_POOL.addresses_in_use
-LOCK_GUARD.on_silence = CONNECTION_POOL.abandon
 # Close connections before the interpreter warns about open sockets.
 atexit.register(CONNECTION_POOL.clear)
 

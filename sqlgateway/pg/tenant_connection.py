@@ -10,7 +10,6 @@ from psycopg import pq
 
 from sqlgateway.clusters import silence
 from sqlgateway.clusters.placements import Login
-from sqlgateway.clusters.silence import SILENT_CLUSTERS
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.pg import session_settings
@@ -182,10 +181,6 @@ class TenantConnection(MessageStream):
         self._is_resetting = False
         return True
 
-    def abandon(self) -> None:
-        """End the connection under a request that waits for its server, from another thread."""
-        self._wire.end()
-
     def close(self) -> None:
         """Close the connection; safe to repeat."""
         self.psycopg_connection.close()
@@ -212,7 +207,7 @@ def _open(login: Login) -> TenantConnection:
     scram = scram_of(login.user, login.password)
     address = login.address
     options = {"options": startup_options(address, login.role)} if address.takes_options else {}
-    with SILENT_CLUSTERS.attempt(address.cluster_id):
+    with silence.attempt(address.cluster_id):
         opened = psycopg.connect(
             **{**dict(address.network), **LIBPQS_OWN, **options},  # type: ignore[arg-type]  # libpq's words, all text
             user=login.user,

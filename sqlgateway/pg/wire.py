@@ -254,11 +254,6 @@ class Wire:
             self._last_piece = piece
             raise WireFull
 
-    def end(self) -> None:
-        """End the connection to the server, also for a thread that waits for it."""
-        with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
-
     def close(self) -> None:
         """Forward libpq's last message (terminate) and close."""
         with suppress(OSError):

@@ -7,7 +7,7 @@ import structlog
 from django.conf import settings
 from django.test import override_settings
 
-from sqlgateway.clusters import servers
+from sqlgateway.clusters import servers, silence
 from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from sqlgateway.models import Cluster
 from sqlgateway.pg import pool
@@ -46,6 +46,28 @@ def test_a_known_environment_of_a_stopped_cluster_is_503_and_recovers(alice: Cal
     PLACEMENT_CACHE.clear()
 
     assert (away.status, away.code) == (503, "sql_unavailable")
+    assert alice.value("SELECT 1") == 1
+
+
+def test_a_server_that_is_found_unreachable_late_is_not_asked_again_immediately(
+    alice: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a host without a route: libpq says so in its own words, not as a timeout."""
+    alice.value("SELECT 1")
+    cluster = Cluster.objects.get()
+    url = cluster.url
+    # Each failure counts as a late one.
+    monkeypatch.setattr(silence, "LATE_S", 0.0)
+    answers = []
+    for address in (NOWHERE, url):
+        pool.CONNECTION_POOL.clear()
+        PLACEMENT_CACHE.clear()
+        cluster.url = address
+        cluster.save()
+        answers.append(alice.sql("SELECT 1"))
+    silence._RETRY_AT.clear()
+
+    assert [(each.status, each.code) for each in answers] == [(503, "sql_unavailable")] * 2
     assert alice.value("SELECT 1") == 1
 
 
