@@ -16,7 +16,7 @@ from common.admin.actions import ActionsAdmin, StaffAction
 from common.admin.filters import BY_ORGANIZATION
 from common.admin.pages import ReadOnlyAdmin
 from sqlgateway import staff
-from sqlgateway.databases.organization_limits import LIMITS, OwnLimit, own_of
+from sqlgateway.clusters.organization_limits import LIMITS, OwnLimit, own_of
 from sqlgateway.models import Cluster, Database, OrganizationLimits
 
 

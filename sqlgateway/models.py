@@ -227,25 +227,15 @@ class RetiredDatabase(TenantModel):
 
 
 class OrganizationQuota(TenantModel):
-    """An organization's own limits; null selects the setting's value.
+    """An organization's own limits.
 
-    disk_bytes: the size of each environment's database.
-    environments: the number of environments.
-    statements: the requests that run concurrently in each web process.
-    The others are limits of one request (databases/organization_limits.py).
+    limits: numbers by name (clusters/organization_limits.py); the settings apply to the others.
     """
 
     organization = models.OneToOneField(
         "environments.Organization", on_delete=models.CASCADE, related_name="quota"
     )
-    disk_bytes = models.PositiveBigIntegerField(null=True, blank=True)
-    environments = models.PositiveBigIntegerField(null=True, blank=True)
-    statements = models.PositiveIntegerField(null=True, blank=True)
-    timeout_ms = models.PositiveIntegerField(null=True, blank=True)
-    max_rows = models.PositiveIntegerField(null=True, blank=True)
-    max_bytes = models.PositiveIntegerField(null=True, blank=True)
-    body_bytes = models.PositiveIntegerField(null=True, blank=True)
-    import_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    limits = models.JSONField(default=dict, db_default={})
 
     def __str__(self) -> str:
         """Return a label with the organization's id."""

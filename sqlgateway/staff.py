@@ -17,8 +17,9 @@ from common.admin.actions import ConfirmedAction, StaffAction
 from common.admin.forms import StaffForm, Values
 from common.errors import Conflict
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.databases import organization_limits, tasks
-from sqlgateway.databases.organization_limits import LIMITS, OwnLimit
+from sqlgateway.clusters import organization_limits
+from sqlgateway.clusters.organization_limits import LIMITS, OwnLimit
+from sqlgateway.databases import tasks
 from sqlgateway.models import Cluster, Database, OrganizationLimits
 
 WIDGET: Final = {"class": "staff-field", "inputmode": "numeric", "autocomplete": "off"}
@@ -82,7 +83,7 @@ class OwnLimitsFilter(DropdownFilter):  # type: ignore[misc]  # unfold ships no 
         """Apply the choice."""
         has_own = Q()
         for limit in LIMITS:
-            has_own |= Q(**{f"quota__{limit.name}__isnull": False})
+            has_own |= Q(quota__limits__has_key=limit.name)
         kept = {"yes": queryset.filter(has_own), "no": queryset.exclude(has_own)}
         return kept.get(self.value(), queryset)
 

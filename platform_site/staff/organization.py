@@ -16,8 +16,8 @@ from environments import request_activity
 from environments.models import Environment, RequestHour
 from outbox.models import WebhookEndpoint
 from platform_site.staff.board import Card, link
-from sqlgateway.databases.organization_limits import LIMITS, own_of
-from sqlgateway.models import Database, OrganizationQuota
+from sqlgateway.clusters.organization_limits import LIMITS, quota_of
+from sqlgateway.models import Database
 
 BALANCES: Final = ("granted", "paid", "debt")
 
@@ -74,8 +74,8 @@ def _data(number: int, *, now: datetime) -> list[Card]:
 
 
 def _limits(number: int) -> Card:
-    quota = OrganizationQuota.objects.filter(organization_id=number).first()
-    own = [limit.label for limit in LIMITS if own_of(quota)[limit.name] is not None]
+    quota = quota_of(number)
+    own = [limit.label for limit in LIMITS if limit.name in quota.own]
     path = reverse("admin:sqlgateway_organizationlimits_change", args=[number])
     return Card("Limits", f"{len(own)} own" if own else "Default", ", ".join(own), path)
 

@@ -14,6 +14,7 @@ from common.errors import InvalidRequest, UnsupportedMedia
 from common.permissions import needs
 from sqlgateway.api.negotiation import LimitedViewSet, refuse_repetition
 from sqlgateway.api.serializers import ImportQuerySerializer, ImportSerializer
+from sqlgateway.clusters.organization_limits import Quota
 from sqlgateway.run.requests import Caller
 from sqlgateway.transfer import imports
 from sqlgateway.transfer.imports import ImportRequest
@@ -59,7 +60,7 @@ class ImportViewSet(LimitedViewSet):
             Caller.of(self.principal),
             parsed(self.read_query()),
             upload,
-            timeout_ms=self.limits.timeout_ms(settings.SQL.import_timeout_s * 1000),
+            timeout_ms=self.limits.within(Quota.timeout_ms, settings.SQL.import_timeout_s * 1000),
             environ=environ,
             request_id=request_id,
         )

@@ -12,7 +12,7 @@ from common.api.views import NEGOTIATOR, NO_STORE, RENDERER
 from common.api.viewsets import PlatformViewSet
 from common.errors import InvalidRequest, NotAcceptable
 from common.principals import Principal
-from sqlgateway.clusters.request_limits import NO_LIMITS, RequestLimits
+from sqlgateway.clusters.organization_limits import Quota
 from sqlgateway.databases import provisioning
 from sqlgateway.errors import IdempotencyNotSupported
 from sqlgateway.formats import arrow_batches
@@ -66,7 +66,7 @@ def chosen(given: Mapping[str, Any], accepted_format: AnswerFormat) -> AnswerFor
     return form
 
 
-def timeout_limit_ms(given: Mapping[str, Any], form: AnswerFormat, limits: RequestLimits) -> int:
+def timeout_limit_ms(given: Mapping[str, Any], form: AnswerFormat, limits: Quota) -> int:
     """Return the time limit of a request for this format; that of a stream includes reading it.
 
     limits: the organization's own, which also apply to streams.
@@ -74,7 +74,7 @@ def timeout_limit_ms(given: Mapping[str, Any], form: AnswerFormat, limits: Reque
     """
     is_json = form == "json"
     setting_ms: int = settings.SQL.timeout_ms if is_json else settings.SQL.export_timeout_s * 1000
-    limit_ms = limits.timeout_ms(setting_ms)
+    limit_ms = limits.within(Quota.timeout_ms, setting_ms)
     if given.get("timeout_ms", 0) > limit_ms:
         raise InvalidRequest.for_field("timeout_ms", f"At most {limit_ms}.")
     return limit_ms
@@ -104,7 +104,7 @@ def streamed(body: Body, form: StreamFormat) -> StreamingHttpResponse:
 class LimitedViewSet(PlatformViewSet):
     """The base of SQL's viewsets. limits: the organization's, in actions that read a body."""
 
-    limits = NO_LIMITS
+    limits = Quota()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Read the limits after the permission check, and before the body."""
@@ -115,4 +115,4 @@ class LimitedViewSet(PlatformViewSet):
     def read_limits(self, principal: Principal) -> None:
         """Set the limits, including the limit of the body."""
         self.limits = provisioning.limits_of(principal.scope)
-        self.body_limit_bytes = self.limits.body_bytes(self.body_limit_bytes)
+        self.body_limit_bytes = self.limits.within(Quota.body_bytes, self.body_limit_bytes)

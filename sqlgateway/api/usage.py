@@ -12,8 +12,7 @@ from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import needs
 from environments.models import Environment
-from sqlgateway.clusters.request_limits import RequestLimits
-from sqlgateway.databases.quotas import quota_of
+from sqlgateway.clusters.organization_limits import Quota, quota_of
 from sqlgateway.models import Database
 
 
@@ -101,28 +100,23 @@ class SqlUsageViewSet(PlatformViewSet):
                 "limit_per_role": limits.role_connections,
             },
             "statements": {
-                "running_limit_per_environment": (
-                    limits.running_per_environment if quota.statements is None else quota.statements
+                "running_limit_per_environment": quota.own.get(
+                    "statements", limits.running_per_environment
                 ),
-                "running_limit_per_organization": (
-                    limits.running_per_organization
-                    if quota.statements is None
-                    else quota.statements
-                ),
-                **_of_requests(quota.limits),
+                "running_limit_per_organization": quota.statements,
+                **_of_requests(quota),
             },
         }
         return self.respond(usage, headers=NO_STORE)
 
 
-def _of_requests(own: RequestLimits) -> dict[str, int]:
-    limits = settings.SQL
+def _of_requests(quota: Quota) -> dict[str, int]:
     return {
-        "timeout_ms": own.timeout_ms(limits.timeout_ms),
-        "stream_timeout_ms": own.timeout_ms(limits.export_timeout_s * 1000),
-        "import_timeout_ms": own.timeout_ms(limits.import_timeout_s * 1000),
-        "max_rows": own.max_rows,
-        "max_bytes": own.max_bytes,
-        "body_limit_bytes": own.body_bytes(limits.body_limit_bytes),
-        "import_limit_bytes": own.import_bytes,
+        "timeout_ms": quota.timeout_ms,
+        "stream_timeout_ms": quota.within(Quota.timeout_ms, settings.SQL.export_timeout_s * 1000),
+        "import_timeout_ms": quota.within(Quota.timeout_ms, settings.SQL.import_timeout_s * 1000),
+        "max_rows": quota.max_rows,
+        "max_bytes": quota.max_bytes,
+        "body_limit_bytes": quota.body_bytes,
+        "import_limit_bytes": quota.import_bytes,
     }

@@ -1,5 +1,5 @@
 """PostgreSQL servers, and which database is on which.
 
-Door: placements, request_limits, servers, silence.
+Door: organization_limits, placements, servers, silence.
 Imports: common, errors, hardening, models, names.
 """

@@ -10,10 +10,10 @@ from typing import Final
 from common.errors import NotFound
 from common.permissions import Role
 from common.scoping import unscoped
-from sqlgateway.clusters.request_limits import NO_LIMITS, RequestLimits
+from sqlgateway.clusters.organization_limits import Quota
 from sqlgateway.clusters.servers import ClusterAddress, address_of
 from sqlgateway.hardening.tenant_roles import RoleSpec
-from sqlgateway.models import Database, OrganizationQuota
+from sqlgateway.models import Database
 
 # Long enough to save most queries, short enough that a moved database is found soon. The deletion
 # of an environment takes effect immediately: its logins are disabled, and its sessions end.
@@ -58,9 +58,7 @@ class Login:
 class Placement:
     """A database and its three roles.
 
-    statements: the organization's own limit of concurrent requests in a process; None: the
-    settings' limits.
-    limits: the organization's own limits of a request.
+    quota: the organization's limits.
     since: when the passwords were set; None for the first ones.
     """
 
@@ -70,9 +68,8 @@ class Placement:
     dbname: str
     users: dict[Role, str]
     passwords: dict[Role, str] = field(repr=False)
-    statements: int | None = None
     organization_id: int | None = None
-    limits: RequestLimits = NO_LIMITS
+    quota: Quota = field(default_factory=Quota)
     since: datetime | None = None
 
     def login(self, role: Role) -> Login:
@@ -94,7 +91,6 @@ def placement_of(database: Database) -> Placement:
 
     Raises EngineUnavailable if its cluster was never probed and does not answer.
     """
-    quota = quota_row_of(database)
     return Placement(
         database_id=database.pk,
         environment_pk=database.environment_id,
@@ -102,17 +98,15 @@ def placement_of(database: Database) -> Placement:
         dbname=database.dbname,
         users=database.roles,
         passwords=database.passwords,
-        statements=quota.statements if quota is not None else None,
         organization_id=database.organization_id,
-        limits=RequestLimits.of(quota),
+        quota=quota_of_row(database),
         since=database.passwords_since,
     )
 
 
-def quota_row_of(database: Database) -> OrganizationQuota | None:
-    """Return the row of the organization's own limits, None if there is none."""
-    quota: OrganizationQuota | None = getattr(database.organization, "quota", None)
-    return quota
+def quota_of_row(database: Database) -> Quota:
+    """Return the limits of a database's organization."""
+    return Quota.of(getattr(database.organization, "quota", None))
 
 
 @unscoped("the row of a login that is in use")
@@ -153,7 +147,7 @@ class PlacementCache:
     def statements(self, environment_pk: int) -> int | None:
         """Return the organization's own limit as it was last read, even if it is stale."""
         entry = self._entries.get(environment_pk)
-        return None if entry is None else entry[1].statements
+        return None if entry is None else entry[1].quota.own.get("statements")
 
     def put(self, environment_pk: int, placement: Placement) -> None:
         """Keep a placement."""

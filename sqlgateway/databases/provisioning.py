@@ -10,13 +10,13 @@ from common.errors import NotFound
 from common.locks import AlreadyLocked
 from common.principals import Scope
 from common.scoping import across_environments, within
-from sqlgateway.clusters.placements import PLACEMENT_CACHE, Placement, placement_of, quota_row_of
-from sqlgateway.clusters.request_limits import RequestLimits
+from sqlgateway.clusters.organization_limits import Quota, quota_of
+from sqlgateway.clusters.placements import PLACEMENT_CACHE, Placement, placement_of, quota_of_row
 from sqlgateway.clusters.servers import emptiest
 from sqlgateway.databases import quotas, retirement, stock, tasks, tenant_databases
 from sqlgateway.databases.copies import clones, switching
 from sqlgateway.errors import CloneFailed, DatabaseNotReady, EngineUnavailable
-from sqlgateway.models import Database, OrganizationQuota
+from sqlgateway.models import Database
 from sqlgateway.pg import pool
 
 STATES: Final = {
@@ -51,23 +51,21 @@ def database_for(scope: Scope) -> Placement:
     return placement
 
 
-def limits_of(scope: Scope) -> RequestLimits:
-    """Return the organization's own limits of a request, without creating a database.
+def limits_of(scope: Scope) -> Quota:
+    """Return the organization's limits, without creating a database.
 
     The placement, which the request needs anyway, is cached, so that it is not read again.
     """
     cached = PLACEMENT_CACHE.get(scope.environment_pk)
     if cached is not None:
-        return cached.limits
+        return cached.quota
     database = _find(scope)
     if database is None:
-        # the organization's own row
-        own = OrganizationQuota.objects.filter(organization_id=scope.organization_id).first()
-        return RequestLimits.of(own)
+        return quota_of(scope.organization_id)
     # placement_of would contact a cluster without flags.
     if database.state == Database.State.ACTIVE and database.cluster.flags:
         PLACEMENT_CACHE.put(scope.environment_pk, placement_of(database))
-    return RequestLimits.of(quota_row_of(database))
+    return quota_of_row(database)
 
 
 def on_environment_deleted(environment_pk: int) -> None:

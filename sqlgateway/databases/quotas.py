@@ -1,20 +1,18 @@
-"""The limits in effect for an organization, and its quota of disk.
+"""The quota of disk.
 
 A task measures the databases, and stops the growth of those above the quota.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 import psycopg
 import structlog
-from django.conf import settings
 from django.db import transaction
 
 from outbox.webhooks import events
-from sqlgateway.clusters.request_limits import RequestLimits
+from sqlgateway.clusters.organization_limits import Quota, quota_of
 from sqlgateway.clusters.servers import address_of, administer, said
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.hardening import quota_guard
@@ -26,29 +24,6 @@ SIZES: Final = (
 )
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """The limits in effect for an organization.
-
-    disk_bytes: the size of each environment's database.
-    environments: the number of environments.
-    statements: the requests that run concurrently in a web process; None: the settings' limits.
-    limits: limits of one request.
-    """
-
-    disk_bytes: int
-    environments: int
-    statements: int | None
-    limits: RequestLimits
-
-
-def quota_of(organization_id: int) -> Quota:
-    """Return an organization's limits: its own, or those of the settings."""
-    # the organization's own row
-    own = OrganizationQuota.objects.filter(organization_id=organization_id).first()
-    return _resolved(own)
 
 
 def environment_limit(organization_id: int) -> int:
@@ -72,7 +47,7 @@ def measure_all(*, now: datetime) -> None:
             continue
         for database in databases:
             if database.dbname in sizes:
-                quota = _resolved(own.get(database.organization_id))
+                quota = Quota.of(own.get(database.organization_id))
                 _apply(database, sizes[database.dbname], quota, now=now)
 
 
@@ -90,17 +65,6 @@ def release(database: Database) -> None:
     """
     with administer(address_of(database.cluster), database.dbname) as inside:
         quota_guard.lift(inside)
-
-
-def _resolved(own: OrganizationQuota | None) -> Quota:
-    disk_bytes = own.disk_bytes if own is not None else None
-    environments = own.environments if own is not None else None
-    return Quota(
-        settings.SQL.disk_limit_bytes if disk_bytes is None else disk_bytes,
-        settings.ENVIRONMENTS.limit if environments is None else environments,
-        own.statements if own is not None else None,
-        RequestLimits.of(own),
-    )
 
 
 def size_of(database: Database) -> int:

@@ -219,5 +219,5 @@ def _connect_repaired(placement: Placement, role: Role) -> TenantConnection:
 
 def _with_own_limits(connection: TenantConnection, placement: Placement) -> TenantConnection:
     """Set the organization's own limit, which may have changed since the connection was opened."""
-    connection.timeout_ms = placement.limits.own_timeout_ms
+    connection.timeout_ms = placement.quota.own.get("timeout_ms")
     return connection

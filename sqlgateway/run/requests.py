@@ -10,7 +10,7 @@ from django.conf import settings
 from common.errors import InvalidRequest
 from common.permissions import Role, database_role
 from common.principals import Principal, Scope
-from sqlgateway.clusters.request_limits import RequestLimits
+from sqlgateway.clusters.organization_limits import Quota
 from sqlgateway.formats.results import RowFormat
 from sqlgateway.run.parameters import Param, encode_params
 
@@ -108,9 +108,7 @@ def explained(text: str, how: Literal[True, "analyze"]) -> tuple[str, int]:
     return prefix + text, len(prefix)
 
 
-def parsed(
-    given: dict[str, Any], *, limits: RequestLimits, limit_ms: int | None = None
-) -> SqlRequest:
+def parsed(given: dict[str, Any], *, limits: Quota, limit_ms: int | None = None) -> SqlRequest:
     """Return the request of a validated body.
 
     limits: the organization's own.
@@ -119,7 +117,7 @@ def parsed(
     PostgreSQL.
     """
     is_batch = "queries" in given
-    limit_ms = limit_ms or limits.timeout_ms(settings.SQL.timeout_ms)
+    limit_ms = limit_ms or limits.timeout_ms
     items = given["queries"] if is_batch else [given]
     _check_rows(given, "", limits)
     texts = []
@@ -138,13 +136,13 @@ def parsed(
     )
 
 
-def _check_rows(options: dict[str, Any], path: str, limits: RequestLimits) -> None:
+def _check_rows(options: dict[str, Any], path: str, limits: Quota) -> None:
     """Refuse a number of rows above the limit: the result would be truncated at the limit."""
     if options.get("max_rows", 0) > limits.max_rows:
         raise InvalidRequest.for_field(f"{path}max_rows", f"At most {limits.max_rows}.")
 
 
-def _sql_text(item: dict[str, Any], path: str, limits: RequestLimits) -> SqlText:
+def _sql_text(item: dict[str, Any], path: str, limits: Quota) -> SqlText:
     text = item["query"]
     # libpq reads a text up to its first NUL, and would silently ignore the rest.
     if "\0" in text:

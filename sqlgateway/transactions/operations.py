@@ -31,7 +31,7 @@ from common.principals import Principal, Scope
 from common.scoping import across_environments
 from environments.models import Organization
 from sqlgateway import errors
-from sqlgateway.clusters.request_limits import RequestLimits
+from sqlgateway.clusters.organization_limits import Quota
 from sqlgateway.databases import provisioning
 from sqlgateway.models import InteractiveTransaction, RetiredDatabase
 from sqlgateway.pg.message_stream import ConnectionLost
@@ -105,7 +105,7 @@ def run(
     number: int,
     body: dict[str, Any],
     *,
-    limits: RequestLimits,
+    limits: Quota,
     request_id: str,
 ) -> tuple[bytes, bool]:
     """Run a numbered statement; return the JSON of its answer, and whether it is a repetition.
@@ -289,7 +289,7 @@ def _finish(principal: Principal, row: InteractiveTransaction) -> None:
         if row.state != State.COMMITTING:
             return
         limits = provisioning.limits_of(scope)
-        ending = _commit(principal, row, timeout_ms=limits.timeout_ms(settings.SQL.timeout_ms))
+        ending = _commit(principal, row, timeout_ms=limits.timeout_ms)
     if ending == "unknown":
         ending = _look_up(scope, row)
     _move(row, State.COMMITTING, State(ending))

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from common.errors import FieldError, InternalError, PlatformError
 from common.principals import Principal
-from sqlgateway.clusters.request_limits import RequestLimits
+from sqlgateway.clusters.organization_limits import Quota
 from sqlgateway.errors import TransactionElsewhere
 from sqlgateway.models import InteractiveTransaction
 from sqlgateway.run.parameters import canonical
@@ -62,7 +62,7 @@ def _call(question: Message) -> dict[str, Any]:
         answer, is_repeated = OPEN_TRANSACTIONS.run(
             transaction_id,
             question["number"],
-            parsed(body, limits=RequestLimits(**question["limits"])),
+            parsed(body, limits=Quota(question["limits"]["own"])),
             digest=digest_of(canonical(body)),
             request_id=question["request_id"],
         )

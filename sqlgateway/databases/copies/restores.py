@@ -16,6 +16,7 @@ from common.commands import CommandRefused
 from common.locks import AlreadyLocked
 from sqlgateway import names
 from sqlgateway.audit_tags import SqlTag
+from sqlgateway.clusters.organization_limits import quota_of
 from sqlgateway.clusters.servers import address_of, administer
 from sqlgateway.databases import quotas, tenant_databases
 from sqlgateway.databases.copies import (
@@ -151,7 +152,7 @@ def _restore(database: Database, file: Path, contents: Contents, *, all_to_admin
     switching.begin(database, arrival)
     try:
         tenant_databases.create(arrival)
-        limit_bytes = quotas.quota_of(database.organization_id or 0).disk_bytes
+        limit_bytes = quota_of(database.organization_id or 0).disk_bytes
         check = size_check(arrival, limit_bytes)
         _fill(arrival, file, contents, all_to_admin=all_to_admin, check=check)
         _refuse_too_large(arrival, limit_bytes)

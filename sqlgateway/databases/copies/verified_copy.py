@@ -10,6 +10,7 @@ from collections.abc import Callable
 import psycopg
 import structlog
 
+from sqlgateway.clusters.organization_limits import quota_of
 from sqlgateway.clusters.servers import address_of, administer
 from sqlgateway.databases import quotas
 from sqlgateway.databases.copies import CopyFailed, privileges, programs, sections
@@ -102,6 +103,6 @@ def limit_of_copy(source: Database) -> int:
 
     Raises EngineUnavailable.
     """
-    quota_bytes = quotas.quota_of(source.organization_id or 0).disk_bytes
+    quota_bytes = quota_of(source.organization_id or 0).disk_bytes
     # One over its quota can be moved, too, and a copy may be packed less well.
     return max(quota_bytes, 2 * quotas.size_of(source))

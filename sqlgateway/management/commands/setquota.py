@@ -4,15 +4,20 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
 from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
 from environments.models import Organization
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.databases.organization_limits import DEFAULT, LIMITS, OwnLimit, Values, set_own
-from sqlgateway.databases.quotas import quota_of
+from sqlgateway.clusters.organization_limits import (
+    DEFAULT,
+    LIMITS,
+    OwnLimit,
+    Values,
+    quota_of,
+    set_own,
+)
 
 
 class Command(OpsCommand):
@@ -49,18 +54,10 @@ class Command(OpsCommand):
         if given:
             _set(organization_id, given)
         quota = quota_of(organization_id)
-        limits = quota.limits
-        facts = {
-            "org_id": organization_id,
-            "disk_bytes": quota.disk_bytes,
-            "environments": quota.environments,
-            "statements": quota.statements,
-            "timeout_ms": limits.timeout_ms(settings.SQL.timeout_ms),
-            "max_rows": limits.max_rows,
-            "max_bytes": limits.max_bytes,
-            "body_bytes": limits.body_bytes(settings.SQL.body_limit_bytes),
-            "import_bytes": limits.import_bytes,
-        }
+        facts = {"org_id": organization_id}
+        facts |= {limit.name: getattr(quota, limit.name) for limit in LIMITS}
+        # Without an own limit an environment has another one than its organization.
+        facts["statements"] = quota.own.get("statements")
         # Named as the options are, so that a line can be given back.
         lines = (
             f"--{limit.name.replace('_', '-'):14} {_shown(facts[limit.name])}" for limit in LIMITS

@@ -38,4 +38,4 @@ def test_limits_are_found_from_the_organization_and_set_in_two_steps(staff: Visi
     staff.sees("900 ms, own")
     look(page)
     row = OrganizationQuota.objects.get(organization_id=number)
-    assert (row.timeout_ms, row.max_rows) == (900, None)
+    assert row.limits == {"timeout_ms": 900}

@@ -11,7 +11,7 @@ from django.test import Client, override_settings
 
 from accounts.models import User
 from audit.models import AuditEvent
-from sqlgateway.databases.organization_limits import LIMITS
+from sqlgateway.clusters.organization_limits import LIMITS
 from sqlgateway.models import OrganizationQuota
 from tests import cast
 from tests.cast import signed_in
@@ -48,8 +48,7 @@ def post(inside: Client, number: int, body: dict[str, str]) -> str:
 def own_of(number: int) -> dict[str, int]:
     """Return the own limits that are kept."""
     row = OrganizationQuota.objects.filter(organization_id=number).first()
-    found = {name: getattr(row, name, None) for name in NAMES}
-    return {name: value for name, value in found.items() if value is not None}
+    return row.limits if row is not None else {}
 
 
 def events(number: int) -> list[AuditEvent]:

@@ -1,11 +1,14 @@
-"""Own limits of an organization that several writers set at the same moment."""
+"""Own limits of an organization: writers at the same moment, and the code of before."""
 
+import json
 from collections.abc import Callable
+from importlib import import_module
 
 import pytest
+from django.db import connection
 
 from common.errors import Conflict
-from sqlgateway.databases.organization_limits import LIMITS, Changes, own_of, set_own
+from sqlgateway.clusters.organization_limits import LIMITS, Changes, own_of, quota_of, set_own
 from sqlgateway.models import OrganizationQuota
 from tests.parallel import at_once
 from tests.sqlgateway.support import Caller
@@ -38,7 +41,7 @@ def test_of_writers_of_one_limit_each_says_what_it_found(committed: Caller) -> N
     last = (
         OrganizationQuota.objects.filter(organization_id=committed.scope.organization_id)
         .get()
-        .max_rows
+        .limits["max_rows"]
     )
     # A chain: every value but the last was found by the next writer.
     assert found == {None, *values} - {last}
@@ -57,3 +60,45 @@ def test_of_two_that_decided_upon_the_same_limits_one_is_told(committed: Caller)
     outcomes = at_once(*(lambda value=value: decide(value) for value in (1_000_000, 2_000_000)))
 
     assert sorted(outcomes) == [False, True]
+
+
+def test_the_upgrade_keeps_the_limits_that_were_set_before(alice: Caller) -> None:
+    organization_id = alice.scope.organization_id
+    with connection.cursor() as cursor:
+        # As the code of before does, which knows no other column.
+        cursor.execute(
+            "INSERT INTO sqlgateway_organizationquota (organization_id, max_rows, environments)"
+            " VALUES (%s, 7, 0)",
+            [organization_id],
+        )
+        assert quota_of(organization_id).own == {}
+        cursor.execute(import_module("sqlgateway.migrations.0003_limits_in_one_column").COPY)
+
+    quota = quota_of(organization_id)
+    assert quota.own == {"max_rows": 7, "environments": 0}
+    assert (quota.max_rows, quota.environments, quota.max_bytes) == (7, 0, 8 * 2**20)
+
+
+def test_the_code_of_before_finds_the_limits_that_are_set_now(alice: Caller) -> None:
+    organization_id = alice.scope.organization_id
+    set_own(organization_id, VALUES)
+    set_own(organization_id, {"max_rows": None})
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_jsonb(q) FROM sqlgateway_organizationquota q")
+        ((row,),) = cursor.fetchall()
+    assert {name: json.loads(row)[name] for name in VALUES} == VALUES | {"max_rows": None}
+
+
+def test_a_limit_that_this_release_does_not_know_is_kept(alice: Caller) -> None:
+    organization_id = alice.scope.organization_id
+    OrganizationQuota.objects.create(organization_id=organization_id, limits={"of_later": 1})
+
+    set_own(organization_id, {"max_rows": 7})
+
+    assert OrganizationQuota.objects.filter(
+        organization_id=alice.scope.organization_id
+    ).get().limits == {
+        "of_later": 1,
+        "max_rows": 7,
+    }

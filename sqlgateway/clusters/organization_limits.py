@@ -1,42 +1,46 @@
-"""The limits that an administrator can set for one organization, and their ranges."""
+"""The limits of an organization: its own ones, and the settings' for the others.
+
+Own limits are the JSON of one column, ``OrganizationQuota.limits``. A limit is an attribute of
+``Quota``: the options of ``setquota``, the fields and columns of the admin and the checks of their
+values are made from these.
+"""
 
 import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Self, overload
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
 from common.errors import Conflict
 from sqlgateway.models import OrganizationQuota
 
-# Limits by name; None selects the setting's value.
+# Own limits by name; None selects the setting's value.
 Values = Mapping[str, int | None]
 Changes = dict[str, dict[str, int | None]]
 
 DEFAULT: Final = "default"
 MAX_STATEMENTS: Final = 10_000
-# A PositiveBigIntegerField allows far more, but such a number is a typing error.
+# Above that a number is a typing error.
 MAX_VALUE: Final = 2**51 - 1
 # Also the minimum of the settings: an error or a row must fit.
 MIN_BYTES: Final = 1_024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class OwnLimit:
-    """One limit, a column of OrganizationQuota.
+    """One limit; as an attribute of a ``Quota``, the number in effect.
 
-    name: the column.
     setting: the setting that applies to organizations without a limit of their own.
     default: returns the setting's value.
     label, unit: as the admin shows them; a number of things has no unit.
     help: what it limits.
     lowest, highest: the range of values.
-    is_capped: the value cannot exceed the setting's.
+    is_capped: the value cannot exceed the setting's, with which a process's memory is planned
+    (sqlgateway/checks.py), also if the setting was lowered later.
     """
 
-    name: str
     setting: str
     default: Callable[[], int]
     label: str
@@ -45,6 +49,24 @@ class OwnLimit:
     lowest: int = 0
     highest: int = MAX_VALUE
     is_capped: bool = False
+    name: str = field(init=False)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Take the attribute's name, which is the key in the JSON."""
+        self.name = name
+
+    @overload
+    def __get__(self, quota: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, quota: "Quota", owner: type) -> int: ...
+    def __get__(self, quota: "Quota | None", owner: type) -> Self | int:
+        """Return the number in effect for a quota."""
+        if quota is None:
+            return self
+        own = quota.own.get(self.name)
+        if own is None:
+            return self.default()
+        return min(own, self.default()) if self.is_capped else own
 
     @property
     def max_value(self) -> int:
@@ -74,34 +96,35 @@ class OwnLimit:
         return number
 
 
-LIMITS: Final = (
-    OwnLimit(
-        "disk_bytes",
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The limits in effect for an organization. own: its own ones by name."""
+
+    own: Mapping[str, int] = field(default_factory=dict)
+
+    disk_bytes = OwnLimit(
         "ZSQL_DISK_LIMIT_BYTES",
         lambda: settings.SQL.disk_limit_bytes,
         "Disk",
         "bytes",
         "Size of each environment's database",
-    ),
-    OwnLimit(
-        "environments",
+    )
+    environments = OwnLimit(
         "ZENVIRONMENT_LIMIT",
         lambda: settings.ENVIRONMENTS.limit,
         "Environments",
         "",
         "Number of environments",
-    ),
-    OwnLimit(
-        "statements",
+    )
+    statements = OwnLimit(
         "ZSQL_RUNNING_PER_ORGANIZATION",
         lambda: settings.SQL.running_per_organization,
         "Concurrent requests",
         "",
         "SQL requests that each web process runs concurrently for the organization",
         highest=MAX_STATEMENTS,
-    ),
-    OwnLimit(
-        "timeout_ms",
+    )
+    timeout_ms = OwnLimit(
         "ZSQL_TIMEOUT_MS",
         lambda: settings.SQL.timeout_ms,
         "Request time",
@@ -110,9 +133,8 @@ LIMITS: Final = (
         "have ZSQL_EXPORT_TIMEOUT_S and ZSQL_IMPORT_TIMEOUT_S; at most ZSQL_TIMEOUT_MS",
         lowest=1,
         is_capped=True,
-    ),
-    OwnLimit(
-        "max_rows",
+    )
+    max_rows = OwnLimit(
         "ZSQL_MAX_ROWS",
         lambda: settings.SQL.max_rows,
         "Result rows",
@@ -120,9 +142,8 @@ LIMITS: Final = (
         "Rows of one result in JSON, at most ZSQL_MAX_ROWS",
         lowest=1,
         is_capped=True,
-    ),
-    OwnLimit(
-        "max_bytes",
+    )
+    max_bytes = OwnLimit(
         "ZSQL_MAX_BYTES",
         lambda: settings.SQL.max_bytes,
         "JSON answer",
@@ -130,9 +151,8 @@ LIMITS: Final = (
         "Bytes of the rows of one JSON answer, at most ZSQL_MAX_BYTES",
         lowest=MIN_BYTES,
         is_capped=True,
-    ),
-    OwnLimit(
-        "body_bytes",
+    )
+    body_bytes = OwnLimit(
         "ZSQL_BODY_LIMIT_BYTES",
         lambda: settings.SQL.body_limit_bytes,
         "Request body",
@@ -141,9 +161,8 @@ LIMITS: Final = (
         "most ZSQL_BODY_LIMIT_BYTES",
         lowest=MIN_BYTES,
         is_capped=True,
-    ),
-    OwnLimit(
-        "import_bytes",
+    )
+    import_bytes = OwnLimit(
         "ZSQL_IMPORT_LIMIT_BYTES",
         lambda: settings.SQL.import_limit_bytes,
         "Import body",
@@ -151,13 +170,30 @@ LIMITS: Final = (
         "Bytes of an imported body, unpacked, at most ZSQL_IMPORT_LIMIT_BYTES",
         lowest=MIN_BYTES,
         is_capped=True,
-    ),
-)
+    )
+
+    @classmethod
+    def of(cls, row: OrganizationQuota | None) -> Self:
+        """Return the limits of a row; None for an organization without one."""
+        return cls() if row is None else cls(row.limits)
+
+    def within(self, limit: OwnLimit, other: int) -> int:
+        """Return the limit of a kind of request that has ``other``: the lower own one, if any."""
+        return min(other, limit.__get__(self, Quota)) if limit.name in self.own else other
 
 
-def own_of(quota: OrganizationQuota | None) -> Values:
-    """Return an organization's own limits by name. quota: None if it has no row."""
-    return {limit.name: getattr(quota, limit.name, None) for limit in LIMITS}
+LIMITS: Final = tuple(each for each in vars(Quota).values() if isinstance(each, OwnLimit))
+
+
+def quota_of(organization_id: int) -> Quota:
+    """Return the limits in effect for an organization."""
+    # the organization's own row
+    return Quota.of(OrganizationQuota.objects.filter(organization_id=organization_id).first())
+
+
+def own_of(row: OrganizationQuota | None) -> Values:
+    """Return an organization's own limits by name. row: None if it has none."""
+    return {limit.name: Quota.of(row).own.get(limit.name) for limit in LIMITS}
 
 
 def set_own(organization_id: int, given: Values, *, seen: Values | None = None) -> Changes:
@@ -174,11 +210,22 @@ def set_own(organization_id: int, given: Values, *, seen: Values | None = None) 
             row, is_new = rows.get_or_create(organization_id=organization_id)
             # Another process may have created the row first.
             changed = changed if is_new else checked(own_of(row), given, seen=seen)
-        for name in changed:
-            setattr(row, name, given[name])
         if row is not None and changed:
-            row.save(update_fields=list(changed))
+            own = row.limits | {name: given[name] for name in changed}
+            row.limits = {name: value for name, value in own.items() if value is not None}
+            row.save(update_fields=["limits"])
+            _write_former_columns(row)
     return changed
+
+
+def _write_former_columns(row: OrganizationQuota) -> None:
+    """Write the columns too, from which the code of before reads the limits after a step back."""
+    pairs = ", ".join(f"{limit.name} = (limits->>'{limit.name}')::bigint" for limit in LIMITS)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE sqlgateway_organizationquota SET {pairs} WHERE id = %s",  # noqa: S608 - names of ours
+            [row.pk],
+        )
 
 
 def checked(own: Values, given: Values, *, seen: Values | None) -> Changes:
