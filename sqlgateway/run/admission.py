@@ -174,10 +174,11 @@ class Admission:
         """
         if not self._is_within_limits(request.scope):
             return False
-        own, of = self._running.of_organization[request.scope.organization_id], settings.SQL.running
-        if self._running.total >= of:
+        taken, of = self._running.total, settings.SQL.running
+        if taken >= of > 0:
             return not self._running.of_cluster[request.cluster_id]
-        return is_fair(own, taken=self._running.total, of=of)
+        own = self._running.of_organization[request.scope.organization_id]
+        return is_fair(own, taken=taken, of=of)
 
     def _is_within_limits(self, scope: Scope) -> bool:
         limits, running = limits_of(scope), self._running
