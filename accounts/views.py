@@ -13,7 +13,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit_tags import AccountTag
-from accounts.errors import InvalidCredentials
+from accounts.errors import (
+    EmailTaken,
+    HashingBusy,
+    InvalidCredentials,
+    SessionNotFound,
+    SessionRevoked,
+    SwitchedTooOften,
+    TooManyAttempts,
+)
 from accounts.models import Session
 from accounts.serializers import (
     SIGN_IN_RESULT,
@@ -37,13 +45,21 @@ from accounts.tokens import session_tokens
 from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, PlatformViewSet
+from common.errors import TokenExpired, TokenInvalid
+from common.openapi import shapes
 from common.permissions import MEMBER, PUBLIC, USER, effective
+from environments.errors import EnvironmentNotFound
 
 
 class SignInViewSet(PlatformViewSet):
     """Sign-up, and sign-in with e-mail and password."""
 
+    tag = "Sign in"
     access = {"signup": PUBLIC, "login": PUBLIC}
+    errors = {
+        "signup": (EmailTaken, TooManyAttempts, HashingBusy),
+        "login": (InvalidCredentials, EnvironmentNotFound, TooManyAttempts, HashingBusy),
+    }
     request_serializers = {"signup": SignupSerializer, "login": LoginSerializer}
     response_serializers = {"signup": SignupAnswerSerializer, "login": SIGN_IN_RESULT}
     success_statuses = {"signup": status.HTTP_201_CREATED}
@@ -100,7 +116,19 @@ class SignInViewSet(PlatformViewSet):
 class RefreshTokenViewSet(PlatformViewSet):
     """Actions with a refresh token on its session."""
 
+    tag = "Sign in"
     access = {"refresh": PUBLIC, "switch": PUBLIC, "logout": PUBLIC}
+    errors = {
+        "refresh": (SessionRevoked, TokenExpired, TokenInvalid),
+        "switch": (
+            SessionRevoked,
+            TokenExpired,
+            TokenInvalid,
+            EnvironmentNotFound,
+            SwitchedTooOften,
+        ),
+        "logout": (TokenInvalid,),
+    }
     request_serializers = {
         "refresh": RefreshTokenSerializer,
         "switch": SwitchSerializer,
@@ -162,11 +190,14 @@ class RefreshTokenViewSet(PlatformViewSet):
 class SessionViewSet(ListAction):
     """The caller's own sessions."""
 
+    tag = "Account"
     # Ending sessions only makes an account safer, so it requires no fresh proof.
     access = {"list": USER.always(), "destroy": USER.always(), "destroy_all": USER.always()}
+    errors = {"destroy": (SessionNotFound,)}
     serializer_class = SessionSerializer
     response_serializers = {"destroy_all": SessionsEndedSerializer}
     lookup_url_kwarg = "session_id"
+    path_schemas = {"session_id": shapes.UUID}
 
     def get_queryset(self) -> QuerySet[Session]:
         """Return the caller's sessions that can still be used."""
@@ -190,6 +221,7 @@ class SessionViewSet(ListAction):
 class CallerViewSet(PlatformViewSet):
     """The caller's identity and permissions."""
 
+    tag = "Sign in"
     access = {"whoami": MEMBER.for_keys(), "effective_permissions": MEMBER.for_keys()}
     response_serializers = {
         "whoami": WhoamiSerializer,

@@ -57,6 +57,7 @@ class AuditFilterSerializer(StrictSerializer):
 class AuditEventViewSet(ListAction):
     """The audit trail of the caller's organization."""
 
+    tag = "Audit trail"
     access = {"list": needs("audit", "read")}
     serializer_class = AuditEventSerializer
     query_serializers = {"list": AuditFilterSerializer}

@@ -17,7 +17,13 @@ from common.permissions import MEMBER, needs
 from common.principals import Scope
 from environments import environments, request_activity
 from environments.audit_tags import EnvironmentTag
-from environments.errors import EnvironmentNotFound
+from environments.errors import (
+    EnvironmentBuiltIn,
+    EnvironmentNotFound,
+    EnvironmentNotReady,
+    EnvironmentTaken,
+    QuotaExceeded,
+)
 from environments.models import Environment, Organization
 from environments.serializers import (
     ContentsSerializer,
@@ -47,6 +53,7 @@ NO_CONTENTS: Final = {"buckets": 0, "objects": 0, "object_bytes": 0, "access_key
 class EnvironmentViewSet(ListAction, RetrieveAction):
     """The environments of the caller's organization."""
 
+    tag = "Environments"
     access = {
         "list": MEMBER.for_keys("environments:read"),
         "retrieve": MEMBER.for_keys("environments:read"),
@@ -54,6 +61,11 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
         "partial_update": needs("environments", "update"),
         "destroy": needs("environments", "delete").fresh(),
         "contents": needs("environments", "read"),
+    }
+    errors = {
+        "create": (EnvironmentNotFound, EnvironmentTaken, EnvironmentNotReady, QuotaExceeded),
+        "partial_update": (EnvironmentTaken,),
+        "destroy": (EnvironmentBuiltIn,),
     }
     serializer_class = EnvironmentDetailSerializer
     response_serializers = {"list": EnvironmentSerializer, "contents": ContentsSerializer}
@@ -138,6 +150,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
 class OrganizationViewSet(PlatformViewSet):
     """The caller's organization."""
 
+    tag = "Organization"
     access = {
         "organization": MEMBER,
         "rename": needs("organization", "update"),

@@ -17,12 +17,37 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.errors import EmailTaken, HashingBusy, SessionRevoked, TooManyAttempts
 from common.api.views import NO_STORE, StrictSerializer
 from common.api.viewsets import ListAction, PlatformViewSet
-from common.errors import MethodNotAllowed
+from common.errors import (
+    MethodNotAllowed,
+    NotAuthenticated,
+    PayloadTooLarge,
+    TokenExpired,
+    TokenInvalid,
+)
+from common.openapi import shapes
 from common.permissions import PUBLIC, USER, needs
+from environments.errors import EnvironmentNotFound
 from oauth import account_linking, identities
 from oauth.account_linking import AccountLink
+from oauth.errors import (
+    AccessDenied,
+    CodeGone,
+    DomainNotAllowed,
+    EmailMissing,
+    EmailUnverified,
+    IdentityRefused,
+    IdentityTaken,
+    LastLoginMethod,
+    LinkForeign,
+    LinkRequired,
+    ProviderNotConfigured,
+    ProviderUnavailable,
+    RedirectNotAllowed,
+    StateInvalid,
+)
 from oauth.flow import callback, code_exchange, flow_state
 from oauth.flow.callback import FormPostParser, without_repeats
 from oauth.flow.flow_state import AuthorizationRequest
@@ -57,6 +82,7 @@ MAX_LISTED_MEMBERS: Final = 20
 class OAuthViewSet(PlatformViewSet):
     """Sign-in with a provider: start, callback, exchange of the one-time code, linking."""
 
+    tag = "Sign in with a provider"
     access = {
         "providers": PUBLIC,
         "start": PUBLIC,
@@ -64,6 +90,53 @@ class OAuthViewSet(PlatformViewSet):
         "callback_by_post": PUBLIC,
         "token": PUBLIC,
         "link": USER.fresh(),
+    }
+    errors = {
+        "start": (
+            RedirectNotAllowed,
+            EnvironmentNotFound,
+            ProviderNotConfigured,
+            CodeGone,
+            TooManyAttempts,
+        ),
+        "callback": (StateInvalid, ProviderNotConfigured, MethodNotAllowed, TooManyAttempts),
+        "callback_by_post": (
+            StateInvalid,
+            ProviderNotConfigured,
+            MethodNotAllowed,
+            PayloadTooLarge,
+            TooManyAttempts,
+        ),
+        "token": (
+            IdentityRefused,
+            NotAuthenticated,
+            SessionRevoked,
+            TokenExpired,
+            TokenInvalid,
+            AccessDenied,
+            DomainNotAllowed,
+            EmailMissing,
+            EmailUnverified,
+            LinkForeign,
+            EnvironmentNotFound,
+            EmailTaken,
+            IdentityTaken,
+            LinkRequired,
+            CodeGone,
+            TooManyAttempts,
+            HashingBusy,
+            ProviderUnavailable,
+        ),
+        "link": (
+            RedirectNotAllowed,
+            LinkForeign,
+            ProviderNotConfigured,
+            EmailTaken,
+            IdentityTaken,
+            CodeGone,
+            TooManyAttempts,
+            ProviderUnavailable,
+        ),
     }
     request_serializers = {"token": CodeExchangeSerializer, "link": LinkSerializer}
     response_serializers = {
@@ -186,9 +259,12 @@ class OAuthViewSet(PlatformViewSet):
 class IdentityViewSet(ListAction):
     """The caller's linked accounts."""
 
+    tag = "Sign in with a provider"
     access = {"list": USER, "destroy": USER.fresh()}
+    errors = {"destroy": (LastLoginMethod,)}
     serializer_class = IdentitySerializer
     lookup_url_kwarg = "identity_id"
+    path_schemas = {"identity_id": shapes.UUID}
 
     def get_queryset(self) -> QuerySet[Identity]:
         """Return the caller's identities."""
@@ -206,6 +282,7 @@ class IdentityViewSet(ListAction):
 class ProviderUseViewSet(PlatformViewSet):
     """The sign-in providers and their use, for an organization's admins."""
 
+    tag = "Sign in with a provider"
     access = {"list": needs("members", "read")}
     serializer_class = ProviderUseSerializer
     pagination_class = None

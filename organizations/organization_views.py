@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import FileResponse, HttpResponseBase
 from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -14,11 +15,24 @@ from rest_framework.response import Response
 from audit import trail
 from common.api.views import RENDERER
 from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction
+from common.openapi import shapes
 from common.permissions import needs
 from environments.serializers import OrganizationSerializer
 from organizations import deletion, exports, tasks
 from organizations.audit_tags import OrganizationTag
-from organizations.errors import ExportNotFound
+from organizations.errors import (
+    DeletionBegan,
+    DeletionBlocked,
+    DeletionNotFound,
+    DeletionRequested,
+    ExportGone,
+    ExportNotFound,
+    ExportsFull,
+    ExportUnderWay,
+    NameMismatch,
+    RequestedTooOften,
+    TooManyExports,
+)
 from organizations.models import OrganizationExport
 from organizations.serializers import DeletionSerializer, ExportSerializer
 
@@ -36,6 +50,7 @@ CONTENT_TYPE = "application/zip"
 class OrganizationExportViewSet(ListAction, RetrieveAction):
     """Archives of all data of the caller's organization, for its admins."""
 
+    tag = "Organization"
     # The list only shows who requested exports and when; the archive requires a recent proof.
     access = {
         "list": needs("organization", "update"),
@@ -44,8 +59,14 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
         "archive": needs("organization", "delete").fresh(),
         "destroy": needs("organization", "delete"),
     }
+    errors = {
+        "create": (ExportUnderWay, TooManyExports, RequestedTooOften, ExportsFull),
+        "archive": (ExportGone,),
+        "destroy": (ExportUnderWay,),
+    }
     serializer_class = ExportSerializer
     lookup_url_kwarg = "export_id"
+    path_schemas = {"export_id": shapes.UUID}
     not_found = ExportNotFound
 
     def get_queryset(self) -> QuerySet[OrganizationExport]:
@@ -75,7 +96,9 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
             )
         return self.respond(row)
 
-    @extend_schema(summary="Download an export")
+    @extend_schema(
+        summary="Download an export", responses={(200, CONTENT_TYPE): OpenApiTypes.BINARY}
+    )
     @action(detail=True, url_path="archive")
     def archive(self, request: Request, export_id: str) -> HttpResponseBase:
         """Return the archive, a zip file."""
@@ -105,11 +128,16 @@ class OrganizationExportViewSet(ListAction, RetrieveAction):
 class OrganizationDeletionViewSet(PlatformViewSet):
     """The deletion of the caller's organization."""
 
+    tag = "Organization"
     access = {
         "request_deletion": needs("organization", "delete").fresh(),
         # Without a fresh proof, so that any admin can quickly stop a deletion that an attacker
         # requested.
         "cancel_deletion": needs("organization", "delete"),
+    }
+    errors = {
+        "request_deletion": (NameMismatch, DeletionRequested, DeletionBlocked, RequestedTooOften),
+        "cancel_deletion": (DeletionNotFound, DeletionBegan),
     }
     serializer_class = OrganizationSerializer
     request_serializers = {"request_deletion": DeletionSerializer}

@@ -11,17 +11,27 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.errors import EmailTaken, HashingBusy, TooManyAttempts
 from accounts.models import User
 from accounts.serializers import SIGN_IN_RESULT
 from accounts.signin import signup
 from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, RetrieveAction
+from common.openapi import shapes
 from common.permissions import PUBLIC, needs
+from environments.errors import EnvironmentNotFound
 from organizations import created, invitation_acceptance, invitations, members
 from organizations.audit_tags import OrganizationTag
 from organizations.created import NOTHING, Created
-from organizations.errors import MemberNotFound
+from organizations.errors import (
+    InvitationGone,
+    InvitationNotFound,
+    InvitingTooOften,
+    LastAdmin,
+    MemberNotFound,
+    TooManyInvitations,
+)
 from organizations.invitations import Inviter, Offer
 from organizations.members import MemberChanges
 from organizations.models import Invitation
@@ -50,12 +60,17 @@ from organizations.serializers import (
 class MemberViewSet(ListAction, RetrieveAction):
     """The members of the caller's organization."""
 
+    tag = "Members"
     access = {
         "list": needs("members", "read"),
         "retrieve": needs("members", "read"),
         "partial_update": needs("members", "update").fresh(),
         "created": needs("members", "update"),
         "destroy": needs("members", "delete").fresh(),
+    }
+    errors = {
+        "partial_update": (LastAdmin,),
+        "destroy": (LastAdmin,),
     }
     serializer_class = MemberSerializer
     request_serializers = {"partial_update": MemberUpdateSerializer}
@@ -66,6 +81,7 @@ class MemberViewSet(ListAction, RetrieveAction):
     }
     query_serializers = {"list": MemberFilterSerializer}
     lookup_url_kwarg = "user_id"
+    path_schemas = {"user_id": shapes.UUID}
     not_found = MemberNotFound
     versions = {"retrieve": "partial_update"}
     ordering = "id"
@@ -168,12 +184,19 @@ def _filtered_members(rows: QuerySet[User], wanted: dict[str, Any]) -> QuerySet[
 class InvitationViewSet(ListAction):
     """The invitations of the caller's organization; two actions are for the holder of a token."""
 
+    tag = "Invitations"
     access = {
         "list": needs("members", "read"),
         "create": needs("members", "create").fresh(),
         "destroy": needs("members", "delete").fresh(),
         "preview": PUBLIC,
         "accept": PUBLIC,
+    }
+    errors = {
+        "create": (TooManyInvitations, InvitingTooOften),
+        "destroy": (InvitationNotFound,),
+        "preview": (InvitationGone, TooManyAttempts),
+        "accept": (EnvironmentNotFound, EmailTaken, InvitationGone, TooManyAttempts, HashingBusy),
     }
     serializer_class = InvitationSerializer
     request_serializers = {
@@ -188,6 +211,7 @@ class InvitationViewSet(ListAction):
         "accept": status.HTTP_201_CREATED,
     }
     lookup_url_kwarg = "invitation_id"
+    path_schemas = {"invitation_id": shapes.UUID}
 
     def get_queryset(self) -> QuerySet[Invitation]:
         """Return the organization's invitations that match the filters."""

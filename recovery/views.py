@@ -9,12 +9,25 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.errors import EmailTaken, HashingBusy, InvalidCredentials, TooManyAttempts
 from accounts.serializers import EnrolmentRequiredSerializer
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.errors import InvalidRequest
+from common.openapi import shapes
 from common.permissions import PUBLIC, USER, needs
 from recovery import member_reset, questions, recovery_rows
+from recovery.errors import (
+    MalformedRecoveryToken,
+    NoIndependentFactor,
+    OwnFactors,
+    QuestionsDisabled,
+    RecoveryChallengeRequired,
+    RecoveryGone,
+    RecoveryNotDue,
+    RecoveryTokenRejected,
+    RecoveryTooOften,
+)
 from recovery.models import Purpose
 from recovery.serializers import (
     RecoveryAnsweredSerializer,
@@ -35,6 +48,18 @@ from recovery.serializers import (
 from recovery.steps import challenges, completion, initiation, lost_factor, verification
 from recovery.tokens import reset_tokens
 from twofactor.challenges.serializers import ChallengeSerializer
+from twofactor.errors import (
+    ChallengeGone,
+    ChannelUnavailable,
+    CodeRejected,
+    FactorNotAllowed,
+    FactorSlowed,
+    FactorWornOut,
+    MalformedCode,
+    MalformedCredential,
+    MethodNotEnabled,
+    SendingTooOften,
+)
 from twofactor.factors.contract import ChallengeAnswer
 
 
@@ -46,6 +71,7 @@ def _factor_proof(body: dict[str, Any]) -> challenges.FactorProof:
 class RecoveryViewSet(PlatformViewSet):
     """The steps of a recovery; each is authorized by the result of the previous one."""
 
+    tag = "Recovery"
     access = {
         "initiate": PUBLIC,
         "answers": PUBLIC,
@@ -54,6 +80,53 @@ class RecoveryViewSet(PlatformViewSet):
         "prove": PUBLIC,
         "complete": PUBLIC,
         "cancel": PUBLIC,
+    }
+    errors = {
+        "initiate": (RecoveryTooOften, TooManyAttempts, HashingBusy, ChannelUnavailable),
+        "answers": (RecoveryGone, RecoveryTooOften, HashingBusy),
+        "verify": (MalformedRecoveryToken, RecoveryTokenRejected, RecoveryGone),
+        "challenge": (
+            FactorWornOut,
+            FactorNotAllowed,
+            MethodNotEnabled,
+            NoIndependentFactor,
+            RecoveryGone,
+            FactorSlowed,
+            SendingTooOften,
+            ChannelUnavailable,
+        ),
+        "prove": (
+            MalformedCode,
+            MalformedCredential,
+            CodeRejected,
+            InvalidCredentials,
+            FactorWornOut,
+            NoIndependentFactor,
+            RecoveryNotDue,
+            ChallengeGone,
+            RecoveryGone,
+            FactorSlowed,
+            TooManyAttempts,
+            HashingBusy,
+        ),
+        "complete": (
+            MalformedCode,
+            MalformedCredential,
+            CodeRejected,
+            FactorWornOut,
+            FactorNotAllowed,
+            RecoveryChallengeRequired,
+            EmailTaken,
+            MethodNotEnabled,
+            NoIndependentFactor,
+            RecoveryNotDue,
+            ChallengeGone,
+            RecoveryGone,
+            FactorSlowed,
+            TooManyAttempts,
+            HashingBusy,
+        ),
+        "cancel": (MalformedRecoveryToken, RecoveryGone),
     }
     request_serializers = {
         "initiate": RecoveryInitiateSerializer,
@@ -164,7 +237,9 @@ class RecoveryViewSet(PlatformViewSet):
 class SecurityQuestionViewSet(PlatformViewSet):
     """The caller's own security questions."""
 
+    tag = "Recovery"
     access = {"questions": USER.fresh(), "replace": USER.fresh()}
+    errors = {"replace": (QuestionsDisabled, HashingBusy)}
     serializer_class = RecoveryQuestionsSerializer
     request_serializers = {"replace": RecoveryQuestionsUpdateSerializer}
 
@@ -186,9 +261,12 @@ class SecurityQuestionViewSet(PlatformViewSet):
 class MemberFactorsViewSet(PlatformViewSet):
     """The second factors of a member, for an admin."""
 
+    tag = "Members"
     access = {"reset": needs("members", "update").fresh()}
+    errors = {"reset": (OwnFactors,)}
     request_serializers = {"reset": ResetFactorsSerializer}
     response_serializers = {"reset": None}
+    path_schemas = {"user_id": shapes.UUID}
 
     @extend_schema(summary="Reset a member's second factors")
     @action(detail=False, methods=["post"], url_path="<str:user_id>/factors/reset")

@@ -16,11 +16,12 @@ from accounts.api_keys.serializers import (
     NewApiKeySerializer,
 )
 from accounts.audit_tags import AccountTag
-from accounts.errors import ApiKeyNotFound
+from accounts.errors import ApiKeyNotFound, ApiKeysMadeTooOften, SessionRevoked, TooManyApiKeys
 from accounts.models import ApiKey
 from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, RetrieveAction
+from common.openapi import shapes
 from common.permissions import needs
 
 
@@ -35,17 +36,20 @@ from common.permissions import needs
 class ApiKeyViewSet(ListAction, RetrieveAction):
     """The API keys of the caller's environment."""
 
+    tag = "API keys"
     access = {
         "list": needs("api_keys", "read"),
         "retrieve": needs("api_keys", "read"),
         "create": needs("api_keys", "create").fresh(),
         "destroy": needs("api_keys", "delete").fresh(),
     }
+    errors = {"create": (SessionRevoked, TooManyApiKeys, ApiKeysMadeTooOften)}
     serializer_class = ApiKeySerializer
     request_serializers = {"create": ApiKeyCreateSerializer}
     query_serializers = {"list": ApiKeyFilterSerializer}
     response_serializers = {"create": NewApiKeySerializer}
     lookup_url_kwarg = "key_id"
+    path_schemas = {"key_id": shapes.UUID}
     not_found = ApiKeyNotFound
 
     def get_queryset(self) -> QuerySet[ApiKey]:

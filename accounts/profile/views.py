@@ -7,6 +7,18 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.errors import (
+    EmailChangeGone,
+    EmailCodeGone,
+    EmailCodeRejected,
+    EmailTaken,
+    EmailVerified,
+    HashingBusy,
+    InvalidCredentials,
+    MailedTooOften,
+    SessionRevoked,
+    TooManyAttempts,
+)
 from accounts.profile import email_change, mailbox, password
 from accounts.profile.serializers import (
     EmailCancelSerializer,
@@ -25,6 +37,7 @@ from common.permissions import PUBLIC, USER
 class ProfileViewSet(PlatformViewSet):
     """The caller's own password and e-mail address."""
 
+    tag = "Account"
     access = {
         "password_state": USER,
         "change_password": USER.fresh(),
@@ -34,6 +47,21 @@ class ProfileViewSet(PlatformViewSet):
         "verify_email": USER.without_email(),
         "resend_email_code": USER.without_email(),
         "cancel_email_change": PUBLIC,
+    }
+    errors = {
+        "change_password": (InvalidCredentials, TooManyAttempts, HashingBusy),
+        "change_email": (MailedTooOften,),
+        "give_up_email_change": (EmailChangeGone,),
+        "verify_email": (
+            EmailCodeRejected,
+            SessionRevoked,
+            EmailTaken,
+            EmailChangeGone,
+            EmailCodeGone,
+            MailedTooOften,
+        ),
+        "resend_email_code": (EmailVerified, EmailChangeGone, MailedTooOften),
+        "cancel_email_change": (EmailChangeGone,),
     }
     serializer_class = EmailSerializer
     request_serializers = {

@@ -9,6 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.errors import EmailTaken, HashingBusy, MailedTooOften, SignupLinkGone, TooManyAttempts
 from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.serializers import SIGN_IN_RESULT, PasswordField
 from accounts.signup_links import links
@@ -42,7 +43,12 @@ class SignupLinkCompleteSerializer(StrictSerializer):
 class SignupLinkViewSet(PlatformViewSet):
     """Sign-up for a person who can read a mail to the address."""
 
+    tag = "Sign in"
     access = {"link": PUBLIC, "complete": PUBLIC}
+    errors = {
+        "link": (MailedTooOften, TooManyAttempts),
+        "complete": (EmailTaken, HashingBusy, SignupLinkGone, TooManyAttempts),
+    }
     request_serializers = {
         "link": SignupLinkRequestSerializer,
         "complete": SignupLinkCompleteSerializer,

@@ -6,6 +6,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.errors import InvalidCredentials, TerminalSignInGone, TooManyAttempts
 from accounts.sessions.known_devices import program_of
 from accounts.terminal import terminal_sign_ins
 from accounts.terminal.serializers import (
@@ -19,19 +20,29 @@ from accounts.terminal.serializers import (
 )
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
+from common.openapi import shapes
 from common.permissions import PUBLIC, USER
 from common.web.addresses import client_address
+from environments.errors import EnvironmentNotFound
 
 
 class TerminalSignInViewSet(PlatformViewSet):
     """The sign-in of a program in a terminal, allowed in a browser."""
 
+    tag = "Sign in"
     access = {
         "create": PUBLIC,
         "retrieve": USER,
         "allow": USER.fresh(),
         "deny": USER,
         "token": PUBLIC,
+    }
+    errors = {
+        "create": (TooManyAttempts,),
+        "retrieve": (TerminalSignInGone,),
+        "allow": (TerminalSignInGone, EnvironmentNotFound),
+        "deny": (TerminalSignInGone,),
+        "token": (InvalidCredentials, EnvironmentNotFound, TerminalSignInGone),
     }
     request_serializers = {"create": TerminalStartSerializer, "token": TerminalExchangeSerializer}
     response_serializers = {
@@ -42,6 +53,7 @@ class TerminalSignInViewSet(PlatformViewSet):
         "token": TERMINAL_EXCHANGE_RESULT,
     }
     lookup_url_kwarg = "request_id"
+    path_schemas = {"request_id": shapes.BASE64URL}
 
     @extend_schema(summary="Start a sign-in at a terminal")
     def create(self, request: Request) -> Response:

@@ -43,7 +43,18 @@ from billing.api.serializers import (
     TopUpSerializer,
 )
 from billing.audit_tags import BillingTag
-from billing.errors import PayoutNotFound, QuarantineNotFound, WebhookRefused
+from billing.errors import (
+    AppealRefused,
+    PaymentProviderUnavailable,
+    PayoutMethodNotFound,
+    PayoutMethodUnchecked,
+    PayoutNotFound,
+    PayoutRefused,
+    QuarantineNotFound,
+    TopUpsTooOften,
+    TopUpsUnavailable,
+    WebhookRefused,
+)
 from billing.models.ledger import AccountKind
 from billing.models.payouts import Payout
 from billing.models.quarantines import Quarantine
@@ -55,6 +66,8 @@ from billing.topups import requests as topup_requests
 from common.api.bodies import read_body
 from common.api.views import NO_STORE, RENDERER, CursorPages
 from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction
+from common.errors import MalformedJson, PayloadTooLarge, UnsupportedMedia
+from common.openapi import shapes
 from common.permissions import PUBLIC, needs
 from environments.models import Environment
 
@@ -79,6 +92,7 @@ class BillingResource(PlatformViewSet):
 class BalanceViewSet(BillingResource):
     """What the organization has."""
 
+    tag = "Billing"
     access = {"list": needs("billing", "read")}
     serializer_class = BalanceSerializer
 
@@ -105,7 +119,11 @@ class BalanceViewSet(BillingResource):
 class TopUpViewSet(BillingResource):
     """Credits that the organization buys."""
 
+    tag = "Billing"
     access = {"create": needs("billing", "create")}
+    errors = {
+        "create": (TopUpsUnavailable, TopUpsTooOften, PaymentProviderUnavailable),
+    }
     serializer_class = TopUpSerializer
     request_serializers = {"create": TopUpRequestSerializer}
 
@@ -127,6 +145,7 @@ class TopUpViewSet(BillingResource):
 class SpendCapViewSet(BillingResource):
     """What a month's usage may cost."""
 
+    tag = "Billing"
     access = {
         "spend_cap": needs("billing", "read"),
         "replace": needs("billing", "update").fresh(),
@@ -188,6 +207,7 @@ class SpendCapViewSet(BillingResource):
 class BilledUsageViewSet(BillingResource):
     """What the organization used."""
 
+    tag = "Billing"
     access = {"list": needs("billing", "read")}
     serializer_class = OrganizationUsageSerializer
     query_serializers = {"list": PeriodSerializer}
@@ -205,6 +225,7 @@ class BilledUsageViewSet(BillingResource):
 class EarningsViewSet(BillingResource):
     """What the caller's environment used of the cache, and what the organization's nodes earned."""
 
+    tag = "Billing"
     access = {
         "activity": needs("objects", "read"),
         "usage": needs("billing", "read"),
@@ -234,7 +255,7 @@ class EarningsViewSet(BillingResource):
             self.is_csv = csv_statement.is_accepted(request)
         return RENDERER, RENDERER.media_type
 
-    @extend_schema(summary="Read the last day's traffic")
+    @extend_schema(summary="Read the last day's traffic", tags=["Cache"])
     @action(detail=False)
     def activity(self, request: Request) -> Response:
         """Return the environment's traffic of the last 24 hours by hour."""
@@ -270,7 +291,13 @@ class EarningsViewSet(BillingResource):
             }
         )
 
-    @extend_schema(summary="Read an operator's statement")
+    @extend_schema(
+        summary="Read an operator's statement",
+        responses={
+            200: StatementSerializer,
+            (200, "text/csv"): {"type": "string", "description": "All lines of the month."},
+        },
+    )
     @action(detail=False)
     def statement(self, request: Request) -> Response | StreamingHttpResponse:
         """Return a month's lines; with `Accept: text/csv` all of them as CSV."""
@@ -290,11 +317,18 @@ class EarningsViewSet(BillingResource):
 class PayoutMethodViewSet(BillingResource):
     """How the organization is paid."""
 
+    tag = "Payouts"
     access = {
         "payout_method": needs("billing", "read"),
         "replace": needs("billing", "update").fresh(),
         "remove": needs("billing", "delete").fresh(),
         "connect": needs("billing", "update").fresh(),
+    }
+    errors = {
+        "payout_method": (PayoutMethodNotFound,),
+        "replace": (PayoutMethodUnchecked,),
+        "remove": (PayoutMethodNotFound,),
+        "connect": (PayoutRefused, PayoutMethodUnchecked),
     }
     serializer_class = PayoutMethodSerializer
     request_serializers = {
@@ -343,14 +377,20 @@ class PayoutMethodViewSet(BillingResource):
 class PayoutViewSet(ListAction, RetrieveAction, BillingResource):
     """Payouts of the organization."""
 
+    tag = "Payouts"
     access = {
         "list": needs("billing", "read"),
         "retrieve": needs("billing", "read"),
         "create": needs("billing", "create").fresh(),
         "cancel": needs("billing", "update").fresh(),
     }
+    errors = {
+        "create": (PayoutMethodNotFound, PayoutRefused),
+        "cancel": (PayoutRefused,),
+    }
     serializer_class = PayoutSerializer
     lookup_url_kwarg = "payout_id"
+    path_schemas = {"payout_id": shapes.UUID}
     not_found = PayoutNotFound
     pagination_class = CursorPages
 
@@ -391,14 +431,17 @@ class PayoutViewSet(ListAction, RetrieveAction, BillingResource):
 class QuarantineViewSet(ListAction, RetrieveAction, BillingResource):
     """Quarantined nodes of the organization."""
 
+    tag = "Cache nodes"
     access = {
         "list": needs("billing", "read"),
         "retrieve": needs("billing", "read"),
         "appeal": needs("billing", "update"),
     }
+    errors = {"appeal": (AppealRefused,)}
     serializer_class = QuarantineSerializer
     request_serializers = {"appeal": AppealSerializer}
     lookup_url_kwarg = "quarantine_id"
+    path_schemas = {"quarantine_id": shapes.UUID}
     not_found = QuarantineNotFound
     pagination_class = CursorPages
 
@@ -446,7 +489,11 @@ class RawParser(BaseParser):
 class PaymentWebhookViewSet(PlatformViewSet):
     """What payment providers report."""
 
+    tag = "Billing"
     access = {"stripe": PUBLIC}
+    errors = {
+        "stripe": (WebhookRefused, MalformedJson, PayloadTooLarge, UnsupportedMedia),
+    }
     response_serializers = {"stripe": None}
     pagination_class = None
 

@@ -3,10 +3,13 @@
 How to write one (``environments/views.py`` is the example)::
 
     class DeviceViewSet(ListAction):
+        tag = "Second factor"
         access = {"list": USER, "create": USER.fresh(), "destroy": USER, "rename": USER}
+        errors = {"create": (TooManyDevices,)}
         serializer_class = DeviceSerializer
         request_serializers = {"create": DeviceCreateSerializer, "rename": DeviceNameSerializer}
         lookup_url_kwarg = "device_id"
+        path_schemas = {"device_id": shapes.UUID}
         not_found = DeviceNotFound
 
         def get_queryset(self) -> QuerySet[Device]:
@@ -30,10 +33,14 @@ How to write one (``environments/views.py`` is the example)::
     router.register("v1/devices", DeviceViewSet)
     urlpatterns = router.urls
 
-Six tables by action name declare the rest. Both the code and the OpenAPI document use them, so
-that they cannot contradict each other:
+The summary and the docstring of an action are its title and text in the OpenAPI document. Seven
+tables by action name declare the rest. Both the code and the document use them, so that they cannot
+contradict each other:
 
 - ``access``: who may call the action. An action that is missing here answers 405.
+- ``errors``: the error classes that the action raises, besides those of every action of its kind
+  (``common/openapi/problems.py``), ``not_found`` for the paths of one object, and the viewset's
+  ``shared_errors``. A test fails on an error that is answered and not listed.
 - ``request_serializers``: the body. ``self.read()`` returns it validated. An action that is
   missing here answers 400 to a body, unless it has parsers of its own.
 - ``query_serializers``: the query string's filters. ``self.read_query()`` returns them validated.
@@ -47,6 +54,9 @@ that they cannot contradict each other:
   Both respond with the ETag of the fields that the change can set, and the change takes it as
   ``If-Match``: it calls ``self.require_match(row)`` with the locked row, in its transaction.
   Every other change refuses the header, and every change other conditions.
+
+What no table holds, such as a stream beside JSON, a header or another tag, is an argument of
+``extend_schema``. Examples of bodies are in ``common/openapi/examples.json``.
 
 Standard actions: ``list create destroy_all`` on the collection, ``retrieve update partial_update
 destroy`` on one object; ``ListAction`` and ``RetrieveAction`` provide the reading ones. Anything
@@ -75,7 +85,7 @@ from rest_framework.viewsets import ViewSetMixin
 from common import etags
 from common.api.bodies import refuse_body
 from common.api.views import ApiView, CursorPages, StrictSerializer, field_names
-from common.errors import InvalidRequest, NotFound
+from common.errors import InvalidRequest, NotFound, PlatformError
 from common.permissions import AccessRule
 
 # Actions that respond without a body unless they declare a serializer.
@@ -103,16 +113,23 @@ def represent(serializer: ResponseSerializer, value: Any) -> Any:
 class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
     """Actions on one resource; the module's docstring explains how to write one.
 
+    tag: the group in the OpenAPI document, a key of ``common.openapi.tags.TAGS``.
     access: by action, unlike a plain view's. ordering: of a list, stable and by indexed columns.
     not_found: raised by ``get_object``; a subclass of NotFound, with the resource's own code.
+    shared_errors: raised by every action. path_schemas: JSON Schemas of the path's parameters that
+    are not plain text.
     """
 
+    tag: ClassVar[str] = ""
     access: ClassVar[Mapping[str, AccessRule]] = {}
+    errors: ClassVar[Mapping[str, tuple[type[PlatformError], ...]]] = {}
+    shared_errors: ClassVar[tuple[type[PlatformError], ...]] = ()
     request_serializers: ClassVar[Mapping[str, type[StrictSerializer]]] = {}
     query_serializers: ClassVar[Mapping[str, type[StrictSerializer]]] = {}
     response_serializers: ClassVar[Mapping[str, ResponseSerializer | None]] = {}
     success_statuses: ClassVar[Mapping[str, int]] = {}
     versions: ClassVar[Mapping[str, str]] = {}
+    path_schemas: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     not_found: ClassVar[type[NotFound]] = NotFound
     ordering: ClassVar[str] = "-id"
     pagination_class: type[CursorPages] | None = CursorPages

@@ -1,4 +1,4 @@
-"""The OpenAPI description of every operation, built from its view and its ``openapi.py``."""
+"""The OpenAPI description of every operation, built from its viewset."""
 
 from typing import Any, Final, Literal
 
@@ -6,12 +6,12 @@ from drf_spectacular.drainage import warn
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
-from common.api.views import ApiView, StrictSerializer
+from common.api.views import StrictSerializer
 from common.api.viewsets import PlatformViewSet
-from common.errors import ChangedSinceRead
+from common.errors import ChangedSinceRead, PlatformError
 from common.etags import HEADER
-from common.openapi import operations, problems
-from common.openapi.operations import Operation
+from common.openapi import examples, problems
+from common.openapi.tags import TAGS
 from common.permissions import AccessRule
 
 Direction = Literal["request", "response"]
@@ -34,60 +34,67 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 class Schema(AutoSchema):
-    """Descriptions of operations from ``openapi.py`` and from the view's tables."""
+    """Descriptions of operations from what their viewsets declare."""
 
     def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
-        """Return the operation with its tag, its permission, its problems and its examples."""
+        """Return the operation with its permission, its errors and its recorded example."""
         found: dict[str, Any] | None = super().get_operation(*args, **kwargs)
-        access = self._access()
-        if found is None or access is None:
+        if found is None:
             return found
+        access = self._access()
         if access.kind == "permission":
             text = f"Takes the permission `{access.resource}:{access.action}`."
             found["description"] = "\n\n".join(filter(None, [found.get("description"), text]))
-        key = f"{self.method} {self.path}"
-        described = operations.find(type(self.view).__module__, key)
-        if described is None:
-            warn(f"{key} is in no openapi.py")
-            return found
-        found["tags"] = [described.tag]
-        _add_path_schemas(found, described)
-        _add_examples(found, described)
-        common = problems.common(
+        for parameter in found.get("parameters", ()):
+            if parameter["in"] == "path" and parameter["name"] in self._viewset.path_schemas:
+                parameter["schema"] = dict(self._viewset.path_schemas[parameter["name"]])
+        examples.add(found, f"{self.method} {self.path}")
+        errors = problems.common(
             access,
             has_body="requestBody" in found,
             has_path_parameter="{" in self.path,
             has_cursor=any(each["name"] == "cursor" for each in found.get("parameters", ())),
         )
-        if isinstance(self.view, PlatformViewSet) and self.view.has_version():
-            _add_version(found, takes_one=self.view.takes_version())
-            common |= {ChangedSinceRead} if self.view.takes_version() else set()
-        found["responses"] |= problems.responses(common | {*described.problems})
+        if self._viewset.has_version():
+            _add_version(found, takes_one=self._viewset.takes_version())
+            errors |= {ChangedSinceRead} if self._viewset.takes_version() else set()
+        found["responses"] |= problems.responses(errors | self._own_errors())
         return found
+
+    def _own_errors(self) -> set[type[PlatformError]]:
+        view = self._viewset
+        found = {*view.shared_errors, *view.errors.get(view.action, ())}
+        is_of_one = f"{{{view.lookup_url_kwarg}}}" in self.path
+        return found | {view.not_found} if is_of_one else found
+
+    @property
+    def _viewset(self) -> PlatformViewSet:
+        if not isinstance(self.view, PlatformViewSet):
+            raise TypeError(f"{type(self.view).__name__} is no PlatformViewSet")
+        return self.view
+
+    def get_tags(self) -> list[str]:
+        """Return the viewset's tag."""
+        if self._viewset.tag not in TAGS:
+            warn(f"{type(self._viewset).__name__} has no tag of common.openapi.tags")
+        return [self._viewset.tag]
 
     def get_auth(self) -> list[dict[str, list[str]]]:
         """Return no authentication for public operations."""
-        access = self._access()
-        return [] if access is not None and access.kind == "public" else super().get_auth()
+        return [] if self._access().kind == "public" else super().get_auth()
 
     def get_override_parameters(self) -> list[Any]:
-        """Return none: views declare their parameters."""
-        view = self.view
-        if isinstance(view, PlatformViewSet) and view.action in view.query_serializers:
-            return [view.query_serializers[view.action]]
-        return []
+        """Return the query's serializer from the viewset's table, if there is one."""
+        filters = self._viewset.query_serializers.get(self._viewset.action)
+        return [] if filters is None else [filters]
 
     def get_request_serializer(self) -> Any:
         """Return the body's serializer from the viewset's table, if there is one."""
-        if isinstance(self.view, PlatformViewSet):
-            return self.view.request_serializers.get(self.view.action)
-        return super().get_request_serializer()
+        return self._viewset.request_serializers.get(self._viewset.action)
 
     def get_response_serializers(self) -> Any:
         """Return the response's serializer and status from the viewset's tables."""
-        if isinstance(self.view, PlatformViewSet):
-            return {self.view.success_status(): self.view.response_serializer()}
-        return super().get_response_serializers()
+        return {self._viewset.success_status(): self._viewset.response_serializer()}
 
     def get_serializer_name(self, serializer: Any, direction: Direction) -> str:
         """Return the component's name; drf-spectacular adds ``Request`` for bodies."""
@@ -98,9 +105,11 @@ class Schema(AutoSchema):
         """Return the component's name of one page."""
         return f"{serializer_name}Page"
 
-    def _access(self) -> AccessRule | None:
-        view = self.view
-        return view.access_for(self.method) if isinstance(view, ApiView) else None
+    def _access(self) -> AccessRule:
+        access = self._viewset.access_for(self.method)
+        if access is None:
+            raise TypeError(f"{type(self._viewset).__name__}.access lacks {self._viewset.action}")
+        return access
 
     def _map_basic_serializer(self, serializer: Any, direction: Direction) -> dict[str, Any]:
         """Set additionalProperties to false for bodies that refuse unknown fields."""
@@ -129,12 +138,6 @@ class Schema(AutoSchema):
         return schema
 
 
-def _add_path_schemas(operation: dict[str, Any], described: Operation) -> None:
-    for parameter in operation.get("parameters", ()):
-        if parameter["in"] == "path" and parameter["name"] in described.path:
-            parameter["schema"] = dict(described.path[parameter["name"]])
-
-
 def _add_version(operation: dict[str, Any], *, takes_one: bool) -> None:
     """Add the response's ETag and, for an operation that takes one, the header If-Match."""
     success = operation["responses"][min(operation["responses"])]
@@ -142,17 +145,3 @@ def _add_version(operation: dict[str, Any], *, takes_one: bool) -> None:
     if takes_one:
         parameter = {"name": HEADER, "in": "header", "schema": {"type": "string"}}
         operation.setdefault("parameters", []).append(parameter | {"description": IF_MATCH})
-
-
-def _add_examples(operation: dict[str, Any], described: Operation) -> None:
-    if described.request is not None:
-        (body,) = operation["requestBody"]["content"].values()
-        body["example"] = described.request
-    streams = {media: {"schema": dict(shape)} for media, shape in described.streams.items()}
-    status = min(operation["responses"])
-    if described.response is not None:
-        (answer,) = operation["responses"][status]["content"].values()
-        answer["example"] = described.response
-        operation["responses"][status]["content"] |= streams
-    elif streams:
-        operation["responses"][status]["content"] = streams

@@ -8,11 +8,26 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.errors import TooManyAttempts
 from audit import trail
 from common.api.views import NO_STORE
+from common.errors import DnsUnavailable
 from common.permissions import needs
 from edgecache.api import access_keys, buckets, hosts, origins
 from edgecache.api.audit_tags import CacheTag
+from edgecache.api.errors import (
+    AccessKeyNotFound,
+    BucketNotEmpty,
+    BucketNotFound,
+    BucketTaken,
+    CacheLimitReached,
+    HostNotFound,
+    HostNotProved,
+    HostTaken,
+    OriginInUse,
+    OriginNotFound,
+    OriginTaken,
+)
 from edgecache.api.serializers import (
     AccessKeyListSerializer,
     AccessKeyRequestSerializer,
@@ -35,6 +50,7 @@ from edgecache.api.views import CacheResource
 class BucketViewSet(CacheResource):
     """The environment's buckets, and the host names under which they answer plain HTTP."""
 
+    tag = "Buckets"
     access = {
         # Members that may read objects must be able to find buckets.
         "list": needs("objects", "read"),
@@ -46,6 +62,23 @@ class BucketViewSet(CacheResource):
         "host": needs("buckets", "read"),
         "add_host": needs("buckets", "create"),
         "remove_host": needs("buckets", "delete"),
+    }
+    errors = {
+        "create": (OriginNotFound, BucketTaken, CacheLimitReached),
+        "retrieve": (BucketNotFound,),
+        "partial_update": (BucketNotFound,),
+        "destroy": (BucketNotFound, BucketNotEmpty),
+        "hosts": (BucketNotFound,),
+        "host": (BucketNotFound,),
+        "add_host": (
+            BucketNotFound,
+            CacheLimitReached,
+            HostNotProved,
+            HostTaken,
+            TooManyAttempts,
+            DnsUnavailable,
+        ),
+        "remove_host": (BucketNotFound, HostNotFound),
     }
     serializer_class = BucketSerializer
     request_serializers = {
@@ -142,10 +175,15 @@ class BucketViewSet(CacheResource):
 class AccessKeyViewSet(CacheResource):
     """The environment's access keys for S3 clients."""
 
+    tag = "Buckets"
     access = {
         "list": needs("buckets", "read"),
         "create": needs("buckets", "create").fresh(),
         "destroy": needs("buckets", "delete").fresh(),
+    }
+    errors = {
+        "create": (CacheLimitReached,),
+        "destroy": (AccessKeyNotFound,),
     }
     request_serializers = {"create": AccessKeyRequestSerializer}
     response_serializers = {"list": AccessKeyListSerializer, "create": NewAccessKeySerializer}
@@ -179,6 +217,7 @@ class AccessKeyViewSet(CacheResource):
 class OriginViewSet(CacheResource):
     """The environment's origins."""
 
+    tag = "Buckets"
     access = {
         "list": needs("buckets", "read"),
         # Credentials are given here, too. A program has no second factor: the scope alone counts.
@@ -187,6 +226,11 @@ class OriginViewSet(CacheResource):
         # read.
         "partial_update": needs("buckets", "update").fresh(),
         "destroy": needs("buckets", "delete"),
+    }
+    errors = {
+        "create": (OriginTaken, CacheLimitReached),
+        "partial_update": (OriginNotFound,),
+        "destroy": (OriginNotFound, OriginInUse),
     }
     serializer_class = OriginSerializer
     request_serializers = {

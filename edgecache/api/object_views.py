@@ -14,6 +14,7 @@ from common.api.views import NO_STORE
 from common.permissions import needs
 from edgecache.api import objects
 from edgecache.api.audit_tags import CacheTag
+from edgecache.api.errors import BucketNotFound, ObjectNotFound, OriginFailed, OriginReadOnly
 from edgecache.api.object_serializers import (
     DownloadUrlRequestSerializer,
     DownloadUrlSerializer,
@@ -34,12 +35,20 @@ AUDITED_KEYS: Final = 10
 class ObjectViewSet(CacheResource):
     """Objects of a bucket. Their bytes go between the client and the object API."""
 
+    tag = "Objects"
     access = {
         "list": needs("objects", "read"),
         "details": needs("objects", "read"),
         "delete_many": needs("objects", "delete"),
         "download_url": needs("objects", "read"),
         "upload_urls": needs("objects", "create"),
+    }
+    errors = {
+        "list": (BucketNotFound, OriginReadOnly, OriginFailed),
+        "details": (BucketNotFound, ObjectNotFound, OriginFailed),
+        "delete_many": (BucketNotFound, OriginReadOnly, OriginFailed),
+        "download_url": (BucketNotFound,),
+        "upload_urls": (BucketNotFound,),
     }
     query_serializers = {"list": ObjectQuerySerializer, "details": ObjectKeySerializer}
     request_serializers = {

@@ -11,9 +11,16 @@ from rest_framework.response import Response
 from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
+from common.openapi import shapes
 from common.permissions import MEMBER, needs
 from edgecache.api import client, cluster_status, metrics_history, nodes, objects
 from edgecache.api.audit_tags import CacheTag
+from edgecache.api.errors import (
+    CacheLimitReached,
+    CacheUnavailable,
+    NodeEndpointTaken,
+    NodeNotFound,
+)
 from edgecache.api.serializers import (
     CacheMetricsSerializer,
     CacheStatusSerializer,
@@ -47,6 +54,7 @@ class CacheResource(PlatformViewSet):
     """
 
     pagination_class = None
+    shared_errors = (CacheUnavailable,)
     # They go on while the cache is switched off.
     actions_without_brain: ClassVar[frozenset[str]] = frozenset()
 
@@ -78,6 +86,7 @@ class CacheResource(PlatformViewSet):
 class CacheViewSet(CacheResource):
     """The cache as a whole."""
 
+    tag = "Cache"
     access = {
         "status": MEMBER.for_keys("nodes:read"),
         "metrics": MEMBER.for_keys("nodes:read"),
@@ -128,6 +137,7 @@ class CacheViewSet(CacheResource):
 class NodeViewSet(CacheResource):
     """Worker nodes."""
 
+    tag = "Cache nodes"
     access = {
         "list": MEMBER.for_keys("nodes:read"),
         "retrieve": MEMBER.for_keys("nodes:read"),
@@ -135,6 +145,13 @@ class NodeViewSet(CacheResource):
         "destroy": needs("nodes", "delete"),
         "metrics": needs("nodes", "read"),
         "audits": needs("nodes", "read"),
+    }
+    errors = {
+        "retrieve": (NodeNotFound,),
+        "register": (CacheLimitReached, NodeEndpointTaken),
+        "destroy": (NodeNotFound,),
+        "metrics": (NodeNotFound,),
+        "audits": (NodeNotFound,),
     }
     serializer_class = NodeSerializer
     request_serializers = {"register": NodeRequestSerializer}
@@ -146,6 +163,7 @@ class NodeViewSet(CacheResource):
     }
     success_statuses = {"register": status.HTTP_201_CREATED}
     lookup_url_kwarg = "node_id"
+    path_schemas = {"node_id": shapes.UUID}
 
     @extend_schema(operation_id="cache_nodes_list", summary="List nodes")
     def list(self, request: Request) -> Response:

@@ -8,10 +8,14 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.errors import TooManyAttempts
 from common.api.views import StrictSerializer
 from common.api.viewsets import ListAction
+from common.errors import DnsUnavailable
+from common.openapi import shapes
 from common.permissions import needs
 from oauth.domains import verification
+from oauth.errors import DomainTaken, DomainUnproven, TooManyDomains
 from oauth.models import Domain
 
 
@@ -52,15 +56,21 @@ class DomainSerializer(serializers.ModelSerializer[Domain]):
 class DomainViewSet(ListAction):
     """The domains of the caller's organization."""
 
+    tag = "Domains"
     access = {
         "list": needs("members", "read"),
         "create": needs("members", "create").fresh(),
         "destroy": needs("members", "delete"),
         "verify": needs("members", "update"),
     }
+    errors = {
+        "create": (DomainTaken, TooManyDomains, DnsUnavailable),
+        "verify": (DomainTaken, DomainUnproven, TooManyAttempts, DnsUnavailable),
+    }
     serializer_class = DomainSerializer
     request_serializers = {"create": ClaimSerializer}
     lookup_url_kwarg = "domain_id"
+    path_schemas = {"domain_id": shapes.UUID}
 
     def get_queryset(self) -> QuerySet[Domain]:
         """Return the organization's domains."""

@@ -15,9 +15,16 @@ from rest_framework.response import Response
 from audit import trail
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, RetrieveAction
+from common.openapi import shapes
 from common.permissions import needs
 from outbox.audit_tags import OutboxTag
-from outbox.errors import WebhookDeliveryNotFound, WebhookNotFound
+from outbox.errors import (
+    TooManyWebhooks,
+    WebhookDeliveryNotFound,
+    WebhookIsOff,
+    WebhookNotFound,
+    WebhookSentTooOften,
+)
 from outbox.models import WebhookDelivery, WebhookEndpoint
 from outbox.webhooks import delivery_queue, endpoints
 from outbox.webhooks.endpoints import EndpointChanges
@@ -42,6 +49,7 @@ from outbox.webhooks.serializers import (
 class WebhookEndpointViewSet(ListAction, RetrieveAction):
     """The organization's webhooks."""
 
+    tag = "Webhooks"
     access = {
         "list": needs("webhooks", "read"),
         "retrieve": needs("webhooks", "read"),
@@ -50,6 +58,10 @@ class WebhookEndpointViewSet(ListAction, RetrieveAction):
         "destroy": needs("webhooks", "delete").fresh(),
         "rotate": needs("webhooks", "update").fresh(),
         "test": needs("webhooks", "update"),
+    }
+    errors = {
+        "create": (TooManyWebhooks,),
+        "test": (WebhookIsOff, WebhookSentTooOften),
     }
     serializer_class = WebhookSerializer
     request_serializers = {
@@ -64,6 +76,7 @@ class WebhookEndpointViewSet(ListAction, RetrieveAction):
     }
     success_statuses = {"test": status.HTTP_202_ACCEPTED}
     lookup_url_kwarg = "webhook_id"
+    path_schemas = {"webhook_id": shapes.UUID}
     not_found = WebhookNotFound
     versions = {"retrieve": "partial_update"}
 
@@ -152,15 +165,22 @@ class WebhookEndpointViewSet(ListAction, RetrieveAction):
 class WebhookDeliveryViewSet(ListAction, RetrieveAction):
     """What was sent to one webhook."""
 
+    tag = "Webhooks"
     access = {
         "list": needs("webhooks", "read"),
         "retrieve": needs("webhooks", "read"),
         "resend": needs("webhooks", "update"),
     }
+    errors = {
+        "list": (WebhookNotFound,),
+        "retrieve": (WebhookNotFound,),
+        "resend": (WebhookNotFound, WebhookIsOff, WebhookSentTooOften),
+    }
     serializer_class = WebhookDeliverySerializer
     query_serializers = {"list": WebhookDeliveryFilterSerializer}
     success_statuses = {"resend": status.HTTP_202_ACCEPTED}
     lookup_url_kwarg = "delivery_id"
+    path_schemas = {"webhook_id": shapes.UUID, "delivery_id": shapes.UUID}
     not_found = WebhookDeliveryNotFound
 
     def get_queryset(self) -> QuerySet[WebhookDelivery]:

@@ -95,6 +95,7 @@ class ActivitySerializer(serializers.Serializer[Any]):
 class SqlHistoryViewSet(ListAction):
     """The history of SQL requests in the caller's environment."""
 
+    tag = "SQL"
     access = {"list": needs("sql", "read")}
     serializer_class = SqlRecordSerializer
     query_serializers = {"list": HistoryFilterSerializer}
@@ -107,6 +108,7 @@ class SqlHistoryViewSet(ListAction):
 class ActivityViewSet(PlatformViewSet):
     """The number of recent SQL requests in the caller's environment."""
 
+    tag = "SQL"
     access = {"list": needs("sql", "read")}
     serializer_class = ActivitySerializer
     pagination_class = None

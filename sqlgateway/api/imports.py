@@ -10,11 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from common.api.views import NEGOTIATOR, NO_STORE
-from common.errors import InvalidRequest, UnsupportedMedia
+from common.errors import InvalidRequest, PayloadTooLarge, UnsupportedMedia
 from common.permissions import needs
-from sqlgateway.api.negotiation import LimitedViewSet, refuse_repetition
+from sqlgateway.api.negotiation import STATEMENT_ERRORS, LimitedViewSet, refuse_repetition
 from sqlgateway.api.serializers import ImportQuerySerializer, ImportSerializer
 from sqlgateway.clusters.organization_limits import Quota
+from sqlgateway.errors import IdempotencyNotSupported, UploadInterrupted
 from sqlgateway.run.requests import Caller
 from sqlgateway.transfer import imports
 from sqlgateway.transfer.imports import ImportRequest
@@ -34,7 +35,17 @@ class CsvParser(BaseParser):
 class ImportViewSet(LimitedViewSet):
     """CSV into a table of the caller's environment."""
 
+    tag = "SQL"
     access = {"import_csv": needs("sql", "create")}
+    errors = {
+        "import_csv": (
+            *STATEMENT_ERRORS,
+            IdempotencyNotSupported,
+            PayloadTooLarge,
+            UnsupportedMedia,
+            UploadInterrupted,
+        ),
+    }
     query_serializers = {"import_csv": ImportQuerySerializer}
     serializer_class = ImportSerializer
     parser_classes = (CsvParser,)

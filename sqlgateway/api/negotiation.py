@@ -10,14 +10,52 @@ from rest_framework.request import Request
 
 from common.api.views import NEGOTIATOR, NO_STORE, RENDERER
 from common.api.viewsets import PlatformViewSet
-from common.errors import InvalidRequest, NotAcceptable
+from common.errors import InvalidRequest, NotAcceptable, NotFound
 from common.principals import Principal
+from environments.errors import QuotaExceeded
 from sqlgateway.clusters.organization_limits import Quota
 from sqlgateway.databases import provisioning
-from sqlgateway.errors import IdempotencyNotSupported
+from sqlgateway.errors import (
+    CloneFailed,
+    DatabaseNotReady,
+    EngineFault,
+    EngineUnavailable,
+    IdempotencyNotSupported,
+    OutcomeUnknown,
+    QueryCancelled,
+    QueryTimeout,
+    ResultTooWide,
+    SqlBusy,
+    SqlConflict,
+    SqlForbidden,
+    SqlRefused,
+    SqlTooLarge,
+    SqlUnavailable,
+    TooManyQueries,
+)
 from sqlgateway.formats import arrow_batches
 from sqlgateway.transfer.exports import MEDIA_TYPES, Body, StreamFormat
 
+# What any statement in an environment's database can meet.
+STATEMENT_ERRORS: Final = (
+    NotFound,
+    QueryCancelled,
+    QueryTimeout,
+    SqlRefused,
+    SqlForbidden,
+    SqlConflict,
+    ResultTooWide,
+    SqlTooLarge,
+    TooManyQueries,
+    EngineFault,
+    OutcomeUnknown,
+    SqlBusy,
+    SqlUnavailable,
+    EngineUnavailable,
+    DatabaseNotReady,
+    CloneFailed,
+    QuotaExceeded,
+)
 AnswerFormat = Literal["json"] | StreamFormat
 
 

@@ -8,6 +8,7 @@ from rest_framework.response import Response
 
 from common.api.viewsets import ListAction, PlatformViewSet
 from common.permissions import needs
+from sqlgateway.errors import RequestNotRunning
 from sqlgateway.models import RunningSql
 from sqlgateway.run import running_requests
 from sqlgateway.run.requests import Caller
@@ -40,6 +41,7 @@ class RunningSqlSerializer(serializers.Serializer[RunningSql]):
 class RunningSqlViewSet(ListAction):
     """SQL requests that run in the caller's environment."""
 
+    tag = "SQL"
     access = {"list": needs("sql", "read")}
     serializer_class = RunningSqlSerializer
 
@@ -51,7 +53,9 @@ class RunningSqlViewSet(ListAction):
 class SqlCancelViewSet(PlatformViewSet):
     """Cancellation of SQL requests by their id."""
 
+    tag = "SQL"
     access = {"destroy": needs("sql", "read")}
+    errors = {"destroy": (RequestNotRunning,)}
     lookup_url_kwarg = "request_id"
     # The query ends a moment later; its own request reports the outcome.
     success_statuses = {"destroy": status.HTTP_202_ACCEPTED}

@@ -12,8 +12,14 @@ from common import etags
 from common.api.views import StrictSerializer
 from common.api.viewsets import ListAction, RetrieveAction
 from common.errors import InvalidRequest
+from common.openapi import shapes
 from common.permissions import needs
-from sqlgateway.errors import SavedQueryNotFound
+from sqlgateway.errors import (
+    SavedQueryChanged,
+    SavedQueryNotFound,
+    SavedQueryTaken,
+    TooManySavedQueries,
+)
 from sqlgateway.models import SavedQuery
 from sqlgateway.run import saved_queries
 from sqlgateway.run.saved_queries import MAX_TEXT
@@ -63,6 +69,7 @@ class SavedQueryUpdateSerializer(StrictSerializer):
 class SavedQueryViewSet(ListAction, RetrieveAction):
     """The saved queries of the caller's organization."""
 
+    tag = "SQL"
     # Without API keys, which belong to one environment: saved queries are used in all of them.
     access = {
         "list": needs("sql", "read").without_keys(),
@@ -71,12 +78,17 @@ class SavedQueryViewSet(ListAction, RetrieveAction):
         "partial_update": needs("sql", "update").without_keys(),
         "destroy": needs("sql", "delete").without_keys(),
     }
+    errors = {
+        "create": (SavedQueryTaken, TooManySavedQueries),
+        "partial_update": (SavedQueryTaken, SavedQueryChanged),
+    }
     serializer_class = SavedQuerySerializer
     request_serializers = {
         "create": SavedQueryCreateSerializer,
         "partial_update": SavedQueryUpdateSerializer,
     }
     lookup_url_kwarg = "query_id"
+    path_schemas = {"query_id": shapes.UUID}
     not_found = SavedQueryNotFound
     versions = {"retrieve": "partial_update"}
 

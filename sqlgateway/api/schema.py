@@ -12,6 +12,8 @@ from common.api.viewsets import PlatformViewSet
 from common.permissions import database_role, needs
 from common.principals import Scope
 from environments import environments
+from environments.errors import EnvironmentNotFound
+from sqlgateway.api.negotiation import STATEMENT_ERRORS
 from sqlgateway.api.schema_serializers import (
     ExtensionInstallSerializer,
     ExtensionListSerializer,
@@ -20,13 +22,16 @@ from sqlgateway.api.schema_serializers import (
     SchemaSerializer,
 )
 from sqlgateway.audit_tags import SqlTag
+from sqlgateway.errors import ExtensionInUse, ExtensionNotFound
 from sqlgateway.schema import catalogue, extensions
 
 
 class SchemaViewSet(PlatformViewSet):
     """What the caller's database holds."""
 
+    tag = "SQL"
     access = {"list": needs("sql", "read")}
+    errors = {"list": STATEMENT_ERRORS}
     serializer_class = SchemaSerializer
     query_serializers = {"list": SchemaQuerySerializer}
     pagination_class = None
@@ -51,10 +56,16 @@ class SchemaViewSet(PlatformViewSet):
 class ExtensionViewSet(PlatformViewSet):
     """Extensions of PostgreSQL in one environment's database."""
 
+    tag = "SQL"
     access = {
         "list": needs("schema", "read"),
         "create": needs("schema", "create"),
         "destroy": needs("schema", "delete"),
+    }
+    errors = {
+        "list": (*STATEMENT_ERRORS, EnvironmentNotFound),
+        "create": (*STATEMENT_ERRORS, EnvironmentNotFound, ExtensionNotFound),
+        "destroy": (*STATEMENT_ERRORS, EnvironmentNotFound, ExtensionNotFound, ExtensionInUse),
     }
     serializer_class = ExtensionSerializer
     request_serializers = {"create": ExtensionInstallSerializer}

@@ -4,6 +4,7 @@ from typing import Any, Final, cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.renderers import BaseRenderer
@@ -15,8 +16,17 @@ from common.api.views import JSON_ACCEPTED, NO_STORE, RENDERER
 from common.permissions import authorize, needs
 from common.principals import PlatformRequest, Principal
 from sqlgateway.api import negotiation
-from sqlgateway.api.negotiation import AnswerFormat, LimitedViewSet
+from sqlgateway.api.negotiation import STATEMENT_ERRORS, AnswerFormat, LimitedViewSet
 from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
+from sqlgateway.errors import (
+    CopyNotSupported,
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    IdempotencyNotSupported,
+    ResultNotText,
+    TransactionEnded,
+    TransactionNotCommitted,
+)
 from sqlgateway.run import gateway
 from sqlgateway.run.idempotency import HEADER, Key
 from sqlgateway.run.requests import Caller, SqlRequest, parsed
@@ -29,7 +39,20 @@ REPLAYED: Final = "Idempotent-Replayed"
 class SqlViewSet(LimitedViewSet):
     """SQL in the database of the caller's environment."""
 
+    tag = "SQL"
     access = {"create": needs("sql", "read")}
+    errors = {
+        "create": (
+            *STATEMENT_ERRORS,
+            CopyNotSupported,
+            ResultNotText,
+            IdempotencyNotSupported,
+            IdempotencyKeyInUse,
+            IdempotencyKeyReused,
+            TransactionEnded,
+            TransactionNotCommitted,
+        ),
+    }
     request_serializers = {"create": SqlSerializer}
     serializer_class = SqlAnswerSerializer
     # Not 201: nothing is created, the answer is the statements' result.
@@ -40,6 +63,12 @@ class SqlViewSet(LimitedViewSet):
     @extend_schema(
         operation_id="sql",
         summary="Run SQL",
+        responses={
+            200: SqlAnswerSerializer,
+            (200, "application/x-ndjson"): str,
+            (200, "text/csv"): str,
+            (200, "application/vnd.apache.arrow.stream"): OpenApiTypes.BINARY,
+        },
         parameters=[
             OpenApiParameter(
                 HEADER,

@@ -11,14 +11,36 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from common.api.views import NO_STORE, StrictSerializer
+from common.errors import NotFound
 from common.permissions import needs
 from sqlgateway.api import negotiation
-from sqlgateway.api.negotiation import LimitedViewSet
+from sqlgateway.api.negotiation import STATEMENT_ERRORS, LimitedViewSet
 from sqlgateway.api.serializers import ParamsField, SqlAnswerSerializer, StatementField
-from sqlgateway.errors import TransactionNotFound
+from sqlgateway.errors import (
+    CopyNotSupported,
+    EngineUnavailable,
+    ResultNotText,
+    SqlBusy,
+    StatementOutOfOrder,
+    TooManyQueries,
+    TooManyTransactions,
+    TransactionBusy,
+    TransactionElsewhere,
+    TransactionEnded,
+    TransactionNotFound,
+    TransactionOver,
+)
 from sqlgateway.models import InteractiveTransaction
 from sqlgateway.run.requests import ISOLATIONS
 from sqlgateway.transactions import operations
+
+END_ERRORS = (
+    *STATEMENT_ERRORS,
+    TransactionNotFound,
+    TransactionOver,
+    TransactionBusy,
+    TransactionElsewhere,
+)
 
 
 class BeginSerializer(StrictSerializer):
@@ -71,12 +93,26 @@ class StatementSerializer(StrictSerializer):
 class TransactionViewSet(LimitedViewSet):
     """Interactive transactions of the caller's own session."""
 
+    tag = "SQL"
     access = {
         "create": needs("sql", "read"),
         "retrieve": needs("sql", "read"),
         "destroy": needs("sql", "read"),
         "statements": needs("sql", "read"),
         "commit": needs("sql", "read"),
+    }
+    errors = {
+        "create": (NotFound, TooManyTransactions, TooManyQueries, SqlBusy, EngineUnavailable),
+        "retrieve": (TransactionNotFound,),
+        "destroy": END_ERRORS,
+        "statements": (
+            *END_ERRORS,
+            TransactionEnded,
+            StatementOutOfOrder,
+            CopyNotSupported,
+            ResultNotText,
+        ),
+        "commit": END_ERRORS,
     }
     serializer_class = TransactionSerializer
     request_serializers = {"create": BeginSerializer, "statements": StatementSerializer}

@@ -72,6 +72,7 @@ class UsageSerializer(serializers.Serializer[Any]):
 class SqlUsageViewSet(PlatformViewSet):
     """What the caller's environment and organization use."""
 
+    tag = "SQL"
     access = {"list": needs("sql", "read")}
     serializer_class = UsageSerializer
     pagination_class = None

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from accounts.models import User
 from common.api.views import ApiView
+from common.api.viewsets import PlatformViewSet
 from common.permissions import ROLES, TABLE, is_permitted
 from environments.models import Organization
 from tests.cast import Caller, member, signed_in
@@ -62,6 +63,15 @@ def test_each_path_has_one_route() -> None:
 def test_a_view_declares_access_for_each_of_its_actions(view: type[ApiView]) -> None:
     routed = {action for route in ROUTES if route.view is view for _, action in route.actions}
     assert set(view.access) == routed
+
+
+@pytest.mark.parametrize("view", {route.view: None for route in ROUTES}, ids=lambda v: v.__name__)
+def test_a_view_describes_only_its_own_actions_and_paths(view: type[PlatformViewSet]) -> None:
+    tables = (view.errors, view.request_serializers, view.query_serializers, view.success_statuses)
+    described = {action for table in tables for action in table}
+    assert described <= set(view.access)
+    placeholders = {name for route in ROUTES if route.view is view for name in route.placeholders}
+    assert set(view.path_schemas) <= placeholders
 
 
 def test_a_request_without_credentials_is_refused(db: None) -> None:

@@ -10,13 +10,16 @@ from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import USER
 from twofactor.backup_codes.serializers import BackupCodesSerializer
+from twofactor.errors import FactorNotAllowed, NoSecondFactor
 from twofactor.factors import active_factors
 
 
 class BackupCodeViewSet(PlatformViewSet):
     """The caller's backup codes."""
 
+    tag = "Second factor"
     access = {"create": USER.fresh()}
+    errors = {"create": (FactorNotAllowed, NoSecondFactor)}
     serializer_class = BackupCodesSerializer
     success_statuses = {"create": status.HTTP_200_OK}
 

@@ -6,9 +6,12 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.errors import HashingBusy, InvalidCredentials, SessionRevoked, TooManyAttempts
 from accounts.models import Session
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
+from common.errors import TokenExpired, TokenInvalid
+from common.openapi import shapes
 from common.permissions import PUBLIC, USER
 from twofactor.challenges import proving, step_up
 from twofactor.challenges.serializers import (
@@ -18,20 +21,60 @@ from twofactor.challenges.serializers import (
     ChallengeVerifySerializer,
     ReauthenticateSerializer,
 )
+from twofactor.errors import (
+    ChallengeGone,
+    ChannelUnavailable,
+    CodeRejected,
+    FactorNotAllowed,
+    FactorSlowed,
+    FactorWornOut,
+    MalformedCode,
+    MalformedCredential,
+    MethodNotEnabled,
+    NoSecondFactor,
+    SendingTooOften,
+)
 from twofactor.factors.contract import ChallengeAnswer
 
 
 class ChallengeViewSet(PlatformViewSet):
     """Challenges for a sign-in or, for step-up, for a session."""
 
+    tag = "Second factor"
     # The id of a challenge is the permission to answer it, so no header is needed.
     access = {
         "challenge": USER.or_pending("challenge").without_email(),
         "verify": PUBLIC,
     }
+    errors = {
+        "challenge": (
+            FactorWornOut,
+            FactorNotAllowed,
+            MethodNotEnabled,
+            NoSecondFactor,
+            FactorSlowed,
+            SendingTooOften,
+            ChannelUnavailable,
+        ),
+        "verify": (
+            MalformedCode,
+            MalformedCredential,
+            CodeRejected,
+            SessionRevoked,
+            TokenExpired,
+            TokenInvalid,
+            FactorWornOut,
+            FactorNotAllowed,
+            MethodNotEnabled,
+            ChallengeGone,
+            FactorSlowed,
+            HashingBusy,
+        ),
+    }
     request_serializers = {"verify": ChallengeVerifySerializer}
     query_serializers = {"challenge": ChallengeQuerySerializer}
     response_serializers = {"challenge": ChallengeSerializer, "verify": CHALLENGE_RESULT}
+    path_schemas = {"challenge_id": shapes.BASE64URL}
 
     @extend_schema(summary="Create a challenge")
     @action(detail=False)
@@ -60,7 +103,11 @@ class ChallengeViewSet(PlatformViewSet):
 class ReauthenticationViewSet(PlatformViewSet):
     """Reauthentication with the password."""
 
+    tag = "Sign in"
     access = {"reauthenticate": USER.always().without_email()}
+    errors = {
+        "reauthenticate": (InvalidCredentials, TooManyAttempts, HashingBusy),
+    }
     request_serializers = {"reauthenticate": ReauthenticateSerializer}
     response_serializers = {"reauthenticate": None}
 

@@ -16,15 +16,29 @@ from twofactor.email.serializers import (
     EmailSetupSerializer,
     EmailVerifySerializer,
 )
+from twofactor.errors import (
+    ChannelUnavailable,
+    CodeRejected,
+    EnrolmentGone,
+    FactorNotAllowed,
+    FactorSlowed,
+    MalformedCode,
+    SendingTooOften,
+)
 from twofactor.factors.serializers import EnrolledSerializer
 
 
 class EmailViewSet(PlatformViewSet):
     """Enrolment of e-mail as a factor."""
 
+    tag = "Second factor"
     access = {
         "set_up": USER.or_pending("enrol").fresh(),
         "verify": USER.or_pending("enrol").fresh(),
+    }
+    errors = {
+        "set_up": (FactorNotAllowed, SendingTooOften, ChannelUnavailable),
+        "verify": (MalformedCode, CodeRejected, FactorNotAllowed, EnrolmentGone, FactorSlowed),
     }
     request_serializers = {"set_up": EmailSetupSerializer, "verify": EmailVerifySerializer}
     response_serializers = {"set_up": EmailSetupAnswerSerializer, "verify": EnrolledSerializer}

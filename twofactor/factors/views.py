@@ -10,7 +10,9 @@ from common.api.viewsets import PlatformViewSet
 from common.errors import NotFound
 from common.permissions import PUBLIC, USER
 from environments.models import MFA_METHODS
+from oauth.errors import LastLoginMethod
 from twofactor import registry
+from twofactor.errors import FactorNotAllowed, MethodNotEnabled, RequiredByPolicy
 from twofactor.factors import active_factors
 from twofactor.factors.serializers import (
     DefaultMethodSerializer,
@@ -22,11 +24,16 @@ from twofactor.factors.serializers import (
 class FactorViewSet(PlatformViewSet):
     """The supported factors, and the caller's."""
 
+    tag = "Second factor"
     access = {
         "factors": PUBLIC,
         "status": USER.or_pending("challenge", "enrol").without_email(),
         "disable": USER.fresh().always(),
         "default": USER.fresh(),
+    }
+    errors = {
+        "disable": (LastLoginMethod, MethodNotEnabled, RequiredByPolicy),
+        "default": (FactorNotAllowed, MethodNotEnabled),
     }
     serializer_class = StatusSerializer
     request_serializers = {"default": DefaultMethodSerializer}

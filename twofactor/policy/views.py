@@ -9,9 +9,11 @@ from rest_framework.response import Response
 
 from audit import trail
 from common.api.viewsets import PlatformViewSet
+from common.errors import Forbidden
 from common.permissions import MEMBER, USER, needs, require
 from environments.models import Organization
 from twofactor.audit_tags import TwoFactorTag
+from twofactor.errors import PolicyLocksOut
 from twofactor.policy import organization_policy
 from twofactor.policy.serializers import (
     ComplianceQuerySerializer,
@@ -25,11 +27,17 @@ from twofactor.policy.serializers import (
 class PolicyViewSet(PlatformViewSet):
     """The organization's policy on second factors, and its members' compliance."""
 
+    tag = "Organization policy"
     access = {
         "policy": MEMBER.always(),
         "update_policy": needs("policy", "update").fresh(),
         "preview": needs("policy", "update"),
         "compliance": MEMBER.always(),
+    }
+    errors = {
+        "update_policy": (PolicyLocksOut,),
+        "preview": (PolicyLocksOut,),
+        "compliance": (Forbidden,),
     }
     request_serializers = {
         "update_policy": PolicyUpdateSerializer,

@@ -10,6 +10,15 @@ from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import USER
 from twofactor import sent_codes
+from twofactor.errors import (
+    ChannelUnavailable,
+    CodeRejected,
+    EnrolmentGone,
+    FactorNotAllowed,
+    FactorSlowed,
+    MalformedCode,
+    SendingTooOften,
+)
 from twofactor.factors.serializers import EnrolledSerializer
 from twofactor.sms import enrolment
 from twofactor.sms.serializers import (
@@ -22,9 +31,14 @@ from twofactor.sms.serializers import (
 class SmsViewSet(PlatformViewSet):
     """Enrolment of SMS as a factor."""
 
+    tag = "Second factor"
     access = {
         "set_up": USER.or_pending("enrol").fresh(),
         "verify": USER.or_pending("enrol").fresh(),
+    }
+    errors = {
+        "set_up": (FactorNotAllowed, SendingTooOften, ChannelUnavailable),
+        "verify": (MalformedCode, CodeRejected, FactorNotAllowed, EnrolmentGone, FactorSlowed),
     }
     request_serializers = {"set_up": SmsSetupSerializer, "verify": SmsVerifySerializer}
     response_serializers = {"set_up": SmsSetupAnswerSerializer, "verify": EnrolledSerializer}

@@ -9,6 +9,14 @@ from rest_framework.response import Response
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
 from common.permissions import USER
+from twofactor.errors import (
+    CodeRejected,
+    EnrolmentGone,
+    EnrolmentTooOften,
+    FactorNotAllowed,
+    FactorSlowed,
+    MalformedCode,
+)
 from twofactor.totp import enrolment
 from twofactor.totp.serializers import (
     TotpSetupAnswerSerializer,
@@ -21,9 +29,14 @@ from twofactor.totp.serializers import (
 class TotpViewSet(PlatformViewSet):
     """Enrolment of an authenticator app."""
 
+    tag = "Second factor"
     access = {
         "set_up": USER.or_pending("enrol").fresh(),
         "verify": USER.or_pending("enrol").fresh(),
+    }
+    errors = {
+        "set_up": (FactorNotAllowed, EnrolmentTooOften),
+        "verify": (MalformedCode, CodeRejected, FactorNotAllowed, EnrolmentGone, FactorSlowed),
     }
     request_serializers = {"set_up": TotpSetupSerializer, "verify": TotpVerifySerializer}
     response_serializers = {

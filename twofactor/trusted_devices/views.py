@@ -12,8 +12,10 @@ from rest_framework.response import Response
 
 from audit import trail
 from common.api.viewsets import ListAction
+from common.openapi import shapes
 from common.permissions import USER
 from twofactor.audit_tags import TwoFactorTag
+from twofactor.errors import DeviceNotFound
 from twofactor.models import TrustedDevice
 from twofactor.trusted_devices import devices
 
@@ -50,9 +52,12 @@ class TrustedDeviceSerializer(serializers.Serializer[Any]):
 class TrustedDeviceViewSet(ListAction):
     """The caller's trusted devices."""
 
+    tag = "Second factor"
     access = {"list": USER, "destroy": USER}
+    errors = {"destroy": (DeviceNotFound,)}
     serializer_class = TrustedDeviceSerializer
     lookup_url_kwarg = "device_id"
+    path_schemas = {"device_id": shapes.UUID}
 
     def get_queryset(self) -> QuerySet[TrustedDevice]:
         """Return the caller's devices that have not expired."""

@@ -7,10 +7,26 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.errors import TooManyAttempts
 from accounts.serializers import SIGN_IN_RESULT
 from common.api.views import NO_STORE
 from common.api.viewsets import ListAction, PlatformViewSet
+from common.openapi import shapes
 from common.permissions import PUBLIC, USER
+from environments.errors import EnvironmentNotFound
+from oauth.errors import LastLoginMethod
+from twofactor.errors import (
+    ChallengeGone,
+    ChannelUnavailable,
+    CredentialTaken,
+    EnrolmentGone,
+    FactorNotAllowed,
+    MalformedCredential,
+    PasskeyNotFound,
+    PasskeyRejected,
+    RequiredByPolicy,
+    TooManyPasskeys,
+)
 from twofactor.models import Passkey
 from twofactor.webauthn import enrolment, passkeys, removal, sign_in
 from twofactor.webauthn.serializers import (
@@ -31,9 +47,20 @@ CREDENTIAL_LIMIT_BYTES = 49152
 class PasskeyRegistrationViewSet(PlatformViewSet):
     """Registration of passkeys."""
 
+    tag = "Second factor"
     access = {
         "register": USER.or_pending("enrol").fresh(),
         "finish": USER.or_pending("enrol").fresh(),
+    }
+    errors = {
+        "register": (FactorNotAllowed, TooManyPasskeys, ChannelUnavailable),
+        "finish": (
+            MalformedCredential,
+            FactorNotAllowed,
+            CredentialTaken,
+            TooManyPasskeys,
+            EnrolmentGone,
+        ),
     }
     body_limit_bytes = CREDENTIAL_LIMIT_BYTES
     request_serializers = {
@@ -78,9 +105,12 @@ class PasskeyRegistrationViewSet(PlatformViewSet):
 class PasskeyViewSet(ListAction):
     """The caller's passkeys."""
 
+    tag = "Second factor"
     access = {"list": USER.always(), "destroy": USER.fresh().always()}
+    errors = {"destroy": (PasskeyNotFound, LastLoginMethod, RequiredByPolicy)}
     serializer_class = PasskeySerializer
     lookup_url_kwarg = "credential_id"
+    path_schemas = {"credential_id": shapes.BASE64URL}
 
     def get_queryset(self) -> QuerySet[Passkey]:
         """Return the caller's passkeys."""
@@ -96,7 +126,19 @@ class PasskeyViewSet(ListAction):
 class PasskeySignInViewSet(PlatformViewSet):
     """Sign-in with a passkey."""
 
+    tag = "Sign in"
     access = {"start": PUBLIC, "finish": PUBLIC}
+    errors = {
+        "start": (TooManyAttempts, ChannelUnavailable),
+        "finish": (
+            MalformedCredential,
+            PasskeyRejected,
+            EnvironmentNotFound,
+            ChallengeGone,
+            TooManyAttempts,
+            ChannelUnavailable,
+        ),
+    }
     body_limit_bytes = CREDENTIAL_LIMIT_BYTES
     request_serializers = {
         "start": PasskeySignInStartSerializer,
