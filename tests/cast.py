@@ -49,8 +49,16 @@ class Caller:
     refresh_token: str = ""
     headers: dict[str, str] = field(default_factory=dict)
 
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """Send JSON; return the response. Header names: HTTP_X_Y is spelled X_Y."""
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        **headers: str,
+    ) -> Answer:
+        """Send JSON, or bytes of another type. Header names: HTTP_X_Y is spelled X_Y."""
         sent = {f"HTTP_{name}": value for name, value in (self.headers | headers).items()}
         if self.access_token:
             sent.setdefault("HTTP_AUTHORIZATION", f"Bearer {self.access_token}")
@@ -59,7 +67,7 @@ class Caller:
         client.handler = HANDLER
         # Any: the stubs take headers for the parameters that come before them.
         send: Any = client.generic
-        response = send(method, path, data, content_type="application/json", **sent)
+        response = send(method, path, data, content_type=content_type, **sent)
         is_json = "json" in response.get("Content-Type", "")
         parsed = json.loads(response.content) if is_json and response.content else None
         return Answer(response.status_code, parsed, response.headers, response)

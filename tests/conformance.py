@@ -78,14 +78,20 @@ def unchecked() -> Iterator[None]:
         _Switch.is_on = True
 
 
-def install() -> None:
-    """Check every request that Django's test client sends and every response that it receives."""
+def install(listen: Callable[[Exchange, bytes], None] | None = None) -> None:
+    """Check every request that Django's test client sends and every response that it receives.
+
+    listen: called with each exchange that was checked, and the bytes that were sent.
+    """
     send = Client.request
 
     def request(self: Client, **environ: Any) -> Any:
         sent = environ["wsgi.input"].read() if "wsgi.input" in environ else b""
         response = send(self, **{**environ, "wsgi.input": FakePayload(sent)})
-        check(_exchange(environ, sent, response))
+        exchange = _exchange(environ, sent, response)
+        check(exchange)
+        if listen is not None and _Switch.is_on:
+            listen(exchange, sent)
         return response
 
     Client.request = request  # type: ignore[method-assign]  # of every client, also raw ones

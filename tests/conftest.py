@@ -19,6 +19,7 @@ from tests import cast, conformance, table_cleanup
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.databases import drop_left
 from tests.edgecache.new_cluster import new_cluster
+from tests.recorder import Recorder
 
 # The same examples each time: a test fails for the change that broke it, and not by chance. CI has
 # a profile of Hypothesis' own with a hundred; elsewhere they are fewer. How long one takes says
@@ -34,6 +35,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile("explore", max_examples=1000, deadline=None)
 if not os.environ.get("CI"):
     hypothesis.settings.load_profile("quick")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --record-examples."""
+    text = "Record examples for the OpenAPI document (tests/recorder.py)."
+    parser.addoption("--record-examples", action="store_true", help=text)
 
 
 def pytest_collection_finish() -> None:
@@ -69,9 +76,16 @@ def _quick_emptying() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _conformance() -> None:
+def _conformance(pytestconfig: pytest.Config) -> Iterator[None]:
     """Hold every exchange of a test with the API against its document."""
-    conformance.install()
+    if not pytestconfig.getoption("record_examples"):
+        conformance.install()
+        yield
+        return
+    recorder = Recorder()
+    conformance.install(recorder.offer)
+    yield
+    recorder.save()
 
 
 @pytest.fixture(scope="session", autouse=True)

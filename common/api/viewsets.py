@@ -56,7 +56,7 @@ contradict each other:
   Every other change refuses the header, and every change other conditions.
 
 What no table holds, such as a stream beside JSON, a header or another tag, is an argument of
-``extend_schema``. Examples of bodies are in ``common/openapi/examples.json``.
+``extend_schema``. Examples of bodies are recorded from the tests (``common/openapi/examples.py``).
 
 Standard actions: ``list create destroy_all`` on the collection, ``retrieve update partial_update
 destroy`` on one object; ``ListAction`` and ``RetrieveAction`` provide the reading ones. Anything

@@ -1,7 +1,7 @@
-"""Examples of requests and responses.
+"""Examples of requests and responses, recorded from the tests.
 
 ``examples.json`` has one exchange of each operation: ``{"POST /v1/auth/login": {"request": …,
-"response": …}}``.
+"response": …}}``. ``pytest --record-examples`` writes it (``tests/recorder.py``).
 """
 
 import functools

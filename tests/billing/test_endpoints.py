@@ -2,14 +2,21 @@
 
 import csv
 import io
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounts.models import User
-from billing import consumer_credits
+from billing import consumer_credits, ledger
+from billing.ledger import Posting
+from billing.models.ledger import AccountKind, Journal
 from billing.models.usage import UsageLine
+from billing.money import UCR_PER_CENT
+from billing.payouts import methods, requests
 from billing.usage import charges_and_shares
 from tests.billing.support import NODE, line, store
 from tests.cast import signed_in
@@ -125,3 +132,22 @@ def test_a_method_and_a_payout_of_nothing(alice: User, charlie: User) -> None:
     path = f"/v1/cache/payouts/{NODE}/cancel"
     assert signed_in(charlie).post(path).code == "payout_not_found"
     assert caller.call("DELETE", "/v1/cache/payout-method").status == 204
+
+
+def test_an_operator_reads_and_cancels_its_payout(
+    alice: User, charlie: User, settings: Settings
+) -> None:
+    settings.BILLING = replace(settings.BILLING, payout_minimum_cents=1)
+    operator, now = alice.organization_id, timezone.now()
+    methods.replace(operator, "manual", {"account": "DE00 3456"}, by="x", now=now)
+    earned = Posting(AccountKind.PAYABLE, operator, 2500 * UCR_PER_CENT)
+    fees = Posting(AccountKind.FEES, None, -earned.amount_ucr)
+    ledger.post(Journal.Kind.RELEASE, "earned", [earned, fees])
+    payout = requests.request(operator, by="x", now=now + timedelta(days=4))
+    caller, path = signed_in(alice), f"/v1/cache/payouts/{payout.pk}"
+    assert signed_in(charlie).get(path).code == "payout_not_found"
+    shown = caller.get(path).body
+    assert (shown["amount_cents"], shown["state"]) == (2500, "debited")
+    assert caller.get("/v1/cache/payouts").body["results"] == [shown]
+    assert caller.post(f"{path}/cancel").body["state"] == "reversed"
+    assert caller.post(f"{path}/cancel").code == "payout_refused"

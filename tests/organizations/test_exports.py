@@ -181,6 +181,7 @@ def test_only_admins_with_a_recent_proof_get_it(alice: User, bob: User, charlie:
     assert caller.post(PATH).code == "step_up_required"
     assert caller.get(f"{PATH}/{number}/archive").code == "step_up_required"
     assert caller.get(f"{PATH}/{number}").status == 200
+    assert [export["id"] for export in caller.get(PATH).body["results"]] == [number]
 
 
 def test_there_is_one_at_a_time_and_few_a_day(alice: User, charlie: User) -> None:

@@ -1,5 +1,7 @@
 """Clients can be generated from the OpenAPI document, and its examples are correct."""
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 from accounts.models import User
 from common.openapi.examples import recorded
+from tests import recorder
 from tests.cast import Caller, signed_in
 from tests.conformance import JSON, PROBLEM, Exchange, NotConformantError, check, document
 
@@ -84,9 +87,41 @@ def test_each_example_of_a_request_is_accepted_as_well_formed(
 
 @pytest.mark.django_db
 def test_the_example_of_sql_runs(alice: User) -> None:
-    content = document()["paths"]["/v1/sql"]["post"]["requestBody"]["content"][JSON]
-    answer = signed_in(alice).post("/v1/sql", content["example"])
-    assert (answer.status, answer.body["rows"]) == (200, [{"sum": 5}])
+    example = recorded()["POST /v1/sql"]
+    answer = signed_in(alice).post("/v1/sql", example["request"])
+    assert (answer.status, answer.body["rows"]) == (200, example["response"]["rows"])
+
+
+def test_examples_have_no_secret_id_or_time_of_a_test_run() -> None:
+    changed = {
+        key
+        for key, example in recorded().items()
+        if recorder.Masks(example).masked(example) != example
+    }
+    assert not changed
+
+
+@pytest.mark.parametrize(
+    ("field", "secret"),
+    [
+        ("access_token", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.WmVTtpaBqB3mHZcKDnS0JQ"),
+        ("device_token", "0199c0de-92e1-7213-87f6-c990b2d80d7d.2f9b5785be81ee28caf0c23"),
+        ("key", "zk_live_5WmVTtpaBqB3mHZcKDnS0JQ"),
+        ("secret_access_key", "SNzBkddXPQ-lvdaXm1X5EybeaQbGGnAStFgnTs3U"),
+        ("note", "the key is E3Kr2ii6PFOm1PuujF849dRkZgqu_UdKYfHzcLuqnno"),
+        ("url", "http://testserver/x?X-Amz-Signature=0d5cbd0c3b3b1d6a3ac9f3a0f1f8b1f4"),
+        ("backup_codes", "VQZM-TP0P-5HGR-V5H1"),
+        ("secret", "ZIXYCTJEOLJDQPKC"),
+        ("code", "860131"),
+        ("password", "hunter2"),
+    ],
+)
+def test_a_recorded_secret_is_replaced(field: str, secret: str) -> None:
+    given: dict[str, Any] = {field: [secret] if field == "backup_codes" else secret}
+    text = json.dumps(recorder.Masks(given).masked(given))
+    pieces = re.findall(r"[A-Za-z0-9]{5,}", secret)
+    kept = {piece for piece in pieces if piece in text}
+    assert kept <= {"testserver", "Signature", "eyJhbGciOiJIUzI1NiJ9"}, text
 
 
 def test_no_default_contradicts_its_schema() -> None:

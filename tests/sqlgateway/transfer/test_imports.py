@@ -5,6 +5,7 @@ import io
 import json
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -16,6 +17,7 @@ from common.web.pace import PACES_KEY, MinimumRate
 from sqlgateway.api.imports import ImportViewSet
 from sqlgateway.transfer import minimum_rate
 from tests import conformance
+from tests.cast import Caller as HttpCaller
 from tests.sqlgateway.support import Answer, Caller, principal
 
 VIEW = ImportViewSet.as_view({"post": "import_csv"})
@@ -56,6 +58,21 @@ def table(alice: Caller) -> Caller:
 
 def rows(someone: Caller) -> Any:
     return someone.sql('SELECT id, name, "Full Name" FROM items ORDER BY id', rows="arrays").rows
+
+
+def test_an_import_through_the_front_door(signed_in_as: Callable[[str], HttpCaller]) -> None:
+    admin = signed_in_as("admin")
+    assert admin.post("/v1/sql", {"query": MAKE}).status == 200
+    body = b"id,name\n1,first\n2,second\n"
+    answer = admin.call(
+        "POST",
+        "/v1/sql/import?table=items&columns=id,name&header=true",
+        body,
+        content_type="text/csv",
+    )
+    assert (answer.status, answer.body["row_count"]) == (200, 2)
+    found = admin.post("/v1/sql", {"query": "SELECT name FROM items ORDER BY id"}).body["rows"]
+    assert found == [{"name": "first"}, {"name": "second"}]
 
 
 def test_a_body_becomes_rows(table: Caller) -> None:
