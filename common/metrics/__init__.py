@@ -1,5 +1,5 @@
 """Metrics of a process.
 
 Door: connections, exposition, figures, http, http_tally, organization_tally, publishing, tasks.
-Imports: machine.
+Imports: common, machine.
 """

@@ -1,5 +1,5 @@
 """How an endpoint is described.
 
-Door: document, operations, shapes, tags.
+Door: document, shapes, tags.
 Imports: api, common.
 """

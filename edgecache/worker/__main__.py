@@ -4,7 +4,6 @@ import logging
 import os
 from typing import Final
 
-from common.settings.unknown_names import unknown_names
 from common.version import VERSION
 from edgecache.worker import logs, options
 from edgecache.worker.process import run
@@ -18,6 +17,9 @@ log = logging.getLogger(__name__)
 
 def main() -> int:
     """Read the command line and run; return the exit code."""
+    # Only now: an older Python cannot import it.
+    from common.settings.unknown_names import unknown_names  # noqa: PLC0415 - see above
+
     given = options.parse()
     logs.configure(given.log_format, given.log_level)
     log.info("starting", extra={"version": VERSION})

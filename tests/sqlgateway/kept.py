@@ -5,6 +5,7 @@ from typing import Any, Final
 from psycopg import sql
 
 from common.principals import Scope
+from common.scoping import within
 from sqlgateway.clusters import servers
 from sqlgateway.databases import provisioning
 from sqlgateway.models import Database
@@ -66,7 +67,8 @@ class Kept:
         """Make one the scope's."""
         if not self._ready:
             provisioning.database_for(scope)
-            database = Database.objects.select_related("cluster").get()
+            with within(scope):
+                database = Database.objects.select_related("cluster").get()
             self._states[database.dbname] = state_of(database)
             return
         database = Database(cluster=servers.default(), **self._ready.pop())

@@ -9,7 +9,9 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 
 from common.principals import Principal, Scope
+from common.scoping import within
 from environments import environments
+from environments.middleware import ScopeMiddleware
 from environments.models import Environment, Organization
 from sqlgateway.api.sql import SqlViewSet
 from sqlgateway.clusters import servers
@@ -63,7 +65,7 @@ class Caller:
         request.principal = replace(principal(self.scope, self.role), user_id=self.user_id)
         request.principal_error = None
         request.request_id = "request-of-a-test"
-        response = VIEW(request)
+        response = ScopeMiddleware(VIEW)(request)
         if hasattr(response, "render"):
             response.render()
         answer = _read(response)
@@ -92,7 +94,9 @@ class Caller:
     @property
     def database(self) -> Database:
         """The placement record."""
-        found: Database = Database.objects.filter(organization_id=self.scope.organization_id).get()
+        # Also in a test's threads.
+        with within(self.scope):
+            found: Database = Database.objects.get()
         return found
 
 

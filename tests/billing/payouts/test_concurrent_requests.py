@@ -14,12 +14,14 @@ from billing.models.ledger import AccountKind, Journal
 from billing.models.payouts import Payout
 from billing.money import UCR_PER_CENT
 from billing.payouts import methods, requests
+from common.scoping import unscoped
 from tests.billing.payouts.test_payouts import ACCOUNT, RESTED
 from tests.billing.support import NOW, OLGA, operator
 
 EARNED_UCR = 300 * UCR_PER_CENT
 
 
+@unscoped("tests arrange rows")
 def request(_number: int) -> str:
     """Request a payout on a connection of its own; return what became of it."""
     try:

@@ -6,7 +6,7 @@ import pytest
 from django.db.models import QuerySet
 
 from common.api.viewsets import ListAction, PlatformViewSet, RetrieveAction, Router
-from environments.models import Environment
+from environments.models import Environment, Organization
 
 
 class Listed(ListAction):
@@ -20,7 +20,7 @@ class Retrieved(RetrieveAction):
 class OfAllTenants(PlatformViewSet):
     """Rows without a scope."""
 
-    queryset = Environment.objects.all()
+    queryset = Organization.objects.all()
 
 
 class Scoped(ListAction):

@@ -15,6 +15,7 @@ from pytest_django import Settings
 from accounts.models import User
 from audit.models import AuditEvent
 from common.crypto import decrypt
+from common.scoping import unscoped
 from environments.models import Organization
 from oauth import identities, tasks
 from oauth.memberships import sync
@@ -299,6 +300,7 @@ def test_a_parallel_sign_in_is_not_overwritten(discord: DiscordServer, club: Cal
     newer = identities.encrypt_credentials(ProviderTokens("newer", "newer", 0))
     answer = discord.member
 
+    @unscoped("tests arrange rows")
     def meanwhile(request: Any) -> FakeResponse:
         Identity.objects.update(credentials=newer)
         connections.close_all()

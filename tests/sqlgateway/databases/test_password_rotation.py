@@ -17,6 +17,7 @@ from psycopg.conninfo import make_conninfo
 from audit.models import AuditEvent
 from common.commands import CommandRefused
 from common.permissions import Role
+from common.scoping import unscoped
 from sqlgateway.clusters.placements import PLACEMENT_CACHE, Placement
 from sqlgateway.databases import password_rotation, provisioning, stock, tasks
 from sqlgateway.hardening.scram import scram_of
@@ -166,6 +167,7 @@ def test_a_request_between_the_server_and_the_row_waits_for_the_new_passwords(
         assert go_on.wait(60)
         record(changed)
 
+    @unscoped("operators rotate passwords")
     def rotate() -> None:
         try:
             password_rotation.rotate(row)

@@ -204,7 +204,7 @@ def test_first_requests_at_once_get_one_database(committed: Caller, in_stock: in
         names = set(pool.map(first_request, range(6)))
 
     assert len(names) == 1
-    assert Database.objects.filter(organization_id=committed.scope.organization_id).count() == 1
+    assert Database.objects.filter(environment_id=committed.scope.environment_pk).count() == 1
 
 
 def test_claims_at_once_get_different_databases(committed: Caller) -> None:

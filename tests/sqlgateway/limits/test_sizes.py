@@ -198,14 +198,14 @@ def test_the_limits_of_a_database_that_is_being_moved_are_known_and_its_placemen
     alice: Caller,
 ) -> None:
     limit(alice.scope.organization_id, max_rows=3)
-    Database.objects.filter(organization_id=alice.scope.organization_id).update(
+    Database.objects.filter(environment_id=alice.scope.environment_pk).update(
         state=Database.State.MOVING
     )
 
     assert provisioning.limits_of(alice.scope).max_rows == 3
 
     assert placements.PLACEMENT_CACHE.get(alice.scope.environment_pk) is None
-    Database.objects.filter(organization_id=alice.scope.organization_id).update(
+    Database.objects.filter(environment_id=alice.scope.environment_pk).update(
         state=Database.State.ACTIVE
     )
 

@@ -14,6 +14,7 @@ import pytest
 from django.test import RequestFactory
 
 from common.web.pace import PACES_KEY, MinimumRate
+from environments.middleware import ScopeMiddleware
 from sqlgateway.api.imports import ImportViewSet
 from sqlgateway.transfer import minimum_rate
 from tests import conformance
@@ -33,7 +34,7 @@ def send(someone: Caller, body: bytes, *, kind: str = "text/csv", **options: Any
     request.principal = principal(someone.scope, someone.role)
     request.principal_error = None
     request.request_id = "request-of-a-test"
-    response = VIEW(request)
+    response = ScopeMiddleware(VIEW)(request)
     response.render()
     answer = Answer(response.status_code, json.loads(response.content), response.headers)
     conformance.check(
