@@ -15,7 +15,8 @@ from accounts.errors import HashingBusy, InvalidCredentials
 from accounts.models import User
 from common.errors import InvalidRequest
 from common.fair_limiter import FairLimiter
-from common.web.compute_slots import current_key, waiting
+from common.web import client_presence
+from common.web.compute_slots import waiting
 
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 256
@@ -28,8 +29,9 @@ HASHING_QUEUE: Final = 8
 
 log = structlog.get_logger(__name__)
 _slots = threading.BoundedSemaphore(CONCURRENT_HASHES)
-# Of the requests that compute or wait, one client has about half at most: otherwise it could keep
-# all others from signing in, for example by changing its own password all the time.
+# Of the requests that compute or wait, one organization, or one network of anonymous clients, has
+# about half at most: otherwise it could keep all others from signing in, for example by changing
+# its own password all the time.
 _hashing_slots = FairLimiter(CONCURRENT_HASHES + HASHING_QUEUE)
 _common = CommonPasswordValidator()
 
@@ -52,7 +54,7 @@ def _slot() -> Iterator[None]:
 
     The queue is limited as well, because each waiting request holds a thread of the web server.
     """
-    client = current_key()
+    client = client_presence.share_key()
     if not _hashing_slots.try_take(client):
         raise HashingBusy(retry_after_s=1)
     try:

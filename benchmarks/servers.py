@@ -27,14 +27,12 @@ class Shape:
     workers: int = 2
     threads: int = 64
     pool: int = 0
-    lanes: int = 1
 
     def __str__(self) -> str:
         """Return a short name."""
         connections = f"pool of {self.pool}" if self.pool else "a connection a thread"
         name = self.worker_class or "the platform's worker"
-        lanes = "" if self.worker_class else f", {self.lanes} lanes"
-        return f"{name}, {self.workers} x {self.threads}{lanes}, {connections}"
+        return f"{name}, {self.workers} x {self.threads}, {connections}"
 
 
 BASELINE = Shape("gthread", threads=8)
@@ -70,7 +68,7 @@ def serve(
     if application in PLATFORMS:
         command += ["--config", "python:platform_site.gunicorn"]
     environment = os.environ | {"ZLOG_LEVEL": "info", "ZLOG_FORMAT": "json"} | variables
-    environment |= {"ZDB_POOL_SIZE": str(shape.pool), "ZWEB_LANES": str(shape.lanes)}
+    environment["ZDB_POOL_SIZE"] = str(shape.pool)
     with Path(os.devnull).open("w") as nowhere:
         process = subprocess.Popen([*command, application], env=environment, stderr=nowhere)
     try:

@@ -172,23 +172,6 @@ class ServerSettings:
         minimum=1,
         maximum=256,
     )
-    web_lanes: int = integer(
-        "ZWEB_LANES",
-        "Requests of one web server process that compute concurrently; those that wait for a "
-        "database or a client do not count. More than one take the interpreter lock from each "
-        "other.",
-        default=1,
-        minimum=1,
-        maximum=256,
-    )
-    web_connections: int = integer(
-        "ZWEB_CONNECTIONS",
-        "Connections of clients to each web server process, at most half of the files that it "
-        "may open; one address may have half of them. Idle ones are closed for new ones.",
-        default=1000,
-        minimum=128,
-        maximum=65_536,
-    )
     traces_url: str = url(
         "ZTRACES_URL",
         "Where traces are sent: a collector's OTLP over HTTP, as `http://127.0.0.1:4318`. "

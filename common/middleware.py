@@ -29,6 +29,7 @@ from common.metrics import http
 from common.principals import PlatformRequest
 from common.scoping import outside
 from common.web import client_presence
+from common.web.addresses import share_network
 from common.web.compute_slots import waiting
 
 log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
@@ -59,7 +60,9 @@ class RequestMiddleware:
         request = cast(PlatformRequest, http_request)
         request.request_id = _request_id(request)
         # Set by gunicorn; test clients have none.
-        client_presence.set_client_socket(request.META.get("gunicorn.socket"))
+        client_presence.set_client_socket(
+            request.META.get("gunicorn.socket"), share_network(request)
+        )
         started = time.perf_counter()
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:

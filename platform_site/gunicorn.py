@@ -10,17 +10,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common.web.connection_counts import CLOSED, ConnectionCounts
 from edgecache.runtime.resource_limits import files_allowed
 from platform_site import settings
-from platform_site.web_server.takeover import refuse_before_stop, take_over
+from platform_site.web_server import Worker, refuse_before_stop, take_over
 
 bind = settings.BIND
-worker_class = "platform_site.web_server.worker.BalancedWorker"
+worker_class = Worker
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
 # Each connection has a file descriptor, and requests need further ones.
-worker_connections = min(settings.WEB_CONNECTIONS, files_allowed() // 2)
+worker_connections = min(1000, files_allowed() // 2)
 # gthread's heartbeat comes from the worker's loop, so a slow query does not count as hanging.
 timeout = 60
 graceful_timeout = 15
@@ -49,10 +48,6 @@ def _fresh_metrics_dir() -> str:
     return str(folder)
 
 
-# Maximum concurrent workers with a slot of their own: a worker overlaps with its replacement,
-# reloads overlap, and TTIN adds workers. Further workers share a slot.
-_places = 4 * settings.WEB_WORKERS + 8
-_counts = ConnectionCounts(_places)
 # Before the first import of prometheus_client, which reads the variable only then.
 _metrics_dir = _fresh_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
@@ -72,13 +67,6 @@ def when_ready(server: Any) -> None:
     if notice:
         sys.stdout.write(notice + "\n")
         sys.stdout.flush()
-
-
-def pre_fork(server: Any, worker: Any) -> None:
-    """Assign a slot of the connection counts to a worker."""
-    worker.counts, worker.slot = _counts, _counts.take_slot()
-    worker.slot_count = settings.WEB_LANES
-    worker.trusted_proxies = settings.TRUSTED_PROXY_COUNT
 
 
 def post_worker_init(worker: Any) -> None:
@@ -113,12 +101,11 @@ def worker_exit(server: Any, worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Delete the gauges and the connection count of an ended worker; keep its counters."""
+    """Delete the gauges of an ended worker; keep its counters."""
     from prometheus_client import multiprocess  # noqa: PLC0415 - see _metrics_dir
 
     from common.metrics.exposition import forget_ended  # noqa: PLC0415 - see _metrics_dir
 
-    _counts.set(worker.slot, CLOSED)
     multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # untyped library
     forget_ended(Path(_metrics_dir), alive={os.getpid(), *server.WORKERS})
 

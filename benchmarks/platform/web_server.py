@@ -1,4 +1,4 @@
-"""Compare gunicorn settings: the worker, and how many requests compute concurrently.
+"""Compare one computing thread at a time with gunicorn's own executor.
 
 The candidates alternate in many short rounds. A round's figures are relative to the first candidate
 in that round, because the machine's speed varies more than they differ.
@@ -17,8 +17,7 @@ from benchmarks.servers import PLATFORM, Shape, serve
 # Together they stay below the throw-away cluster's max_connections.
 CANDIDATES = (
     Shape(),
-    Shape(lanes=2),
-    Shape(lanes=4),
+    Shape("gthread", threads=64),
     Shape("gthread", threads=8),
 )
 # Limits are high, because the cost of requests is measured, not their admission.

@@ -1,9 +1,12 @@
 """The client address of a request, as far as it can be trusted."""
 
 import ipaddress
+from typing import Final
 
 from django.conf import settings
 from django.http import HttpRequest
+
+LOCAL: Final = frozenset({"127.0.0.1", "::/64", "unknown"})
 
 
 def client_address(request: HttpRequest) -> str:
@@ -13,17 +16,10 @@ def client_address(request: HttpRequest) -> str:
     trusted proxies (ZTRUSTED_PROXY_COUNT) the address is the Nth from the right. The client can set
     the entries further left.
     """
-    return address_behind(
-        str(request.META.get("REMOTE_ADDR") or ""),
-        request.headers.get("X-Forwarded-For", ""),
-        trusted_proxies=settings.TRUSTED_PROXY_COUNT,
-    )
-
-
-def address_behind(peer: str, forwarded_for: str, *, trusted_proxies: int) -> str:
-    """Return the client's address from the connection's address and the header's text."""
-    hops = [hop.strip() for hop in forwarded_for.split(",")]
-    claimed = hops[-trusted_proxies] if 0 < trusted_proxies <= len(hops) else peer
+    peer = str(request.META.get("REMOTE_ADDR") or "")
+    proxies = settings.TRUSTED_PROXY_COUNT
+    hops = [hop.strip() for hop in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
+    claimed = hops[-proxies] if 0 < proxies <= len(hops) else peer
     return _canonical(claimed) or _canonical(peer) or "unknown"
 
 
@@ -41,6 +37,15 @@ def subscriber_network(address: str) -> str:
     if ":" not in canonical:
         return canonical or "unknown"
     return str(ipaddress.IPv6Network((canonical, 64), strict=False))
+
+
+def share_network(request: HttpRequest) -> str | None:
+    """Return the client's network as the key of a share; None for an address of this machine.
+
+    A proxy that was not declared may be on this machine, with many clients behind it.
+    """
+    network = subscriber_network(client_address(request))
+    return None if network in LOCAL else network
 
 
 def _canonical(text: str) -> str:

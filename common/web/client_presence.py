@@ -1,4 +1,4 @@
-"""Whether the client whose request this thread answers is still connected."""
+"""Who the client is whose request this thread answers, and whether it is still connected."""
 
 import select
 import socket
@@ -10,27 +10,30 @@ from typing import Final
 GONE: Final = getattr(select, "POLLRDHUP", 0)
 
 _socket: ContextVar[socket.socket | None] = ContextVar("client_socket", default=None)
-_organization: ContextVar[int | None] = ContextVar("client_organization", default=None)
+_share_key: ContextVar[int | str | None] = ContextVar("client_share_key", default=None)
 
 
-def set_client_socket(client: socket.socket | None) -> None:
+def set_client_socket(client: socket.socket | None, network: str | None = None) -> None:
     """Set the socket of the client whose request this thread answers from now on.
 
     It stays set after the view, because a streamed body is generated later, until the thread's next
-    request.
+    request. network: ``share_key`` until the client is authenticated.
     """
     _socket.set(client)
-    _organization.set(None)
+    _share_key.set(network)
 
 
-def set_organization(organization_id: int | None) -> None:
+def set_organization(organization_id: int) -> None:
     """Set the organization that the client acts for, once it is authenticated."""
-    _organization.set(organization_id)
+    _share_key.set(organization_id)
 
 
-def organization() -> int | None:
-    """Return the organization of this thread's latest request; None if it was anonymous."""
-    return _organization.get()
+def share_key() -> int | str | None:
+    """Return whose share of limited resources this thread's request uses; None for no share's.
+
+    The organization's, or the network's of a client that is not authenticated.
+    """
+    return _share_key.get()
 
 
 def client_fd() -> int | None:

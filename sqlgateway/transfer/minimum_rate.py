@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from common.web.pace import disable_minimum_rate
-
 MIN_BYTES_PER_S: Final = 16_384
 # Added to the time of every piece, because networks may stall for a moment.
 STALL_S: Final = 5.0
@@ -82,7 +80,6 @@ class TransferMonitor:
         yield from self._watch(environ, deadline, socket.SHUT_RDWR)
 
     def _watch(self, environ: dict[str, Any], deadline: float, how: int) -> Iterator[Transfer]:
-        disable_minimum_rate(environ)
         transfer = Transfer(environ.get("gunicorn.socket"), deadline, how)
         with self._condition:
             self._transfers.add(transfer)

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import orjson
 
-from common.web.connection_counts import CLOSED, ConnectionCounts
 from edgecache.brain.metering.hourly_counts import HourlyCounts
 from edgecache.http.server.acceptor import Balance
 
 NS: Final = 1e9
+# The count of a process that does not accept connections.
+CLOSED: Final = -1
 PORTS: Final = ("internal", "workers", "objects")
 NUMBER: Final = struct.Struct("q")
 # When the process's event loop last ran.
@@ -27,6 +28,35 @@ LAST_AT: Final = SEEN_AT + NUMBER.size
 REPORTS_AT: Final = LAST_AT + NUMBER.size
 REPORT_BYTES: Final = 128 * 1024
 PART_BYTES: Final = REPORTS_AT + 2 * REPORT_BYTES
+
+
+class ConnectionCounts:
+    """The number of connections of each process.
+
+    The kernel gives a new connection to the process that wakes first, so that eight keep-alive
+    connections often belong to one process while another core is idle.
+    """
+
+    def __init__(self, processes: int) -> None:
+        self._shared = mmap.mmap(-1, processes * NUMBER.size)
+        for place in range(processes):
+            self.set(place, CLOSED)
+
+    def set(self, place: int, count: int) -> None:
+        """Publish a process's count, or CLOSED."""
+        NUMBER.pack_into(self._shared, place * NUMBER.size, count)
+
+    def is_open(self, place: int) -> bool:
+        """True if the process accepts connections."""
+        return self._all()[place] >= 0
+
+    def is_above_another(self, place: int) -> bool:
+        """True if another process has fewer connections."""
+        counts = self._all()
+        return any(0 <= count < counts[place] for count in counts)
+
+    def _all(self) -> list[int]:
+        return [count for (count,) in NUMBER.iter_unpack(self._shared[:])]
 
 
 class SharedMemory:

@@ -20,7 +20,7 @@ from accounts.models import User
 from audit.models import AuditEvent
 from common import rate_limits
 from common.fair_limiter import FairLimiter
-from common.web.compute_slots import ComputeSlots
+from common.web import client_presence
 from environments import environments
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, Caller, member
@@ -257,18 +257,19 @@ def test_one_client_does_not_take_all_places_of_hashes(monkeypatch: pytest.Monke
     monkeypatch.setattr(passwords, "WAIT_S", 60)
     outcomes: SimpleQueue[str] = SimpleQueue()
 
-    def hash_one(_: object) -> None:
+    def hash_for(network: str) -> None:
+        client_presence.set_client_socket(None, network)
         try:
             passwords.hash_password(PASSWORD)
             outcomes.put("hashed")
         except HashingBusy:
             outcomes.put("busy")
 
-    threads = ComputeSlots(hash_one, slots=1, threads=64)
+    threads = ThreadPoolExecutor(64)
     for _ in range(20):
-        threads.submit(None, "attacker")
+        threads.submit(hash_for, "192.0.2.1")
     assert {outcomes.get(timeout=10) for _ in range(15)} == {"busy"}
-    threads.submit(None, "owner")
+    threads.submit(hash_for, "192.0.2.2")
     for _ in range(6):
         slots.release()
     assert [outcomes.get(timeout=10) for _ in range(6)] == ["hashed"] * 6

@@ -6,34 +6,25 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from common.web import pace
-from platform_site import gunicorn
-from platform_site.web_server import client_shares, takeover
+from platform_site import gunicorn, web_server
 
 worker_class = gunicorn.worker_class
 pre_fork = gunicorn.pre_fork
 child_exit = gunicorn.child_exit
 on_exit = gunicorn.on_exit
-when_ready = takeover.refuse_before_stop
+when_ready = web_server.refuse_before_stop
 pre_exec = gunicorn.pre_exec
 workers = int(os.environ.get("WORKERS", "2"))
 threads = int(os.environ.get("THREADS", "8"))
-worker_connections = int(os.environ.get("CONNECTIONS", "1000"))
-vars(pace)["RECEIVE_S"] = float(os.environ.get("RECEIVE_S", pace.RECEIVE_S))
-vars(client_shares)["RECEIVING_LIMIT_BYTES"] = int(
-    os.environ.get("RECEIVING_LIMIT_BYTES", client_shares.RECEIVING_LIMIT_BYTES)
-)
 keepalive = 30
 graceful_timeout = 10
 loglevel = "warning"
-# More than the system keeps for a client that takes nothing.
-LARGE_BYTES = 20_000_000
 
 
 def post_worker_init(worker: Any) -> None:
     """Let the last process end the server before."""
     if worker.age == workers:
-        takeover.take_over(worker.ppid)
+        web_server.take_over(worker.ppid)
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -43,9 +34,6 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     if environ["PATH_INFO"] == "/cut":
         start_response("200 OK", [])
         return _cut()
-    if environ["PATH_INFO"] == "/large":
-        start_response("200 OK", [("Content-Length", str(LARGE_BYTES))])
-        return [b"x" * LARGE_BYTES]
     size = len(environ["wsgi.input"].read())
     body = str(size if environ["PATH_INFO"] == "/size" else os.getpid()).encode()
     start_response("200 OK", [("Content-Length", str(len(body)))])

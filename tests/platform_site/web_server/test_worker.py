@@ -1,12 +1,10 @@
 """gunicorn's worker, seen by its clients."""
 
 import os
-import select
 import signal
 import socket
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -27,106 +25,12 @@ def server() -> Iterator[Server]:
         made.process.wait(10)
 
 
-def test_kept_alive_connections_are_shared_between_the_processes(server: Server) -> None:
-    pids = server.pids(8)
-
-    assert len(pids) == 2
-    # Four each, unless a busy machine kept one process from accepting in time.
-    assert max(pids.values()) <= 6
-
-
-@pytest.mark.parametrize(
-    "beginning",
-    [
-        b"",
-        b"GET / HTTP/1.1\r\nHost: local",
-        b"POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{",
-    ],
-)
-def test_clients_that_send_slowly_hold_no_thread(server: Server, beginning: bytes) -> None:
-    with ExitStack() as stack:
-        for _ in range(30):
-            sock = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-            sock.sendall(beginning)
-
-        assert server.get()
-
-
-@pytest.mark.parametrize(
-    "beginning",
-    [
-        # Each looks complete to a reader that is less exact than gunicorn's parser.
-        b"Content-Length: 00000000000000000000100\r\n\r\n{",
-        b"Transfer-Encoding: chunked\r\n\r\nff\r\n{\r\n0\r\n\r\n",
-        b"Expect: 100-continue\r\nContent-Length: 99\r\n\r\n{\r\n0\r\n\r\n",
-    ],
-)
-def test_bodies_that_seem_complete_leave_threads_for_others(
-    server: Server, beginning: bytes
-) -> None:
-    with ExitStack() as stack:
-        for _ in range(40):
-            sock = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-            with suppress(ConnectionError):
-                sock.sendall(b"POST /size HTTP/1.1\r\nHost: localhost\r\n" + beginning)
-
-        started = time.monotonic()
-        assert server.get()
-        # The server itself gives up on a client after ten seconds.
-        assert time.monotonic() - started < 8
-
-
-@pytest.mark.parametrize("request_line", [b"", b"GET / HTTP/1.0"])
-def test_clients_that_stay_after_their_last_response_delay_no_one(
-    server: Server, request_line: bytes
-) -> None:
-    with ExitStack() as stack:
-        for _ in range(12):
-            sock = stack.enter_context(
-                socket.create_connection(("127.0.0.1", server.port), timeout=10)
-            )
-            sock.sendall(request_line + b"\r\n\r\n")
-
-        started = time.monotonic()
-        assert server.get()
-        assert server.get()
-        # Each of the twelve may stay for ten seconds.
-        assert time.monotonic() - started < 8
-        # It is closed all the same, and not before the response.
-        response = b"".join(iter(lambda: sock.recv(1000), b""))
-    assert response.startswith(b"HTTP/1.1 400" if not request_line else b"HTTP/1.")
-
-
-def test_large_bodies_that_arrive_slowly_leave_threads_for_others(server: Server) -> None:
-    head = b"POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n{"
-    with ExitStack() as stack:
-        socks = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-            for _ in range(8)
-        ]
-        for sock in socks:
-            sock.sendall(head)
-
-        # Each of the two processes has one thread for them.
-        wait_until(lambda: len(select.select(socks, [], [], 0)[0]) >= 6)
-        refusal = select.select(socks, [], [], 0)[0][0].recv(200)
-        assert server.get()
-    assert refusal.startswith(b"HTTP/1.1 503")
-    assert b"Retry-After" in refusal
-
-
 @pytest.mark.parametrize("size", [0, 5, 70_000, 1_000_000, 3_000_000])
 def test_a_body_arrives_whole(server: Server, size: int) -> None:
     with closing(server.connect()) as client:
         for body in (b"x" * size, iter([b"x" * size, b""]) if size else b""):
             client.request("POST", "/size", body, encode_chunked=not isinstance(body, bytes))
             assert client.getresponse().read() == str(size).encode()
-
-
-def test_a_head_without_end_is_refused(server: Server) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
-        sock.sendall(b"GET / HTTP/1.1\r\n" + b"X-Filler: " + b"x" * 70_000)
-        assert sock.recv(100).startswith(b"HTTP/1.1 431")
 
 
 def test_a_connection_carries_many_requests(server: Server) -> None:

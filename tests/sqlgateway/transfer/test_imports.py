@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import socket
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,6 @@ from urllib.parse import urlencode
 import pytest
 from django.test import RequestFactory
 
-from common.web.pace import PACES_KEY, MinimumRate
 from environments.middleware import ScopeMiddleware
 from sqlgateway.api.imports import ImportViewSet
 from sqlgateway.transfer import minimum_rate
@@ -278,9 +276,3 @@ def test_no_row_after_an_end_marker_is_dropped_in_silence(
     answer = send(table, body + b"3,kept\n", table="items", columns="id,name")
     assert answer.status == 400 or [row[0] for row in rows(table)] == [1, 2, 3]
     assert answer.status == 200 or rows(table) == []
-
-
-def test_the_web_server_s_slowest_rate_is_not_that_of_imports() -> None:
-    rate = MinimumRate()
-    with minimum_rate.TRANSFER_MONITOR.upload({PACES_KEY: (rate,)}, deadline=time.monotonic() + 60):
-        rate.count(600.0, 1)

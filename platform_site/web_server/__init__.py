@@ -1,1 +1,0 @@
-"""gunicorn workers with balanced connections, and a limit on computing threads."""
