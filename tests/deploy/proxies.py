@@ -43,10 +43,14 @@ class Proxy:
         source: str = CLIENT,
     ) -> Answer:
         """Send a request over TLS. source: the client's address."""
-        connection = socket.create_connection(("127.0.0.1", self.port), 30, (source, 0))
         client = http.client.HTTPSConnection(host)
-        client.sock = self.trust.wrap_socket(connection, server_hostname=host)
+        client.sock = self.connect(host, source)
         return _ask(client, method, target, {"Host": host, **(headers or {})}, body)
+
+    def connect(self, host: str = APP, source: str = CLIENT) -> ssl.SSLSocket:
+        """Return a TLS connection. source: the client's address."""
+        connection = socket.create_connection(("127.0.0.1", self.port), 30, (source, 0))
+        return self.trust.wrap_socket(connection, server_hostname=host)
 
     def ask_plainly(self, target: str) -> Answer:
         """Send a request without TLS."""

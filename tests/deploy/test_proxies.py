@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,9 @@ SPOOFED: Final = {
 LARGE_HEAD: Final = {f"X-Filler-{number}": "f" * 7600 for number in range(4)}
 LARGE_FOR_BRAIN: Final = {"X-Filler-1": "f" * 7600, "X-Filler-2": "f" * 7000}
 BODY: Final = b"b" * (3 * 2**20)
+CHUNKED: Final = "Transfer-Encoding: chunked\r\n\r\n"
+# Of a web process.
+THREADS: Final = 64
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,8 @@ def test_web_and_brain_work_alike_behind_each_proxy(
         _check_metrics_and_prefixes(proxy)
         _check_redirects(proxy)
         _check_heads_and_bodies(proxy, machine)
+        _check_large_bodies(proxy)
+        _check_slow_clients(proxy)
 
 
 def _check_client_s_address(proxy: Proxy, machine: Machine) -> None:
@@ -131,6 +137,32 @@ def _check_heads_and_bodies(proxy: Proxy, machine: Machine) -> None:
     got = _signed(proxy, machine, "GET", "/docs/a%20b", headers=LARGE_FOR_BRAIN)
     assert (got.status, got.body) == (200, BODY)
     assert got.headers["x-amz-meta-my_note"] == "yes"
+
+
+def _check_large_bodies(proxy: Proxy) -> None:
+    """Check that only an import may be large, and that a refusal is a problem document."""
+    large = {"Content-Length": str(3 * 2**20)}
+    refused = proxy.send("POST", "/v1/sql", large)
+    assert refused.headers["content-type"] == "application/problem+json"
+    problem = json.loads(refused.body)
+    assert (refused.status, problem["status"], problem["code"]) == (413, 413, "payload_too_large")
+    assert {"type", "title", "request_id"} <= problem.keys()
+    # The web server answers without the body, since nobody has signed in.
+    assert proxy.send("POST", "/v1/sql/import", large).status == 401
+
+
+def _check_slow_clients(proxy: Proxy) -> None:
+    """Check that clients which send a byte now and then take no thread of the web server."""
+    head = f"POST /v1/auth/login HTTP/1.1\r\nHost: {APP}\r\n"
+    for beginning in (head, f"{head}Content-Length: 90\r\n\r\n{{", f"{head}{CHUNKED}1\r\n{{\r\n"):
+        with ExitStack() as stack:
+            clients = [stack.enter_context(proxy.connect()) for _ in range(THREADS + 6)]
+            for client in clients:
+                client.sendall(beginning.encode())
+            assert proxy.send("GET", "/healthz").status == 200
+            for client in clients:
+                client.sendall(b"\n" if beginning.endswith("\r\n") else b"x")
+            assert proxy.send("GET", "/healthz").status == 200
 
 
 def _signed(

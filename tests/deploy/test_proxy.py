@@ -23,6 +23,6 @@ def test_caddys_formatter_leaves_the_file_as_it_is() -> None:
 
 def test_it_forwards_to_services_of_the_compose_file() -> None:
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
-    forwards = re.findall(r"reverse_proxy \{\$\w+:(\w+):(\d+)\}", FILE.read_text())
-    assert forwards == [("web", "8000"), ("brain", "9000")]
+    forwards = re.findall(r"reverse_proxy (?:@\w+ )?\{\$\w+:(\w+):(\d+)\}", FILE.read_text())
+    assert forwards == [("web", "8000"), ("web", "8000"), ("brain", "9000")]
     assert all(name in services for name, _ in forwards)
