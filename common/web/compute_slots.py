@@ -5,8 +5,9 @@ few milliseconds, in the middle of requests that need only one millisecond. So a
 with the slot of the process, and gives it back while it waits (``waiting``).
 
 The slot is a plain lock: the thread that runs gets it, not the one that has waited for longest,
-which a busy machine may not run for milliseconds. After MAX_WAIT_S a thread computes without the
-slot, so a request that keeps it delays nobody for long.
+which a busy machine may not run for milliseconds. A thread that has waited for MAX_WAIT_S computes
+all the same, with a new slot for all: a request may keep its own for long, as one whose client
+reads slowly.
 """
 
 import threading
@@ -22,22 +23,15 @@ SHORT_WAIT_MS: Final = 1
 
 # Free before the fork of a process.
 _slot = threading.Lock()
-
-
-class _RequestThread(threading.local):
-    """is_one: this thread is the executor's. has_slot: it did not wait for too long."""
-
-    is_one = False
-    has_slot = False
-
-
-_thread = _RequestThread()
+_renewal = threading.Lock()
+# is_one: of the executor. slot: that it has, None if it computes without one.
+_thread = threading.local()
 
 
 @contextmanager
 def waiting() -> Iterator[None]:
     """Give the slot back while the block waits; no effect outside of the executor's threads."""
-    if not _thread.is_one:
+    if not getattr(_thread, "is_one", False):
         yield
         return
     _give_back()
@@ -48,13 +42,22 @@ def waiting() -> Iterator[None]:
 
 
 def _take() -> None:
-    _thread.has_slot = _slot.acquire(timeout=MAX_WAIT_S)
+    global _slot  # noqa: PLW0603 - the process has one
+    slot = _slot
+    if slot.acquire(timeout=MAX_WAIT_S):
+        _thread.slot = slot
+        return
+    with _renewal:
+        _thread.slot = None
+        if _slot is slot:
+            _slot = _thread.slot = threading.Lock()
+            _slot.acquire()
 
 
 def _give_back() -> None:
-    if _thread.has_slot:
-        _thread.has_slot = False
-        _slot.release()
+    slot, _thread.slot = _thread.slot, None
+    if slot is not None:
+        slot.release()
 
 
 def _begin_thread() -> None:
