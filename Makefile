@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-run: free-ports $(VENV)/.base  ## run the whole platform here; Ctrl-C stops it
+run: free-ports $(VENV)/.base  ## run the whole platform here, for development; Ctrl-C stops it
 	@exec $(BIN)/python -m operations.embedded up
 
 # Before the first installation, which takes a minute. Later `up` looks itself: what a start that was

@@ -68,6 +68,7 @@ def show_banner(
         for line in object_lines(address.cache):
             say(f"  {line}")
     say()
+    say("This is for development: without a proxy it must not be open to the net.")
     say("Ctrl-C stops everything; the data stays.")
     say()
 
