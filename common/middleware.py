@@ -31,6 +31,7 @@ from common.scoping import outside
 from common.web import client_presence
 from common.web.addresses import share_network
 from common.web.compute_slots import waiting
+from common.web.large_answers import LargeAnswers
 
 log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
 
@@ -47,6 +48,7 @@ NO_PROXY: Final = (
 )
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 API_PREFIX: Final = "/v1/"
+LARGE_ANSWERS: Final = LargeAnswers(settings.WEB_THREADS // 2)
 
 
 class RequestMiddleware:
@@ -82,6 +84,7 @@ class RequestMiddleware:
             if not response.streaming and "Content-Length" not in response:
                 # Without Content-Length the server would have to send chunks.
                 response["Content-Length"] = str(len(response.content))
+            LARGE_ANSWERS.begin(request.META, response)
             _observe(request, response, time.perf_counter() - started)
         finally:
             structlog.contextvars.clear_contextvars()

@@ -91,6 +91,13 @@ def pre_exec(server: Any) -> None:
     server.START_CTX["args"] = [sys.executable, *sys.orig_argv[1:]]
 
 
+def post_request(worker: Any, request: Any, environ: dict[str, Any], response: Any) -> None:
+    """Return the share of a large answer, which is sent now."""
+    from common.middleware import LARGE_ANSWERS  # noqa: PLC0415 - Django is loaded by now
+
+    LARGE_ANSWERS.end(environ)
+
+
 def worker_exit(server: Any, worker: Any) -> None:
     """Write the remaining metrics and send the remaining traces."""
     from common import tracing  # noqa: PLC0415 - after the fork
