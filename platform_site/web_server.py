@@ -8,29 +8,46 @@ ready. If it does not start, the first one continues.
 import os
 import select
 import signal
+import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]  # it has no types
+from gunicorn import util  # type: ignore[import-untyped]  # it has no types
+from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
 from common.machine import systemd
 from common.web import server_end
-from common.web.compute_slots import ComputeSlots
+from common.web.compute_slots import ComputeSlots, waiting
 from edgecache.runtime.listening import refuse_connections
 
 # Set by gunicorn for a server that was started by another one, until that one has ended.
 FORMER: Final = "GUNICORN_PID"
+# How long a thread waits for the first byte of a connection, and for a body that no view has read:
+# an import that was refused. Later a connection waits in the loop, or is closed.
+vars(gthread)["DEFAULT_WORKER_DATA_TIMEOUT"] = 0.5
+# How long a client may stay after its last response (RFC 9112, 9.6: closing immediately could
+# discard that response).
+LINGER_S: Final = 1.0
 
 
-class Worker(ThreadWorker):  # type: ignore[misc]  # untyped library
-    """A worker process that loses no connection when it ends."""
+class Worker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped library
+    """A worker process whose loop waits for no client, and that loses no connection at its end."""
 
     sockets: list[Any]
 
     def get_thread_pool(self) -> ComputeSlots:
         """Return the threads that answer requests."""
         return ComputeSlots(self.cfg.threads)
+
+    def handle(self, conn: Any) -> Any:
+        """Answer a request; wait here for a client that has to leave, not in the loop."""
+        keeps = super().handle(conn)
+        if keeps is False:
+            with suppress(OSError), waiting():
+                util.close_graceful(conn.sock.dup(), LINGER_S)
+                conn.sock.shutdown(socket.SHUT_RDWR)
+        return keeps
 
     def set_accept_enabled(self, enabled: bool) -> None:
         """Start or stop accepting; a process that ends stops listening."""

@@ -18,6 +18,7 @@ workers = int(os.environ.get("WORKERS", "2"))
 threads = int(os.environ.get("THREADS", "8"))
 keepalive = 30
 graceful_timeout = 10
+control_socket_disable = True
 loglevel = "warning"
 
 
@@ -34,6 +35,9 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     if environ["PATH_INFO"] == "/cut":
         start_response("200 OK", [])
         return _cut()
+    if environ["PATH_INFO"] == "/refuse":
+        start_response("401 Unauthorized", [("Content-Length", "0")])
+        return []
     size = len(environ["wsgi.input"].read())
     body = str(size if environ["PATH_INFO"] == "/size" else os.getpid()).encode()
     start_response("200 OK", [("Content-Length", str(len(body)))])

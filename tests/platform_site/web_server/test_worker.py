@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
@@ -23,6 +24,34 @@ def server() -> Iterator[Server]:
         yield made
         made.process.send_signal(signal.SIGQUIT)
         made.process.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        (b"\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.0\r\n\r\n", b"200"),
+        (b"POST /refuse HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n{", b"401"),
+    ],
+)
+def test_clients_that_stay_after_their_last_response_delay_no_one(
+    server: Server, request_text: bytes, status: bytes
+) -> None:
+    with ExitStack() as stack:
+        for _ in range(12):
+            sock = stack.enter_context(
+                socket.create_connection(("127.0.0.1", server.port), timeout=30)
+            )
+            sock.sendall(request_text)
+
+        started = time.monotonic()
+        assert server.get()
+        assert server.get()
+        # A loop that waits for each of the twelve takes twelve seconds.
+        assert time.monotonic() - started < 8
+        # It is closed all the same, and not before the response.
+        response = b"".join(iter(lambda: sock.recv(1000), b""))
+    assert response.split()[1] == status
 
 
 @pytest.mark.parametrize("size", [0, 5, 70_000, 1_000_000, 3_000_000])
