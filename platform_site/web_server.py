@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,8 @@ FORMER: Final = "GUNICORN_PID"
 # How long a thread waits for the first byte of a connection, and for a body that no view has read:
 # an import that was refused. Later a connection waits in the loop, or is closed.
 vars(gthread)["DEFAULT_WORKER_DATA_TIMEOUT"] = 0.5
+# How long a process that ends accepts connections from the kernel's queue.
+QUEUE_S: Final = 1.0
 # How long a client may stay after its last response (RFC 9112, 9.6: closing immediately could
 # discard that response).
 LINGER_S: Final = 1.0
@@ -59,14 +62,16 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped library
         """Accept what the kernel has queued, and close the sockets before the requests end.
 
         The kernel would queue further connections, and reset them when the last process closes.
+        Not for ever: during a takeover new ones come, which the other server accepts as well.
         """
+        until = time.monotonic() + QUEUE_S
         for listener in self.sockets:
             listener.setblocking(False)
             queue = select.poll()
             queue.register(listener, select.POLLIN)
             # A Unix socket that refuses is always readable; its accept fails when none is left.
             with suppress(OSError):
-                while queue.poll(0):
+                while queue.poll(0) and time.monotonic() < until:
                     self.accept(listener)
             listener.close()
         self.sockets = []
