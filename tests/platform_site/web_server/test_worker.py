@@ -13,6 +13,7 @@ from tests.new_connections import CLIENTS, new_connections
 from tests.platform_site.web_server.server import Server, running
 from tests.processes import has_ended
 from tests.waiting import wait_until
+from tests.web_process import START_S
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +115,8 @@ def test_a_reload_and_the_end_of_one_of_two_servers_lose_no_connection() -> None
             clients.go_on()
             server.process.send_signal(signal.SIGUSR2)
             successor = server.successor()
-            server.process.wait(15)
+            # The new one imports the platform, beside the load.
+            server.process.wait(START_S)
             clients.go_on()
             assert clients.seen["refused"] == 0
             os.kill(successor, signal.SIGTERM)
