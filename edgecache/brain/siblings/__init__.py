@@ -1,5 +1,5 @@
 """What the processes of one brain share.
 
 Door: mailboxes, process_context, reports, shared_memory.
-Imports: common, core, db, disk, edgecache.http, metering.
+Imports: core, db, disk, edgecache.http, metering.
 """
