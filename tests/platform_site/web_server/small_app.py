@@ -9,7 +9,6 @@ from typing import Any
 from platform_site import gunicorn, web_server
 
 worker_class = gunicorn.worker_class
-pre_fork = gunicorn.pre_fork
 child_exit = gunicorn.child_exit
 on_exit = gunicorn.on_exit
 when_ready = web_server.refuse_before_stop

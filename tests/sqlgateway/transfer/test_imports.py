@@ -32,7 +32,7 @@ def send(someone: Caller, body: bytes, *, kind: str = "text/csv", **options: Any
     request.principal = principal(someone.scope, someone.role)
     request.principal_error = None
     request.request_id = "request-of-a-test"
-    response = ScopeMiddleware(VIEW)(request)
+    response: Any = ScopeMiddleware(VIEW)(request)
     response.render()
     answer = Answer(response.status_code, json.loads(response.content), response.headers)
     conformance.check(
