@@ -4,7 +4,7 @@ import argparse
 import importlib
 import os
 
-from benchmarks.prepare import prepare
+from benchmarks.prepare import prepare, signed_in
 
 USUAL = (
     "request_cost",
@@ -57,12 +57,16 @@ def main() -> None:
     """Run the named benchmarks, or all except the comparison of web server settings."""
     chosen = options()
     os.environ["ZALLOWED_HOSTS"] = "localhost,127.0.0.1"
-    identity = prepare()
-    for name in chosen.names or USUAL:
-        print(f"{name}: {chosen.rounds} rounds of {chosen.seconds} s, medians")
-        # They import models, which is possible only after django.setup().
-        module = importlib.import_module(MODULES[name])
-        module.measure(identity, rounds=chosen.rounds, seconds=chosen.seconds)
+    prepare()
+    from common.scoping import unscoped  # noqa: PLC0415 - needs django.setup()
+
+    with unscoped("benchmarks arrange rows"):
+        identity = signed_in()
+        for name in chosen.names or USUAL:
+            print(f"{name}: {chosen.rounds} rounds of {chosen.seconds} s, medians")
+            # They import models, which is possible only after django.setup().
+            module = importlib.import_module(MODULES[name])
+            module.measure(identity, rounds=chosen.rounds, seconds=chosen.seconds)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,17 @@ from typing import Any
 import django
 
 
-def prepare() -> dict[str, str]:
-    """Migrate and sign a user in; return the token and the session's id."""
+def prepare() -> None:
+    """Load the platform and migrate."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
     django.setup()
     from django.core.management import call_command  # noqa: PLC0415 - needs django.setup()
 
     call_command("migrate", verbosity=0, interactive=False)
+
+
+def signed_in() -> dict[str, str]:
+    """Sign a user in; return the token and the session's id."""
     return _sign_in("Bench")
 
 

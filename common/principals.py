@@ -120,4 +120,3 @@ class PlatformRequest(HttpRequest):
     request_id: str
     principal: Principal | None
     principal_error: PlatformError | None
-    scope: Scope | None

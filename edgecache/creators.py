@@ -10,6 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import User
+from common.scoping import within_organization
 from edgecache import tasks
 from edgecache.api import access_keys, client
 from edgecache.api.errors import CacheUnavailable
@@ -54,5 +55,6 @@ def on_admin_ended(user_id: UUID) -> None:
 
 
 def _try_to_revoke(organization_id: int, user_id: UUID, until: datetime) -> None:
-    with suppress(CacheUnavailable):
+    # After the commit the scope is the caller's again.
+    with suppress(CacheUnavailable), within_organization(organization_id):
         access_keys.revoke_created_by(organization_id, user_id, until=until)

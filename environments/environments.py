@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Lower
 
 from common.errors import InvalidRequest
+from common.scoping import unscoped
 from environments.errors import (
     EnvironmentBuiltIn,
     EnvironmentNotFound,
@@ -25,6 +26,7 @@ SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 SLUG_RULE: Final = "1 to 63 lower-case letters, digits and dashes, no dash at either end."
 
 
+@unscoped("the organization is being created")
 def create_organization(name: str) -> Organization:
     """Create an organization with its built-in environments."""
     with transaction.atomic():

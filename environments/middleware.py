@@ -25,7 +25,8 @@ class ScopeMiddleware:
             return self.get_response(request)
         with within(request.principal.scope):
             response = self.get_response(request)
-            if response.streaming:
+            # A file is sent by the system, and queries nothing.
+            if response.streaming and getattr(response, "file_to_stream", None) is None:
                 streamed = cast(StreamingHttpResponse, response)
                 chunks = cast(Iterable[bytes], streamed.streaming_content)
                 streamed.streaming_content = carried(iter(chunks))

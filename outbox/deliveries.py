@@ -116,7 +116,8 @@ def maintain(model: type[Row], aged_by: str, *, now: datetime) -> list[Row]:
 
 def _locked(model: type[Row], which: Q) -> QuerySet[Row]:
     rows: QuerySet[Row] = model.objects.select_for_update()
-    return rows.filter(which)
+    # In one order, so that two of these wait for each other and never both.
+    return rows.filter(which).order_by("pk")
 
 
 def _give_up(row: OutboxRow, *, now: datetime) -> None:

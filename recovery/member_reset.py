@@ -28,7 +28,7 @@ def reset_factors(
     if key == principal.user_id:
         raise OwnFactors
     with transaction.atomic():
-        members = User.objects.all()
+        members = User.objects.filter(organization_id=principal.organization_id)
         if not members.filter(pk=key).exists():
             raise NotFound
         user_holdings = holdings.holdings_of(key, lock=True)

@@ -167,6 +167,8 @@ def _lock_creator(principal: Principal) -> User:
 
 
 def _check_limit(organization_id: int, now: datetime) -> None:
-    live = across_environments(ApiKey).filter(revoked_at=None, expires_at__gt=now)
+    live = across_environments(ApiKey).filter(
+        organization_id=organization_id, revoked_at=None, expires_at__gt=now
+    )
     if live.count() >= KEYS_PER_ORGANIZATION:
         raise TooManyApiKeys("Revoke some, or wait until they expire.")

@@ -10,7 +10,7 @@ from common.models import ModelWithoutLabel
 class PayoutMethod(models.Model):
     """An organization's way to be paid; the newest that is not removed counts.
 
-    kind: a name in settings.BILLING.payout_methods. details: what the method needs, such as a
+    kind: a name in settings.PAYOUT_METHODS. details: what the method needs, such as a
     connected account; never shown whole. usable_from: the rest after a change, during which a
     stolen session's change is noticed.
     """

@@ -43,8 +43,8 @@ class SettingError(SystemExit):
 class Env:
     """Environment variables, and the fallback for unset ones."""
 
-    variables: Mapping[str, str]
-    fallback: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(repr=False)
+    fallback: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def raw(self, name: str) -> str:
         """Return a variable's text, '' when it is unset.

@@ -2,11 +2,13 @@
 
 The proxy passes an answer on as it comes, so a client that reads a byte a second keeps a thread.
 One organization, or network of anonymous clients, has half of these threads at most, and leaves as
-many free: beyond that, the answer that it has read for longest is cut off.
+many free: beyond that, the answer that it has read for longest is cut off. Where others have all of
+them, it is one of the holder that has the most.
 """
 
 import socket
 import threading
+from collections import Counter
 from contextlib import suppress
 from typing import Any, Final
 
@@ -15,8 +17,8 @@ from django.http.response import HttpResponseBase
 from common.fair_limiter import FairLimiter
 from common.web import client_presence
 
-# Linux keeps 2.5 MiB and more of a connection's bytes.
-LARGE_BYTES: Final = 2**20
+# Linux keeps as much of a connection's bytes, of a Unix socket's too; most TCP connections' more.
+LARGE_BYTES: Final = 3 * 2**16
 # The key of an answer's share in the WSGI environment.
 SHARE: Final = "zonal.large_answer"
 
@@ -52,9 +54,12 @@ class LargeAnswers:
             self._shares.give_back(environ.pop(SHARE))
 
     def _cut_one(self, key: int | str | None) -> None:
-        """End the connection of the oldest answer of a key, or the oldest of all."""
-        own = (client for client, holder in self._open.items() if holder == key)
-        client = next(own, None) or next(iter(self._open), None)
+        """End the connection of the oldest answer of a key, or of the one that has the most."""
+        held = Counter(self._open.values())
+        if key not in held:
+            # A few holders together have all threads.
+            key = held.most_common(1)[0][0] if held else None
+        client = next((client for client, holder in self._open.items() if holder == key), None)
         if client is not None:
             del self._open[client]
             with suppress(OSError):

@@ -169,6 +169,8 @@ def resend(delivery: WebhookDelivery, *, now: datetime) -> WebhookDelivery:
     try:
         row = deliveries.retry(delivery, now=now)
     except deliveries.NotRetryable:
+        if not WebhookDelivery.objects.filter(pk=delivery.pk).exists():
+            raise WebhookDeliveryNotFound from None
         delivery.refresh_from_db()
         return delivery
     row.expires_at = now + events.LIFE

@@ -55,7 +55,7 @@ def create(
     check_url(url)
     # Serializes creations of an organization, so that the limit holds.
     Organization.objects.select_for_update(no_key=True).only("pk").get(pk=principal.organization_id)
-    mine = WebhookEndpoint.objects.all()
+    mine = WebhookEndpoint.objects.filter(organization_id=principal.organization_id)
     if mine.count() >= WEBHOOKS_PER_ORGANIZATION:
         raise TooManyWebhooks("Remove some first.")
     secret = signing.new_secret()

@@ -33,12 +33,17 @@ def attempt(cluster_id: int) -> Iterator[None]:
     if is_silent(cluster_id):
         raise psycopg.OperationalError("the server has just not answered")
     started = time.monotonic()
+    if cluster_id in _RETRY_AT:
+        # One caller tries again; the others do not wait for that.
+        _RETRY_AT[cluster_id] = started + CONNECT_TIMEOUT_S + RETRY_S
     try:
         yield
     except psycopg.Error as exc:
+        _RETRY_AT.pop(cluster_id, None)
         if time.monotonic() - started >= LATE_S and ANSWERED not in str(exc):
             _RETRY_AT[cluster_id] = time.monotonic() + RETRY_S
         raise
+    _RETRY_AT.pop(cluster_id, None)
 
 
 class BoundedConnection(psycopg.Connection):

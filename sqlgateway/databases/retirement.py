@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from common.scoping import across_environments, unscoped
 from sqlgateway.clusters.servers import said
 from sqlgateway.databases import tenant_databases
 from sqlgateway.errors import EngineUnavailable
@@ -29,7 +30,7 @@ def retire(database: Database, *, roles: Sequence[str], keep_hours: int = KEEP_H
     the last database to be dropped can drop the roles.
     """
     if roles:
-        kept = RetiredDatabase.objects.filter(environment_id=database.environment_id)
+        kept = across_environments(RetiredDatabase).filter(environment_id=database.environment_id)
         kept.filter(cluster=database.cluster).update(roles=list(roles))
     RetiredDatabase.objects.create(
         organization_id=database.organization_id,
@@ -75,10 +76,11 @@ def _drop(rows: QuerySet[RetiredDatabase]) -> int:
 
 def is_kept_at(cluster: Cluster, environment_pk: int | None) -> bool:
     """True if a database of an environment, and therefore its roles, are kept on a cluster."""
-    rows = RetiredDatabase.objects.filter(cluster=cluster, environment_id=environment_pk)
-    return rows.exists()
+    rows = across_environments(RetiredDatabase)
+    return rows.filter(cluster=cluster, environment_id=environment_pk).exists()
 
 
+@unscoped("a database that is in use must never be dropped")
 def _drop_one(retired: RetiredDatabase) -> None:
     cluster, roles = retired.cluster, list(retired.roles)
 

@@ -181,7 +181,8 @@ def forget_ended(*, now: datetime) -> None:
 
 def _trim(scope: Scope) -> None:
     """Delete the oldest ended rows of an environment above the limit, rolled back ones first."""
-    ended = InteractiveTransaction.objects.exclude(state=State.OPEN)
+    own = InteractiveTransaction.objects.filter(environment_id=scope.environment_pk)
+    ended = own.exclude(state=State.OPEN)
     # By the states' names: rows that may be committed are kept for the longest time.
     excess = ended.order_by("state", "-created_at").values_list("pk", flat=True)[
         KEEP_PER_ENVIRONMENT:

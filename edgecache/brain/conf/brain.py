@@ -60,7 +60,12 @@ def _socket_path(text: str) -> Path | None:
 
 
 def _existing_file(text: str) -> Path | None:
-    if text and not Path(text).is_file():
+    try:
+        is_file = not text or Path(text).is_file()
+    except OSError:
+        # A key in place of its file's name is too long for one.
+        is_file = False
+    if not is_file:
         raise ValueError("names a file that does not exist.")
     return Path(text) if text else None
 

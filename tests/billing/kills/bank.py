@@ -65,9 +65,11 @@ def request_payout() -> None:
     from billing.ledger import Posting
     from billing.models.ledger import AccountKind, Journal
     from billing.payouts import methods, requests
+    from common.scoping import within_organization
 
     now = timezone.now()
-    methods.replace(OPERATOR, "bank", {"account": "x"}, by="x", now=now - timedelta(days=4))
+    with within_organization(OPERATOR):
+        methods.replace(OPERATOR, "bank", {"account": "x"}, by="x", now=now - timedelta(days=4))
     postings = [
         Posting(AccountKind.PAYABLE, OPERATOR, EARNED_UCR),
         Posting(AccountKind.FEES, None, -EARNED_UCR),

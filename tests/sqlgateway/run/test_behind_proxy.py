@@ -26,7 +26,7 @@ def proxy(databases: None, tmp_path: Path, request: pytest.FixtureRequest) -> It
     """Run a proxy in front of the platform's web server."""
     variables = {
         "ZALLOWED_HOSTS": f"{APP},127.0.0.1",
-        "ZFORCE_HTTPS": "true",
+        "ZHSTS": "host",
         "ZTRUSTED_PROXY_COUNT": "1",
     }
     folder = tmp_path / request.param
