@@ -70,9 +70,9 @@ def request_payout() -> None:
     now = timezone.now()
     with within_organization(OPERATOR):
         methods.replace(OPERATOR, "bank", {"account": "x"}, by="x", now=now - timedelta(days=4))
-    postings = [
-        Posting(AccountKind.PAYABLE, OPERATOR, EARNED_UCR),
-        Posting(AccountKind.FEES, None, -EARNED_UCR),
-    ]
-    ledger.post(Journal.Kind.RELEASE, f"earned:{now.isoformat()}", postings)
-    requests.request(OPERATOR, by="x", now=now)
+        postings = [
+            Posting(AccountKind.PAYABLE, OPERATOR, EARNED_UCR),
+            Posting(AccountKind.FEES, None, -EARNED_UCR),
+        ]
+        ledger.post(Journal.Kind.RELEASE, f"earned:{now.isoformat()}", postings)
+        requests.request(OPERATOR, by="x", now=now)
