@@ -63,7 +63,7 @@ def of_units(folder: Path) -> dict[str, str]:
     """Return the settings of the units, and the platform.env of docs/running.md."""
     words = unit("zonal-web.service")["Environment"].split()
     page = (ROOT / "docs/running.md").read_text()
-    [block] = re.findall(r"platform\.env <<'END'\n(.*?)\n +END", page, re.DOTALL)
+    [block] = re.findall(r"[^>]>/etc/zonal/platform\.env <<'END'\n(.*?)\n +END", page, re.DOTALL)
     made = secrets(folder)
     lines = block.replace("/etc/zonal/secrets", str(made)).replace("/srv/zonal", str(folder))
     return dict(line.strip().split("=", 1) for line in [*words, *lines.splitlines()])
