@@ -22,7 +22,7 @@ PASSWORD: Final = "correct horse battery 9"
 # What depends on the world outside: a mail provider, and cache workers of others.
 OUTSIDE: Final = {"mail"}
 # The folder of another machine, which has the private key until it is needed.
-ELSEWHERE: Final = "/root/elsewhere"
+ELSEWHERE: Final = "/srv/elsewhere"
 LOSS: Final = """
 systemctl stop zonal-web zonal-worker zonal-brain
 pg_dropcluster --stop 15 control
