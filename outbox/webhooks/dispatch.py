@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 from cryptography.fernet import InvalidToken
 from django.conf import settings
+from django.db import DatabaseError
 from django.utils import timezone
 
 from common import egress
@@ -87,7 +88,17 @@ def _send_due() -> bool:
                 return in_time
             done, _ = wait(sent, timeout=POLL_S, return_when=FIRST_COMPLETED)
             for each in done:
-                delivery_queue.settle(sent.pop(each), each.result(), now=timezone.now())
+                _settle(sent.pop(each), each.result())
+
+
+def _settle(delivery: WebhookDelivery, answer: WebhookAnswer | None) -> None:
+    """Record a result; one that cannot be recorded costs the others none, and is sent again."""
+    try:
+        delivery_queue.settle(delivery, answer, now=timezone.now())
+    except DatabaseError:
+        raise
+    except Exception:
+        log.exception("webhook_not_settled", delivery=str(delivery.pk))
 
 
 def _send(delivery: WebhookDelivery) -> WebhookAnswer | None:

@@ -327,6 +327,20 @@ def test_an_endpoint_that_is_gone_is_disabled_immediately(alice: User, receiver:
     assert (shown["state"], shown["disabled_reason"]) == ("disabled", "gone")
 
 
+def test_a_result_that_cannot_be_recorded_costs_no_other_organization_its_own(
+    alice: User, charlie: User, receiver: Receiver
+) -> None:
+    """The notice of the disabled endpoint has no address to go to."""
+    receiver.statuses["/gone"] = 410
+    send_test(alice, added(alice, receiver.url("/gone")))
+    webhook = added(charlie, receiver.url("/"))
+    sent = send_test(charlie, webhook)
+    User.objects.filter(pk=alice.pk).update(email="no address")
+    dispatch.run()
+    assert delivery(charlie, webhook, sent)["state"] == "delivered"
+    assert WebhookDelivery.objects.exclude(pk=sent).get().state == "sending"
+
+
 def test_an_endpoint_that_is_removed_in_the_meantime_leaves_nothing(
     alice: User, receiver: Receiver
 ) -> None:
