@@ -16,7 +16,6 @@ from accounts.models import User
 from common.errors import InvalidRequest
 from common.fair_limiter import FairLimiter
 from common.web import client_presence
-from common.web.compute_slots import waiting
 
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 256
@@ -58,14 +57,12 @@ def _slot() -> Iterator[None]:
     if not _hashing_slots.try_take(client):
         raise HashingBusy(retry_after_s=1)
     try:
-        # Computing a hash releases the interpreter lock.
-        with waiting():
-            if not _slots.acquire(timeout=WAIT_S):
-                raise HashingBusy(retry_after_s=1)
-            try:
-                yield
-            finally:
-                _slots.release()
+        if not _slots.acquire(timeout=WAIT_S):
+            raise HashingBusy(retry_after_s=1)
+        try:
+            yield
+        finally:
+            _slots.release()
     finally:
         _hashing_slots.give_back(client)
 

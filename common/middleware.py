@@ -16,7 +16,6 @@ from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.exceptions import DisallowedHost
-from django.db import DEFAULT_DB_ALIAS, connections
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.request import split_domain_port
 
@@ -30,7 +29,6 @@ from common.principals import PlatformRequest
 from common.scoping import outside
 from common.web import client_presence
 from common.web.addresses import share_network
-from common.web.compute_slots import waiting
 from common.web.large_answers import LargeAnswers
 
 log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
@@ -68,12 +66,7 @@ class RequestMiddleware:
         started = time.perf_counter()
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:
-            with (
-                outside(),
-                REQUEST_DEADLINE.enforced(),
-                connections[DEFAULT_DB_ALIAS].execute_wrapper(_run_without_slot),
-                tracing.root("request") as span,
-            ):
+            with outside(), REQUEST_DEADLINE.enforced(), tracing.root("request") as span:
                 response = _refuse_host(request) or _to_https(request)
                 response = response or self.get_response(request)
                 if span is not None:
@@ -125,12 +118,6 @@ def _to_https(request: HttpRequest) -> HttpResponse | None:
         # A proxy may pass on the name alone.
         host = public.netloc
     return HttpResponsePermanentRedirect(f"https://{host}{request.get_full_path()}")
-
-
-def _run_without_slot(execute: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a statement on the control database without a compute slot."""
-    with waiting():
-        return execute(*arguments)
 
 
 def _request_id(request: HttpRequest) -> str:

@@ -1,4 +1,4 @@
-"""Compare one computing thread at a time with gunicorn's own executor.
+"""Compare threads that stay with a busy connection with gunicorn's own worker.
 
 The candidates alternate in many short rounds. A round's figures are relative to the first candidate
 in that round, because the machine's speed varies more than they differ.

@@ -12,8 +12,6 @@ from psycopg import errors
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from common.web.compute_slots import SHORT_WAIT_MS, waiting
-
 # Errors behind a pooler that uses another server connection for each transaction: the prepared
 # statement does not exist, or exists already.
 NOT_KEPT: Final = frozenset({"26000", "42P05"})
@@ -76,16 +74,14 @@ class PreparedQuery:
 
 
 def _wait_for_result(pgconn: PGconn) -> PGresult:
-    """Return the result; another request may compute while this one waits for the server.
+    """Return the result.
 
     Raises psycopg.OperationalError for a lost connection.
     """
     poll = select.poll()
     poll.register(pgconn.socket, select.POLLIN)
     while pgconn.flush() or pgconn.is_busy():
-        if not poll.poll(SHORT_WAIT_MS):
-            with waiting():
-                poll.poll()
+        poll.poll()
         pgconn.consume_input()
     answer = pgconn.get_result()
     while pgconn.get_result() is not None:

@@ -20,7 +20,6 @@ import psycopg
 from psycopg.pq.abc import PGconn
 
 from common.web.client_presence import GONE
-from common.web.compute_slots import SHORT_WAIT_MS, waiting
 from sqlgateway.pg.protocol import READY, is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024
@@ -29,6 +28,10 @@ TAIL_BYTES: Final = 8 * 1024
 SHORT_BYTES: Final = 4 * 1024
 # A server that accepts no bytes for this long is treated as lost.
 SEND_S: Final = 10.0
+
+
+def _left_ms(give_up_at: float) -> float:
+    return max((give_up_at - time.monotonic()) * 1000, 0)
 
 
 class WireBroken(Exception):
@@ -142,8 +145,7 @@ class Wire:
         both = select.poll()
         both.register(self._server, select.POLLIN | select.POLLOUT)
         both.register(self._libpq_fd, select.POLLIN)
-        with waiting():
-            ready = dict(both.poll(max((give_up_at - time.monotonic()) * 1000, 0)))
+        ready = dict(both.poll(_left_ms(give_up_at)))
         if not ready:
             raise WireBroken("takes nothing")
         events = ready.get(self._server.fileno(), 0)
@@ -198,17 +200,13 @@ class Wire:
             self._client_fd = None
 
     def _wait(self, give_up_at: float) -> list[tuple[int, int]]:
-        while ready := self._poll.poll(SHORT_WAIT_MS) or self._wait_longer(give_up_at):
+        while ready := self._poll.poll(_left_ms(give_up_at)):
             gone = self._client_fd
             if gone is None or all(fd != gone for fd, _ in ready):
                 return ready
             self.forget_client()
             self._on_gone()
         raise WireBroken("no answer")
-
-    def _wait_longer(self, give_up_at: float) -> list[tuple[int, int]]:
-        with waiting():
-            return self._poll.poll(max((give_up_at - time.monotonic()) * 1000, 0))
 
     def pass_in(self, give_up_at: float) -> None:
         """Wait for the server and forward some of its bytes to libpq through the pair.

@@ -24,7 +24,6 @@ from common.errors import PlatformError
 from common.metrics.publishing import add_publisher
 from common.principals import Scope
 from common.web import client_presence
-from common.web.compute_slots import waiting
 from sqlgateway import metrics
 from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
@@ -142,8 +141,7 @@ class Admission:
                 raise self._refusal(request)
             self._queues.setdefault(request.scope, deque()).append(request)
             self._waiting.add(request, 1)
-        with waiting():
-            request.wait(settings.SQL.queue_wait_ms / 1000)
+        request.wait(settings.SQL.queue_wait_ms / 1000)
         with self._lock:
             if not request.is_running:
                 self._remove(request)

@@ -31,7 +31,6 @@ from django.db import connections
 from common.machine.files import read_text, write_private
 from common.machine.folders import make_socket_dir
 from common.web import client_presence
-from common.web.compute_slots import waiting
 from sqlgateway.errors import QueryCancelled
 
 Message = Mapping[str, Any]
@@ -162,8 +161,7 @@ def _wait_for_answer(link: socket.socket, timeout_s: float, client_fd: int | Non
     poll.register(link, select.POLLIN)
     if client_fd is not None:
         poll.register(client_fd, client_presence.GONE)
-    with waiting():
-        ready = poll.poll(timeout_s * 1000)
+    ready = poll.poll(timeout_s * 1000)
     if not ready:
         raise TimeoutError
     if all(fd == client_fd for fd, _ in ready):

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from common.errors import InvalidRequest, PayloadTooLarge, UnsupportedMedia
-from common.web.compute_slots import waiting
 from sqlgateway.errors import UploadInterrupted
 from sqlgateway.transfer.minimum_rate import Transfer
 
@@ -56,7 +55,7 @@ class UploadedBody:
         while self._left is None or self._left > 0:
             size = PIECE_BYTES if self._left is None else min(PIECE_BYTES, self._left)
             try:
-                with transfer.time_limit(size), waiting():
+                with transfer.time_limit(size):
                     piece = self._stream.read(size)
             except OSError:
                 # gunicorn's errors for incomplete or malformed chunks are OSErrors, too.
