@@ -32,7 +32,6 @@ KEYLESS: Final = frozenset(
         "check",
         "collectstatic",
         "doctor",
-        "gatewayconfig",
         "help",
         "movestore",
         "runbrain",

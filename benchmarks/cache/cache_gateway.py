@@ -1,8 +1,8 @@
 """Warm GETs of 1 KiB, 64 KiB and 1 MiB through the object API, compared with static servers.
 
 Baseline: nginx serving the same file from disk. Also compared: nginx proxy_cache, and Varnish if
-installed. Zonal with one worker: the brain itself, and nginx offload on the worker's machine, each
-with a signature and without (public bucket); and a direct GET from the worker with a ticket.
+installed. Zonal with one worker: the brain, with a signature and without (public bucket); and a
+direct GET from the worker with a ticket.
 Rounds alternate; the output is ratios of medians. If wrk is installed, it generates the load.
 """
 
@@ -94,8 +94,6 @@ class Bench:
         self.nginx_port = free_port()
         self.cached_port = free_port()
         self._start_nginx()
-        node_id = self.cluster.nodes[0]["node_id"]
-        self.offload_port = self._start_offload("offload", f"{node_id}={folder / 'worker0'}")
         self.varnish_port = self._start_varnish()
 
     def contenders(self, name: str) -> list[Contender]:
@@ -108,12 +106,9 @@ class Bench:
         ]
         if self.varnish_port:
             found.append(Contender("Varnish", self.varnish_port, path))
-        ports = {"brain": self.cluster.port, "nginx offload": self.offload_port}
-        for title, port in ports.items():
-            found.append(Contender(f"Zonal, {title}", port, public))
-            signer = Signer(self.keys, f"http://127.0.0.1:{port}")
-            signed = signer.sign("GET", private, payload=EMPTY)
-            found.append(Contender(f"Zonal, {title}, signed", port, private, signed))
+        signed = Signer(self.keys, self.cluster.url).sign("GET", private, payload=EMPTY)
+        found.append(Contender("Zonal, brain", self.cluster.port, public))
+        found.append(Contender("Zonal, brain, signed", self.cluster.port, private, signed))
         node = self.cluster.nodes[0]
         target = f"{object_path(self._sha256(name))}?{TICKET_PARAMETER}={self._ticket(name)}"
         found.append(Contender("Zonal, worker", urlsplit(node["endpoint"]).port or 0, target))
@@ -167,43 +162,10 @@ class Bench:
         )
         _wait(lambda: send(f"http://127.0.0.1:{self.nginx_port}", "GET", "/x").status == 404)
 
-    def _start_offload(self, name: str, *stores: str) -> int:
-        """Start nginx in front of the brain; return its port."""
-        site, port = self.folder / f"{name}-site.conf", free_port()
-        subprocess.run(
-            [
-                sys.executable,
-                "manage.py",
-                "gatewayconfig",
-                "--output",
-                str(site),
-                "--listen",
-                f"127.0.0.1:{port}",
-                *(f"--store={store}" for store in stores),
-            ],
-            cwd=ROOT,
-            env=os.environ | self.cluster_environment(),
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        self._run_nginx(name, f"include {site};")
-        _wait(lambda: send(f"http://127.0.0.1:{port}", "GET", "/").status == 403)
-        return port
-
     def _run_nginx(self, name: str, sites: str) -> None:
         config = self.folder / f"{name}.conf"
         config.write_text(self._nginx_text(name, sites))
         self._spawn([_nginx(), "-p", str(self.folder), "-c", str(config)])
-
-    def cluster_environment(self) -> dict[str, str]:
-        """Return the settings of the brain, for its commands."""
-        return {
-            "DATABASE_URL": self.cluster.database_url,
-            "ZSECRET_KEYS": self.cluster.secret_keys,
-            "ZCACHE_BRAIN_SECRET": self.cluster.secret,
-            "ZBRAIN_S3_PORT": str(self.cluster.port),
-            **self.cluster.variables,
-        }
 
     def _nginx_text(self, name: str, sites: str) -> str:
         folder = self.folder / name
@@ -326,8 +288,7 @@ def brain_with_worker(
         try:
             command = [sys.executable, "manage.py", "migrate", "brain", "-v0"]
             subprocess.run(command, cwd=ROOT, check=True, env=environment)
-            # By a Unix socket, as nginx connects to a brain on its machine.
-            beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock"), "ZBRAIN_PROCESSES": "0"}
+            beside = {"ZBRAIN_PROCESSES": "0"}
             cluster = kind(folder, url, secret_key, workers=1, variables=beside | dict(variables))
             try:
                 yield cluster.start()

@@ -13,8 +13,7 @@ from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.delivery.hot_objects import HotObjects
-from edgecache.brain.delivery.local_files import OwnFiles
-from edgecache.brain.delivery.nginx_offload import NginxOffload
+from edgecache.brain.delivery.local_files import LocalFiles, OwnFiles
 from edgecache.brain.delivery.response_cache import ResponseCache
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
@@ -56,6 +55,7 @@ from edgecache.brain.upkeep.garbage_collection import GarbageCollector
 from edgecache.brain.upkeep.hourly import Upkeep
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.http.exchange import App
+from edgecache.http.scope import TrustedProxies
 from edgecache.http.server.http_server import HttpServer
 from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.resource_limits import connections_allowed
@@ -139,13 +139,14 @@ class Wiring:
         self.worker_reads = WorkerReads(
             self.directory, self.nodes, self.tickets, self.worker_client
         )
-        offload = NginxOffload(self.settings.secrets, self.settings.geography.trusted_edges)
+        self.local_files = LocalFiles()
+        self.proxies = TrustedProxies(self.settings.geography.trusted_edges)
         self.streamer = Streamer(
             self.directory,
             self.worker_reads,
             self.meters,
-            offload,
-            OwnFiles(self.data_directory, offload.files),
+            OwnFiles(self.data_directory, self.local_files),
+            self.proxies,
             on_read=self.hot_objects.read,
         )
 
@@ -207,7 +208,7 @@ def _started(wiring: Wiring, cdn: CdnApi) -> tuple[ProcessPart, ...]:
         wiring.meters,
         wiring.worker_client,
         wiring.worker_reads,
-        wiring.streamer.offload.files,
+        wiring.local_files,
         wiring.purges,
         wiring.managed,
         wiring.objects,

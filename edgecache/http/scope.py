@@ -1,9 +1,10 @@
 """What a request says before its body."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from edgecache.http.addresses import parse_address
+from edgecache.http.addresses import FORWARDED_FOR, IpNetwork, client_behind, parse_address
 from edgecache.http.headers import Headers
 
 FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
@@ -55,3 +56,15 @@ class HttpScope(NamedTuple):
 def address_of(client: str) -> str:
     """Return the IP address of ``address:port``."""
     return client.rpartition(":")[0].strip("[]")
+
+
+class TrustedProxies:
+    """Proxies whose X-Forwarded-For counts."""
+
+    def __init__(self, networks: Sequence[IpNetwork] = ()) -> None:
+        self._networks = networks
+
+    def client_of(self, scope: HttpScope) -> str:
+        """Return the address of a request's client, behind these proxies."""
+        forwarded = scope.headers.get_all(FORWARDED_FOR) if self._networks else ()
+        return client_behind(scope.client_address, forwarded, self._networks)

@@ -17,7 +17,6 @@ def new_cluster(tmp_path_factory: pytest.TempPathFactory, *, workers: int = 2) -
         secret_key = Fernet.generate_key().decode()
         folder = tmp_path_factory.mktemp("cluster")
         beside = {
-            "ZBRAIN_S3_SOCKET": str(folder / "objects.sock"),
             "ZBRAIN_S3_DOMAINS": "S3.Own.Example., brain",
             "ZCACHE_BRAIN_S3_URL": "https://objects.own.example",
         }

@@ -102,13 +102,6 @@ def test_a_separate_database_is_used() -> None:
     assert brain(ZBRAIN_DATABASE_URL=url).database_url == url
 
 
-def test_the_object_api_has_a_unix_socket_when_configured() -> None:
-    assert brain().s3_socket is None
-    assert brain(ZBRAIN_S3_SOCKET="/run/zonal/objects.sock").s3_socket == Path(
-        "/run/zonal/objects.sock"
-    )
-
-
 def test_printed_settings_contain_no_secret() -> None:
     shown = repr(brain()) + repr(client(BRAIN_SECRET=SECRET))
     assert SECRET not in shown
@@ -124,10 +117,6 @@ def test_printed_settings_contain_no_secret() -> None:
         ("ZBRAIN_PORT", "localhost:8081"),
         ("ZBRAIN_PORT", ":8081:"),
         ("ZBRAIN_PORT", "::1:8081x"),
-        ("ZBRAIN_S3_SOCKET", "objects.sock"),
-        ("ZBRAIN_S3_SOCKET", "/run/a b.sock"),
-        ("ZBRAIN_S3_SOCKET", "/run/a;b.sock"),
-        ("ZBRAIN_S3_SOCKET", "/run/" + "a" * 100),
         ("ZBRAIN_WORKER_URL", "brain:8083"),
         ("ZBRAIN_WORKER_URL", "http://user@brain:8083"),
         ("ZBRAIN_DATABASE_URL", "mysql://host/brain"),

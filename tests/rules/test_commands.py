@@ -31,7 +31,6 @@ READS: Final = {
     "exportaudit",
     "exportorganization",
     "exportstatement",
-    "gatewayconfig",
     "writedocs",
 }
 # What changes something and has no --dry-run, and why.

@@ -87,7 +87,7 @@ class CdnApi:
             raise OriginReadOnly
         cache_url = await self._cache_url(scope, bucket_id)
         share_key = use_share_of_bucket(
-            cache_url.bucket, self._dependencies.streamer.offload.client_of(scope)
+            cache_url.bucket, self._dependencies.proxies.client_of(scope)
         )
         if not self._dependencies.running.try_take(share_key):
             raise Overloaded
@@ -147,7 +147,7 @@ class CdnApi:
                 cache_url.bucket.forwarded_headers.split(","), is_shared_host=cache_url.is_shared
             ),
             only_if_cached="only-if-cached" in control,
-            client=self._dependencies.streamer.offload.client_of(scope),
+            client=self._dependencies.proxies.client_of(scope),
         )
 
     async def _deliver(
@@ -219,9 +219,8 @@ class CdnApi:
         self, scope: HttpScope, bucket: BucketInfo, version: ObjectVersion
     ) -> tuple[WorkerSource, ...]:
         dependencies = self._dependencies
-        offload = dependencies.streamer.offload
         region = dependencies.locator.region_of(
-            offload.client_of(scope), scope.headers, peer=offload.peer_of(scope)
+            dependencies.proxies.client_of(scope), scope.headers, peer=scope.client_address
         )
         return await sources_of(dependencies.directory, dependencies.nodes, bucket, version, region)
 

@@ -9,6 +9,7 @@ from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.regions import Locator
 from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.origins.open_origins import Origins
+from edgecache.http.scope import TrustedProxies
 from edgecache.runtime.fair_shares import Shares
 
 
@@ -22,4 +23,5 @@ class CdnDependencies(Protocol):
     nodes: KnownNodes
     locator: Locator
     streamer: Streamer
+    proxies: TrustedProxies
     running: Shares

@@ -35,9 +35,6 @@ from edgecache.protocol.names import LABEL
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 SECRET_CHARS: Final = 32
-# Characters that nginx accepts after `unix:`; its length leaves room for a temporary name.
-SOCKET_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
-SOCKET_PATH_LIMIT: Final = 90
 _URL: Final = re.compile(r"https?://[^\s/?#@]+")
 # Names of containers may have underscores.
 _HOST: Final = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
@@ -49,14 +46,6 @@ def _address(text: str) -> str:
         return str(ipaddress.ip_address(text))
     except ValueError:
         raise ValueError("must be an IP address.") from None
-
-
-def _socket_path(text: str) -> Path | None:
-    if text and not (SOCKET_PATH.fullmatch(text) and len(text) <= SOCKET_PATH_LIMIT):
-        raise ValueError(
-            f"must be an absolute path of at most {SOCKET_PATH_LIMIT} plain characters."
-        )
-    return Path(text) if text else None
 
 
 def _existing_file(text: str) -> Path | None:
@@ -196,7 +185,6 @@ class BrainSettings:
     previous_secrets: accepted until the last process has the new one.
     data_dir: files of one brain, or of several that share it.
     stores: the managed store, and the one to move to.
-    s3_socket: the object API's Unix socket, in addition to its port.
     s3_domains: host names of the object API, the host of s3_url and localhost among them; their
     subdomains are buckets.
     is_production: refuse private endpoints.
@@ -212,12 +200,6 @@ class BrainSettings:
     data_dir: Path
     stores: tuple[StoreSettings, ...]
     is_production: bool
-    s3_socket: Path | None = text(
-        "ZBRAIN_S3_SOCKET",
-        "A Unix socket for the object API beside its port, for an nginx on the same machine: "
-        "cheaper than TCP.",
-        parse=_socket_path,
-    )
     workers_url: str = text(
         "ZBRAIN_WORKER_URL",
         "URL of the brain's workers' API that workers use.",

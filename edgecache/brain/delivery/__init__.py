@@ -1,7 +1,6 @@
 """Carries a read out: from workers, from the disk, from the origin.
 
-Door: hot_objects, local_files, nginx_config, nginx_offload, plan, response_cache, streaming,
-worker_reads.
+Door: hot_objects, local_files, plan, response_cache, streaming, worker_reads.
 Imports: core, db, directory, disk, edgecache.http, edgecache.protocol, edgecache.runtime, metering,
 nodes, objects.
 """

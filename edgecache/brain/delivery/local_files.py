@@ -49,7 +49,7 @@ _Opened = tuple[str, int, FileState]
 
 
 class LocalFiles:
-    """What this brain knows of files that it or nginx sends."""
+    """What this brain knows of files that it sends."""
 
     def __init__(self) -> None:
         self._verified = VerifiedFiles()
@@ -64,16 +64,8 @@ class LocalFiles:
         await self._tasks.stop()
         self._threads.stop()
 
-    def is_verified(self, sha256: bytes, path: str) -> bool:
-        """True if the file has these bytes; if that is not known, it is being verified soon."""
-        try:
-            state = state_of(path)
-        except OSError:
-            return False
-        return self.knows(sha256, path, state)
-
     def knows(self, sha256: bytes, path: str, state: FileState) -> bool:
-        """Return ``is_verified`` of a file in this state."""
+        """True if the file has these bytes; if that is not known, it is being verified soon."""
         if self._verified.knows(sha256, state):
             return True
         if state not in self._begun and is_settled(state, now_ns=time.time_ns()):

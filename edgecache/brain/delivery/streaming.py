@@ -23,7 +23,6 @@ from edgecache.brain.core.errors import OriginChanged, OriginError, OriginFailed
 from edgecache.brain.core.values import BucketInfo, Span
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.delivery.local_files import OwnFiles
-from edgecache.brain.delivery.nginx_offload import NginxOffload, headers_for_file
 from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.directory.versions import Directory
@@ -32,6 +31,7 @@ from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
 from edgecache.http.outgoing import RequestFailed
 from edgecache.http.response_head import HeaderPairs
+from edgecache.http.scope import TrustedProxies
 from edgecache.runtime.hot_cache import HotCache
 
 # Sent in one piece, and checked before: another source can still replace wrong bytes.
@@ -96,21 +96,21 @@ class _Response:
 
 
 class Streamer:
-    """Sends deliveries, from memory, by nginx, from workers or from the origin."""
+    """Sends deliveries, from memory, from files, from workers or from the origin."""
 
     def __init__(
         self,
         directory: Directory,
         worker_reads: WorkerReads,
         meters: Meters,
-        offload: NginxOffload,
         own_files: OwnFiles,
+        proxies: TrustedProxies,
         *,
         on_read: Callable[[DeliveryPlan], None],
     ) -> None:
         """on_read: called with each delivery of bytes, however they are sent."""
-        self.offload = offload
         self._own_files = own_files
+        self._proxies = proxies
         self.hot = HotCache()
         self._directory = directory
         self._worker_reads = worker_reads
@@ -129,7 +129,7 @@ class Streamer:
             return False
         self._on_read(delivery)
         if not self._must_ask_worker(delivery):
-            if self._offloaded(delivery, exchange) or self._sent_from_memory(delivery, exchange):
+            if self._sent_from_memory(delivery, exchange):
                 return True
             body = await self._own_files.open(delivery)
             if body is not None:
@@ -149,11 +149,9 @@ class Streamer:
                 self._record(delivery, response.node_id, exchange, seconds)
         return False
 
-    def is_available_locally(self, delivery: DeliveryPlan, exchange: Exchange) -> bool:
-        """True if the bytes are in memory, or in a file that nginx or the kernel may send."""
-        if delivery.sha256 in self.hot or self._own_files.has_sent(delivery.sha256):
-            return True
-        return self.offload.source(delivery, exchange.scope) is not None
+    def is_available_locally(self, delivery: DeliveryPlan) -> bool:
+        """True if the bytes are in memory, or in a file that the kernel may send."""
+        return delivery.sha256 in self.hot or self._own_files.has_sent(delivery.sha256)
 
     async def pass_through(
         self,
@@ -203,17 +201,6 @@ class Streamer:
         # The operators of foreign nodes are paid for reads from them.
         is_foreign = self._worker_reads.is_foreign(delivery)
         return is_foreign or self._spot_checks.is_due(delivery.sha256)
-
-    def _offloaded(self, delivery: DeliveryPlan, exchange: Exchange) -> bool:
-        source = self.offload.source(delivery, exchange.scope)
-        if source is None:
-            return False
-        exchange.response_empty(delivery.status, headers_for_file(delivery, source))
-        # The brain does not learn how many bytes nginx sends, so all of them count.
-        seconds = time.perf_counter() - exchange.began
-        sent_bytes = delivery.span.length
-        self._record(delivery, source.node_id, exchange, seconds, sent_bytes=sent_bytes)
-        return True
 
     def _sent_from_memory(self, delivery: DeliveryPlan, exchange: Exchange) -> bool:
         blob = self.hot.get(delivery.sha256)
@@ -297,17 +284,15 @@ class Streamer:
         node_id: UUID | None,
         exchange: Exchange,
         seconds: float,
-        *,
-        sent_bytes: int | None = None,
     ) -> None:
         self._meters.record(
             delivery.tenant,
             delivery.bucket_id,
             node_id,
             is_hit=delivery.is_hit,
-            bytes_served=exchange.sent_bytes if sent_bytes is None else sent_bytes,
+            bytes_served=exchange.sent_bytes,
             seconds=seconds,
-            client="" if node_id is None else self.offload.client_of(exchange.scope),
+            client="" if node_id is None else self._proxies.client_of(exchange.scope),
         )
 
 

@@ -10,7 +10,6 @@ import structlog
 
 from edgecache.brain.conf.brain import Listener
 from edgecache.brain.core.share_key import PLATFORM
-from edgecache.brain.process.sockets import UNIX
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
 from edgecache.http.scope import HttpScope
@@ -37,8 +36,7 @@ class Listeners:
     async def start(self, sockets: Mapping[str, socket.socket]) -> None:
         """Accept connections on every port. sockets: see ``open_sockets``."""
         for name, server in self._servers.items():
-            unix_socket = sockets.get(UNIX) if name == "objects" else None
-            await server.start(listening=sockets[name], unix_socket=unix_socket)
+            await server.start(listening=sockets[name])
             self._tasks.append(asyncio.create_task(server.serve()))
 
     def ports(self) -> dict[str, int]:

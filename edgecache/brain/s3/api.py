@@ -22,7 +22,6 @@ from edgecache.brain.aws.errors import S3Error, from_brain_error
 from edgecache.brain.core import values
 from edgecache.brain.core.errors import BrainError, DatabaseUnavailable, OriginMissing
 from edgecache.brain.core.share_key import use_share_of_organization, use_share_of_unknown_client
-from edgecache.brain.delivery.nginx_offload import NginxOffload
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.s3.authentication import authenticate
@@ -36,7 +35,7 @@ from edgecache.brain.s3.router import operation_of
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.response_head import HeaderPairs
-from edgecache.http.scope import HttpScope
+from edgecache.http.scope import HttpScope, TrustedProxies
 from edgecache.runtime.fair_shares import ShareKey
 
 log = structlog.get_logger(__name__)
@@ -80,9 +79,8 @@ class ObjectApi:
         )
         self._cors = CorsRules(dependencies.database, dependencies.directory, self._keys)
         self._cdn = cdn
-        offload = dependencies.streamer.offload
         self.share_keys = ClaimedShareKeys(
-            self._keys, dependencies.directory, dependencies.hosts, offload
+            self._keys, dependencies.directory, dependencies.hosts, dependencies.proxies
         )
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
 
@@ -151,7 +149,7 @@ class ObjectApi:
 
     async def _serve(self, scope: HttpScope, exchange: Exchange, entry: LogEntry) -> None:
         dependencies = self._dependencies
-        entry.client = dependencies.streamer.offload.client_of(scope)
+        entry.client = dependencies.proxies.client_of(scope)
         use_share_of_unknown_client(entry.client)
         may_be_cdn = self._is_cdn_path(scope) or dependencies.hosts.may_name_bucket(scope.authority)
         if may_be_cdn and await self._served_by_cdn(scope, exchange, entry):
@@ -263,19 +261,18 @@ class ClaimedShareKeys:
     """
 
     def __init__(
-        self, keys: AccessKeys, directory: Directory, hosts: Hosts, offload: NginxOffload
+        self, keys: AccessKeys, directory: Directory, hosts: Hosts, proxies: TrustedProxies
     ) -> None:
-        """offload: knows the client behind an nginx."""
         self._keys = keys
         self._directory = directory
         self._hosts = hosts
-        self._offload = offload
+        self._proxies = proxies
 
     def of(self, scope: HttpScope) -> ShareKey:
         """Return the share key: (organization, client's network)."""
         organization_id = self._organization(scope)
         owner = "unknown" if organization_id is None else organization_id
-        return owner, network_of(self._offload.client_of(scope))
+        return owner, network_of(self._proxies.client_of(scope))
 
     def _organization(self, scope: HttpScope) -> int | None:
         claimed = scope.headers.get("authorization") or scope.query_string

@@ -19,6 +19,7 @@ from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.stores.readiness import Readiness
 from edgecache.brain.stores.upload_parts import UploadParts
+from edgecache.http.scope import TrustedProxies
 from edgecache.runtime.fair_shares import Shares
 
 # Bodies of XML, which are parsed in memory; an organization gets a quarter at most.
@@ -48,6 +49,7 @@ class S3Dependencies(Protocol):
     tickets: TicketSigner
     meters: Meters
     streamer: Streamer
+    proxies: TrustedProxies
     responses: ResponseCache
     running: Shares
     xml_bytes: Shares

@@ -36,7 +36,6 @@ SWEEP_S: Final = 1.0
 STOP_TIMEOUT_S: Final = 10.0
 # How long idle connections stay open at a stop: for requests that clients are sending.
 IDLE_S: Final = 2.0
-LOCAL_CLIENT: Final = ("127.0.0.1", 0)
 
 
 def by_network(scope: HttpScope) -> ShareKey:
@@ -77,7 +76,6 @@ class HttpServer:
         allowed = (files_allowed() - FILES_RESERVED) // 2
         self._balance = balance or Balance()
         self._clients = Clients(min(self.limits.connections, allowed), self._balance)
-        # The port's, and the Unix socket's beside it.
         self.sockets: list[socket.socket] = []
         self._closes_idle = False
         self._acceptors: list[Acceptor] = []
@@ -90,23 +88,15 @@ class HttpServer:
         """True if each connection closes after its next response."""
         return self._stopping.is_set()
 
-    async def start(
-        self,
-        *,
-        listening: socket.socket | None = None,
-        unix_socket: socket.socket | None = None,
-    ) -> None:
-        """Accept connections to the port, and to a listening Unix socket beside it.
+    async def start(self, *, listening: socket.socket | None = None) -> None:
+        """Accept connections to the port.
 
-        listening: the port's socket; without it one is bound. Raises OSError.
+        listening: its socket; without it one is bound. Raises OSError.
         """
         self.sockets = [listening or listening_socket(*self._address, self.limits)]
-        # The Unix socket first: a client that can connect to the port can also connect to the
-        # socket.
-        if unix_socket is not None:
-            self.sockets.append(unix_socket)
-            self._accept_from(unix_socket, None)
-        self._accept_from(self.sockets[0], self._tls)
+        self._acceptors.append(
+            Acceptor(self.sockets[0], partial(self._connect, self._tls), self._balance)
+        )
         self._balance.set(0)
 
     async def serve(self) -> None:
@@ -161,17 +151,12 @@ class HttpServer:
             log.exception("payer_unknown")
             return by_network(scope)
 
-    def _accept_from(self, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
-        self._acceptors.append(Acceptor(listening, partial(self._connect, tls), self._balance))
-
     def _connect(
         self, tls: ssl.SSLContext | None, accepted: socket.socket, address: PeerAddress
     ) -> None:
         """Make a connection of an accepted socket, or refuse it."""
-        # The peer of a Unix socket is on this machine.
-        client = LOCAL_CLIENT if accepted.family == socket.AF_UNIX else (address[0], address[1])
         self._clients.accepted()
-        task = asyncio.create_task(self._open(tls, accepted, client))
+        task = asyncio.create_task(self._open(tls, accepted, (address[0], address[1])))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 

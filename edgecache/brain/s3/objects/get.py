@@ -51,7 +51,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
     region = dependencies.locator.region_of(
         context.request.client,
         context.request.headers,
-        peer=dependencies.streamer.offload.peer_of(context.exchange.scope),
+        peer=context.exchange.scope.client_address,
     )
     sources: tuple[WorkerSource, ...] = ()
     if opened.is_hit:
@@ -148,9 +148,7 @@ async def _try_send_from_cache(
 ) -> bool:
     """Send the cached response, if there is one and its bytes are available locally."""
     cached = context.dependencies.responses.find(key, bucket)
-    if cached is None or not context.dependencies.streamer.is_available_locally(
-        cached.delivery, context.exchange
-    ):
+    if cached is None or not context.dependencies.streamer.is_available_locally(cached.delivery):
         return False
     context.is_hit = True
     context.dependencies.meters.repeated += 1

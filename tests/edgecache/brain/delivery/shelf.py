@@ -1,6 +1,5 @@
 """A public bucket; the brain decides its responses once and then repeats them."""
 
-import hashlib
 import os
 import re
 import urllib.request
@@ -15,7 +14,7 @@ BODY = os.urandom(5000)
 
 @dataclass
 class Shelf:
-    """A public bucket of a tenant. headers: of each anonymous request, as nginx sends them."""
+    """A public bucket of a tenant. headers: of each anonymous request."""
 
     cluster: Cluster
     keys: Keys
@@ -58,12 +57,6 @@ class Shelf:
         """Read an object as its owner, with more headers."""
         return self.signer.send("GET", f"/shelf/{key}", headers=headers)
 
-    def sha256(self, key: str = "k") -> str:
-        """Return the hash of the bytes that a client gets."""
-        answer = self.get(key)
-        assert answer.status == 200, answer
-        return sha256_of(answer)
-
     def warm(self, key: str = "k") -> None:
         """Read an object until the cache decides."""
 
@@ -77,16 +70,6 @@ class Shelf:
     def change(self, **switches: bool) -> None:
         """Change the bucket."""
         self.cluster.call("PATCH", f"/v1/buckets/{self.row['id']}?{self.keys.scope}", switches)
-
-
-def sha256_of(answer: Answer) -> str:
-    """Return the hash of what a client gets: nginx sends a file, or the brain sends the bytes."""
-    file = answer.headers.get("x-accel-redirect", "")
-    return file.rpartition("/")[2] if file else hash_of(answer.body)
-
-
-def hash_of(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
 
 
 def direct_shelf(cluster: Cluster, keys: Keys) -> Shelf:

@@ -18,11 +18,10 @@ SHA256 = hashlib.sha256(BLOB).digest()
 
 async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BLOB)) -> bytes:
     """Return what is served from memory of a blob that was read twice. owner: of its node."""
-    offload = Mock(source=lambda *_: None)
     own_files = Mock(open=AsyncMock(return_value=None))
     nodes = Mock(get=lambda _id: Mock(organization_id=owner))
     worker_reads = WorkerReads(Mock(), nodes, Mock(), Mock())
-    streamer = Streamer(Mock(), worker_reads, Mock(), offload, own_files, on_read=Mock())
+    streamer = Streamer(Mock(), worker_reads, Mock(), own_files, Mock(), on_read=Mock())
     streamer._send_small = AsyncMock()  # type: ignore[method-assign] # in place of a worker
     for _ in range(2):
         streamer.hot.offer(SHA256, BLOB, organization_id=1)

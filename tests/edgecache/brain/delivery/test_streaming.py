@@ -8,16 +8,14 @@ import hashlib
 import os
 from collections.abc import Iterator
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
 from cryptography.fernet import Fernet
 
-from edgecache.brain.delivery import nginx_offload
 from tests.edgecache.brain.delivery import faulty_workers
 from tests.edgecache.brain.delivery.faulty_workers import Fault, Proxy
-from tests.edgecache.brain.s3.raw import Signer, send
+from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster, until
 from tests.edgecache.conftest import connect
 from tests.edgecache.databases import brain_database
@@ -350,31 +348,6 @@ def test_the_fallback_is_not_used_while_a_worker_is_healthy(faulty: FaultyCluste
     ):
         faulty.break_workers(first, second)
         assert faulty.get("large") == LARGE
-
-
-def test_nginx_sends_no_file_whose_bytes_were_wrong(faulty: FaultyCluster) -> None:
-    faulty.configure(is_public=True)
-    stores = [
-        nginx_offload.store_entry(UUID(node["node_id"]), faulty.cluster.folder / f"worker{number}")
-        for number, node in enumerate(faulty.cluster.nodes)
-    ]
-    beside = {
-        "x-zonal-gateway": nginx_offload.token_of(faulty.cluster.secret),
-        "x-zonal-client": "203.0.113.9",
-        "x-zonal-stores": " ".join(stores),
-    }
-    bucket = faulty.cluster.call("GET", f"/v1/buckets?{faulty.keys.scope}")["buckets"][0]
-
-    def redirect() -> str:
-        answer = send(faulty.cluster.url, "GET", f"/{bucket['public_name']}/small", beside)
-        # A spot check is sent by the brain itself.
-        return answer.headers.get("x-accel-redirect", "")
-
-    until(lambda: redirect().startswith("/.zonal-store/"))
-    assert any(redirect() for _ in range(5))
-    faulty.break_workers(faulty_workers.altered, faulty_workers.altered)
-    # Sent by the brain: nginx sends whole objects only.
-    until(lambda: faulty.get("small", range="bytes=0-9") == SMALL[:10] and not redirect())
 
 
 def test_an_operator_s_node_is_taken_out_after_wrong_objects(faulty: FaultyCluster) -> None:
