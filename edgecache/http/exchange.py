@@ -113,10 +113,9 @@ class Exchange:
         self._is_late = True
         wake(self._waiter)
 
-    def lose(self, unsent_bytes: int = 0) -> None:
-        """Note that the client disconnected. unsent_bytes: written, but not taken by the kernel."""
+    def lose(self) -> None:
+        """Note that the client disconnected."""
         self.is_gone = True
-        self.sent_bytes = max(0, self.sent_bytes - unsent_bytes)
         wake(self._waiter)
 
     def __aiter__(self) -> "Exchange":
@@ -160,8 +159,8 @@ class Exchange:
         if self._is_bodyless(status):
             self._start(status, headers, None)
             return
-        self.sent_bytes = len(body)
         self._start(status, headers, len(body), body)
+        self.sent_bytes = 0 if self.is_gone else len(body)
 
     async def response_file(self, status: int, headers: HeaderPairs, body: FileBody) -> None:
         """Answer with bytes of an open file, and close it.

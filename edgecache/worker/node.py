@@ -13,7 +13,6 @@ from functools import partial
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from edgecache.http.client import HttpClient
-from edgecache.http.server.acknowledged import AcknowledgementWatch
 from edgecache.protocol.heartbeats import Problem
 from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.runtime.futures import retrieve
@@ -96,7 +95,7 @@ class CacheWorker:
     clock: BrainClock
     verifier: Verifier
     receipts: TicketUses
-    acknowledged: AcknowledgementWatch = field(default_factory=AcknowledgementWatch)
+    direct_answers: int = 0
     counters: Counters = field(default_factory=Counters)
     problems: Problems = field(default_factory=Problems)
     threads: Threads = field(default_factory=Threads)

@@ -40,7 +40,6 @@ from edgecache.worker.upkeep import (
     every,
     unlink_due,
     verify_unlisted,
-    watch_answers,
     write_reads,
     write_receipts,
 )
@@ -154,7 +153,6 @@ def _works(node: CacheWorker) -> list[Coroutine[Any, Any, None]]:
         heartbeats(node),
         reports(node),
         jobs(node),
-        watch_answers(node),
         every(node, SECOND_S, write_receipts),
         every(node, SECOND_S, unlink_due),
         every(node, SECOND_S, verify_unlisted),
@@ -187,7 +185,6 @@ async def _drain(node: CacheWorker, server: HttpServer, served: asyncio.Task[Non
         refuse_connections(listening)
     server.stop()
     await asyncio.wait([served])
-    node.acknowledged.finish_all()
     with suppress(OSError, sqlite3.Error):
         await write_receipts(node)
     if was_reported:

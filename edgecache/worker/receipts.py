@@ -109,7 +109,7 @@ class TicketUses:
         return use
 
     def end(self, use: TicketUse, served: int) -> None:
-        """Count what the client took of an answer. A ticket never counts for more than its cap."""
+        """Count what was sent of an answer. A ticket never counts for more than its cap."""
         use.running -= 1
         use.served = min(use.ticket.length, use.served + served)
         use.is_written = False

@@ -13,18 +13,9 @@ from edgecache.worker.store.recovery import verify_unlisted_files
 
 log = logging.getLogger(__name__)
 
-POLL_S: Final = 0.1
 SECOND_S: Final = 1.0
 MINUTE_S: Final = 60.0
 FILES_PER_STEP: Final = 500
-
-
-async def watch_answers(node: CacheWorker) -> None:
-    """See what clients have taken, a few times a second."""
-    while True:
-        await asyncio.sleep(POLL_S)
-        if len(node.acknowledged):
-            node.acknowledged.poll()
 
 
 async def every(

@@ -91,8 +91,6 @@ class ClientConnection(ResponseWriter):
         self._server.closed(self)
         self.resume_writing()
         running = self._running
-        if running is not None and running.sent_bytes and not running.is_gone:
-            running.lose(self.unsent_bytes())
         for exchange in (running, self._incoming, *self._waiting):
             if exchange is not None and not exchange.is_gone:
                 exchange.lose()

@@ -4,7 +4,6 @@ import asyncio
 
 from edgecache.http.exchange import ClientGone
 from edgecache.http.files import FileBody, FileTransfer
-from edgecache.http.server.acknowledged import taken_by_kernel
 from edgecache.http.server.limits import NEVER, ServerLimits
 
 
@@ -23,7 +22,6 @@ class ResponseWriter(asyncio.Protocol):
         self._is_paused = False
         self._is_closing = False
         self._drained: asyncio.Future[None] | None = None
-        self._written_bytes = 0
 
     def pause_writing(self) -> None:
         """Hold the answer back: the client does not take it."""
@@ -38,18 +36,7 @@ class ResponseWriter(asyncio.Protocol):
             self._drained.set_result(None)
 
     def write(self, data: bytes | bytearray) -> None:
-        self._written_bytes += len(data)
         self._transport.write(data)
-
-    def unsent_bytes(self) -> int:
-        """Return how much of what was written a lost connection's kernel has not taken.
-
-        With TLS, or without TCP, that is not known, and 0.
-        """
-        if self._scheme == "https":
-            return 0
-        taken = taken_by_kernel(self._transport.get_extra_info("socket"))
-        return 0 if taken is None else max(0, self._written_bytes - taken)
 
     async def drain(self) -> None:
         """Wait while the client has not taken enough. Raises ClientGone."""
@@ -78,8 +65,6 @@ class ResponseWriter(asyncio.Protocol):
         except OSError as error:
             self.cut()
             raise ClientGone from error
-        finally:
-            self._written_bytes += len(head) + body.sent
 
     async def _copy_file(self, head: bytes, body: FileBody) -> None:
         """Send a file through Python: TLS needs its bytes."""

@@ -50,7 +50,7 @@ def metrics_text(node: CacheWorker) -> str:
         "brain_up": ("Whether the last heartbeat was answered.", int(node.is_brain_up)),
         "direct_answers": (
             "Responses to clients that are being sent.",
-            node.acknowledged.transfers,
+            node.direct_answers,
         ),
         "tickets_in_use": ("Clients' tickets with unwritten use.", len(node.receipts)),
         "problems": ("Problems there are now.", len(node.problems.now())),

@@ -4,7 +4,8 @@ A file is sent if it is unchanged since its verification; otherwise it is verifi
 files go to the brain during their verification, because the brain checks every block.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
@@ -19,7 +20,7 @@ from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefuse
 from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.verified_files import FileState, state_of
 from edgecache.worker.node import CacheWorker
-from edgecache.worker.receipts import TooManyTickets
+from edgecache.worker.receipts import TicketUse, TooManyTickets
 from edgecache.worker.refusals import Refused, not_held, ticket_refused, unavailable
 
 # Answered from memory in one write; more would be held for each client that takes nothing.
@@ -114,14 +115,25 @@ def _send(
     node: CacheWorker, read: _Read, status: int, headers: HeaderPairs, body: Body
 ) -> Awaitable[None] | None:
     """Send verified bytes; return what remains to be awaited. Raises Refused."""
-    if read.ticket.is_direct:
-        _meter_or_close(node, read, body)
+    metered = _metered_or_close(node, read, body) if read.ticket.is_direct else nullcontext()
     node.store.count_read(read.sha256)
     node.counters.add_read(read.length)
     if isinstance(body, FileBody):
-        return read.exchange.response_file(status, headers, body)
-    read.exchange.response_bytes(status, headers, body)
+        return _send_file(read, status, headers, body, metered)
+    with metered:
+        read.exchange.response_bytes(status, headers, body)
     return None
+
+
+async def _send_file(
+    read: _Read,
+    status: int,
+    headers: HeaderPairs,
+    body: FileBody,
+    metered: AbstractContextManager[None],
+) -> None:
+    with metered:
+        await read.exchange.response_file(status, headers, body)
 
 
 async def _verify_and_send(
@@ -140,14 +152,15 @@ async def _verify_and_send(
         await sending
 
 
-def _meter_or_close(node: CacheWorker, read: _Read, body: Body) -> None:
-    """Start metering a direct read; close its file if that is refused. Raises Refused."""
+def _metered_or_close(node: CacheWorker, read: _Read, body: Body) -> AbstractContextManager[None]:
+    """Return what counts a direct read; close its file if that is refused. Raises Refused."""
     try:
-        _meter(node, read)
+        use = _begin_use(node, read)
     except Refused:
         if isinstance(body, FileBody):
             body.close()
         raise
+    return _metered(node, read, use)
 
 
 def _at_hand(node: CacheWorker, read: _Read) -> Body | None:
@@ -235,11 +248,11 @@ def _check_covers(node: CacheWorker, ticket: Ticket, start: int, length: int) ->
         raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
 
 
-def _meter(node: CacheWorker, read: _Read) -> None:
-    """Count what the client takes of this answer, for the receipt."""
+def _begin_use(node: CacheWorker, read: _Read) -> TicketUse:
+    """Begin to use a ticket. Raises Refused."""
     share_key = share_key_of(read.ticket)
     try:
-        use = node.receipts.begin(
+        return node.receipts.begin(
             read.ticket, read.text, read.length, share_key=share_key, now=node.clock.now()
         )
     except TooManyTickets:
@@ -248,11 +261,18 @@ def _meter(node: CacheWorker, read: _Read) -> None:
         node.counters.add("tickets_refused")
         raise ticket_refused(refused) from None
 
-    def done(taken: int) -> None:
-        node.receipts.end(use, taken)
-        node.counters.add("direct_bytes", taken)
 
-    node.acknowledged.watch(read.exchange, read.length, done)
+@contextmanager
+def _metered(node: CacheWorker, read: _Read, use: TicketUse) -> Iterator[None]:
+    """Count the bytes that the block hands to the client's socket, for the receipt."""
+    node.direct_answers += 1
+    try:
+        yield
+    finally:
+        node.direct_answers -= 1
+        sent = min(read.length, read.exchange.sent_bytes)
+        node.receipts.end(use, sent)
+        node.counters.add("direct_bytes", sent)
 
 
 def _names(header: str, etag: str) -> bool:
