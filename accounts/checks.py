@@ -49,9 +49,9 @@ def production_settings(**_options: Any) -> list[checks.CheckMessage]:
         hint = "Requests to it are refused, unless a proxy sends another Host."
         text = "The host of ZPUBLIC_URL is not among ZALLOWED_HOSTS."
         messages.append(checks.Warning(text, hint=hint, id="zonal.W004"))
-    if settings.SECURE_SSL_REDIRECT and not settings.TRUSTED_PROXY_COUNT:
-        hint = "Set it to the number of your own proxies; the first one does TLS."
-        text = "ZTRUSTED_PROXY_COUNT is 0: no request counts as https, and each is redirected."
+    if settings.SECURE_SSL_REDIRECT and not settings.TRUSTED_PROXIES:
+        hint = "Name the addresses or networks of your own proxies; the first one does TLS."
+        text = "ZTRUSTED_PROXIES is not set: no request counts as https, and each is redirected."
         messages.append(checks.Warning(text, hint=hint, id="zonal.W005"))
     if settings.PUBLIC_URL.startswith("http:"):
         messages.append(checks.Error("ZPUBLIC_URL is not https.", id="zonal.E017"))

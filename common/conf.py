@@ -23,6 +23,8 @@ from common.settings.table import (
     words,
 )
 
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 FEATURES: Final = ("cache",)
 BIND: Final = re.compile(
     r"(?:[A-Za-z0-9._-]*|\[[0-9a-fA-F:.%]+\])(?::[0-9]{1,5})?|unix:/\S+|fd://[0-9]+", re.ASCII
@@ -110,6 +112,13 @@ def _fernet_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
         if not is_key:
             raise ValueError("must list keys of 32 random bytes as URL-safe base64.")
     return keys
+
+
+def _networks(given: tuple[str, ...]) -> tuple[IpNetwork, ...]:
+    try:
+        return tuple(ipaddress.ip_network(each) for each in given)
+    except ValueError:
+        raise ValueError("must be addresses or networks, as 127.0.0.1 or 10.0.0.0/8.") from None
 
 
 def _share(text: str) -> float:
@@ -207,11 +216,12 @@ class ServerSettings:
         options=("none", "host", "subdomains", "preload"),
         shown="none",
     )
-    trusted_proxy_count: int = integer(
-        "ZTRUSTED_PROXY_COUNT",
-        "Your own proxies in front; X-Forwarded-For counts only behind these.",
-        default=0,
-        maximum=8,
+    trusted_proxies: tuple[IpNetwork, ...] = words(
+        "ZTRUSTED_PROXIES",
+        "Addresses or networks of your own proxies and edges, in front of the web server and of "
+        "the brain: X-Forwarded-For, X-Forwarded-Proto and ZCACHE_REGION_HEADER count from these "
+        "alone. The client is the rightmost address that is none of theirs.",
+        parse=_networks,
     )
     static_root: str = text(
         "ZSTATIC_ROOT",

@@ -28,7 +28,7 @@ from common.metrics import http
 from common.principals import PlatformRequest
 from common.scoping import outside
 from common.web import client_presence
-from common.web.addresses import share_network
+from common.web.addresses import is_behind_proxy, share_network
 from common.web.large_answers import LargeAnswers
 
 log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
@@ -42,7 +42,7 @@ NO_PROTO: Final = (
 )
 NO_PROXY: Final = (
     "A proxy in front of this service sends X-Forwarded-Proto, which counts only with "
-    "ZTRUSTED_PROXY_COUNT (docs/deploy.md)."
+    "ZTRUSTED_PROXIES (docs/deploy.md)."
 )
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 API_PREFIX: Final = "/v1/"
@@ -63,11 +63,12 @@ class RequestMiddleware:
         client_presence.set_client_socket(
             request.META.get("gunicorn.socket"), share_network(request)
         )
+        scheme = _scheme_sent(request)
         started = time.perf_counter()
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:
             with outside(), REQUEST_DEADLINE.enforced(), tracing.root("request") as span:
-                response = _refuse_host(request) or _to_https(request)
+                response = _refuse_host(request) or _to_https(request, scheme)
                 response = response or self.get_response(request)
                 if span is not None:
                     span.update_name(f"{_method(request)} {_route(request)}")
@@ -97,18 +98,26 @@ def _refuse_host(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-def _to_https(request: HttpRequest) -> HttpResponse | None:
+def _scheme_sent(request: HttpRequest) -> str:
+    """Return X-Forwarded-Proto; remove it if no proxy of ours sent it, as Django believes it."""
+    sent = str(request.META.get("HTTP_X_FORWARDED_PROTO", ""))
+    if not is_behind_proxy(request):
+        request.META.pop("HTTP_X_FORWARDED_PROTO", None)
+    return sent
+
+
+def _to_https(request: HttpRequest, sent: str) -> HttpResponse | None:
     """Redirect to https with the port, or say what is wrong with the proxy.
 
     Before SecurityMiddleware, whose redirect such a proxy would bring here again, for ever.
+    sent: X-Forwarded-Proto.
     """
     if not settings.SECURE_SSL_REDIRECT or request.is_secure() or request.path in QUIET:
         return None
-    sent = request.headers.get("X-Forwarded-Proto", "")
     wrong = ""
-    if settings.TRUSTED_PROXY_COUNT and not sent:
+    if is_behind_proxy(request) and not sent:
         wrong = NO_PROTO
-    elif not settings.TRUSTED_PROXY_COUNT and sent.strip().lower().startswith("https"):
+    elif not is_behind_proxy(request) and sent.strip().lower().startswith("https"):
         wrong = NO_PROXY
     if wrong:
         log.warning("proxy_misconfigured", message=wrong)

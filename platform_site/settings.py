@@ -44,7 +44,7 @@ WEB_THREADS: Final = SERVER.web_threads
 SERVICE_NAME: Final = SERVER.service_name
 TRACES_URL: Final = SERVER.traces_url
 TRACES_SHARE: Final = SERVER.traces_share
-TRUSTED_PROXY_COUNT: Final = SERVER.trusted_proxy_count
+TRUSTED_PROXIES: Final = SERVER.trusted_proxies
 DEBUG: Final = False
 DEVELOPMENT_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]", "testserver")
 ALLOWED_HOSTS = list(SERVER.allowed_hosts or (() if IS_PRODUCTION else DEVELOPMENT_HOSTS))
@@ -214,9 +214,7 @@ SECURE_HSTS_PRELOAD: Final = HSTS == "preload"
 # Load balancers and supervisors use plain HTTP, from the internal network.
 SECURE_REDIRECT_EXEMPT: Final = [r"^healthz$", r"^readyz$", r"^metrics$"]
 # Any client can send the header, so it is trusted only behind the platform's own proxies.
-SECURE_PROXY_SSL_HEADER: Final = (
-    ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXY_COUNT else None
-)
+SECURE_PROXY_SSL_HEADER: Final = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SESSION_COOKIE_SECURE: Final = SECURE_SSL_REDIRECT
 CSRF_COOKIE_SECURE: Final = SECURE_SSL_REDIRECT
 SESSION_COOKIE_AGE: Final = 43200

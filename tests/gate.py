@@ -45,7 +45,7 @@ def production() -> dict[str, str]:
         "ZALLOWED_HOSTS": "zonal.example.com",
         "ZPUBLIC_URL": "https://zonal.example.com",
         "ZMAIL_URL": "smtp://mail.example.com",
-        "ZTRUSTED_PROXY_COUNT": "1",
+        "ZTRUSTED_PROXIES": "127.0.0.0/8",
         "ZMAIL_FROM": "Zonal <zonal@example.com>",
         "ZAUTH_DEV_SECRET": "",
     }

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from django.conf import settings as django_settings
+
 from common.ids import uuid7
 from edgecache.brain.access.platform_keys import PlatformKeys
 from edgecache.brain.audits.node_checks import NodeChecker
@@ -100,7 +102,8 @@ class Wiring:
     def _make_nodes(self, credited: HourlyCounts) -> None:
         settings = self.settings
         region_map = RegionMap(settings.geography.coordinates)
-        self.locator = Locator(settings.geography, region_map)
+        self.proxies = TrustedProxies(django_settings.TRUSTED_PROXIES)
+        self.locator = Locator(settings.geography, region_map, self.proxies)
         self.tickets = TicketSigner(settings.secret, settings.previous_secrets)
         self.worker_client = WorkerClient()
         self.nodes = KnownNodes(
@@ -140,7 +143,6 @@ class Wiring:
             self.directory, self.nodes, self.tickets, self.worker_client
         )
         self.local_files = LocalFiles()
-        self.proxies = TrustedProxies(self.settings.geography.trusted_edges)
         self.streamer = Streamer(
             self.directory,
             self.worker_reads,

@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from edgecache.http.addresses import FORWARDED_FOR, IpNetwork, client_behind, parse_address
+from edgecache.http.addresses import (
+    FORWARDED_FOR,
+    IpNetwork,
+    client_behind,
+    is_within,
+    parse_address,
+)
 from edgecache.http.headers import Headers
 
 FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
@@ -66,5 +72,14 @@ class TrustedProxies:
 
     def client_of(self, scope: HttpScope) -> str:
         """Return the address of a request's client, behind these proxies."""
-        forwarded = scope.headers.get_all(FORWARDED_FOR) if self._networks else ()
-        return client_behind(scope.client_address, forwarded, self._networks)
+        return self.client_behind(scope.client_address, scope.headers)
+
+    def client_behind(self, peer: str, headers: Headers) -> str:
+        """Return the client of a connection's address, and of a request's headers."""
+        forwarded = headers.get_all(FORWARDED_FOR) if self._networks else ()
+        return client_behind(peer, forwarded, self._networks)
+
+    def include(self, peer: str) -> bool:
+        """True if a connection's address is one of these."""
+        address = parse_address(peer)
+        return address is not None and is_within(address, self._networks)

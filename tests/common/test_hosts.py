@@ -1,5 +1,6 @@
 """Which host names are answered, and the way to https behind a proxy."""
 
+import ipaddress
 import logging
 import runpy
 from pathlib import Path
@@ -55,7 +56,7 @@ def test_balancers_ask_by_address(path: str) -> None:
 def behind(settings: Settings) -> Settings:
     """Return the settings of a platform behind one proxy, which does TLS on a port of its own."""
     settings.SECURE_SSL_REDIRECT = True
-    settings.TRUSTED_PROXY_COUNT = 1
+    settings.TRUSTED_PROXIES = (ipaddress.ip_network("127.0.0.0/8"),)
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     settings.PUBLIC_URL = "https://testserver:8443"
     return settings
@@ -82,11 +83,20 @@ def test_a_proxy_that_does_not_name_the_scheme_is_told_so(behind: Settings) -> N
 
 
 def test_a_proxy_that_was_not_declared_is_named(behind: Settings) -> None:
-    behind.TRUSTED_PROXY_COUNT = 0
+    behind.TRUSTED_PROXIES = ()
     behind.SECURE_PROXY_SSL_HEADER = None
     answer = Client().get("/console/", HTTP_X_FORWARDED_PROTO="https")
     assert answer.status_code == 400
-    assert "ZTRUSTED_PROXY_COUNT" in answer.json()["detail"]
+    assert "ZTRUSTED_PROXIES" in answer.json()["detail"]
+
+
+def test_a_scheme_counts_only_of_a_trusted_proxy(behind: Settings) -> None:
+    """The client would get cookies and pages for https over http."""
+    answer = Client(REMOTE_ADDR="203.0.113.9").get("/console/", HTTP_X_FORWARDED_PROTO="https")
+    assert answer.status_code == 400
+    assert "ZTRUSTED_PROXIES" in answer.json()["detail"]
+    answer = Client(REMOTE_ADDR="203.0.113.9").get("/console/")
+    assert (answer.status_code, answer["Location"]) == (301, "https://testserver:8443/console/")
 
 
 HSTS = "max-age=31536000"

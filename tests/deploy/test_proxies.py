@@ -52,11 +52,11 @@ def machine(tmp_path: Path, transactional_db: None) -> Iterator[Machine]:
     (tmp_path / "web").mkdir()
     (tmp_path / "brain").mkdir()
     # Not all of this machine, since the test's client is on it.
-    of_brain = {"ZCACHE_TRUSTED_EDGES": "127.0.0.1/32", "ZBRAIN_S3_DOMAINS": OBJECTS}
+    of_brain = {"ZTRUSTED_PROXIES": "127.0.0.1/32", "ZBRAIN_S3_DOMAINS": OBJECTS}
     of_web = {
         "ZALLOWED_HOSTS": f"{APP},127.0.0.1",
         "ZHSTS": "host",
-        "ZTRUSTED_PROXY_COUNT": "1",
+        "ZTRUSTED_PROXIES": "127.0.0.1/32",
         "ZWEB_WORKERS": "1",
     }
     with brain_database() as url:

@@ -315,7 +315,10 @@ def test_a_database_that_is_not_migrated_is_a_sentence(tmp_path: Path) -> None:
         assert installation.run(COMMAND) == (1, f"CommandError: {sentence}\n")
         waiting = [installation.start(PROCESSES[name]) for name in ("task worker", "brain")]
         web = installation.start(
-            PROCESSES["web"], ZBIND=f"127.0.0.1:{port}", ZWEB_WORKERS="1", ZTRUSTED_PROXY_COUNT="1"
+            PROCESSES["web"],
+            ZBIND=f"127.0.0.1:{port}",
+            ZWEB_WORKERS="1",
+            ZTRUSTED_PROXIES="127.0.0.1",
         )
         try:
             for process in waiting:

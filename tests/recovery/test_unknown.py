@@ -1,5 +1,6 @@
 """Known and unknown addresses: the same status, shape, queries and hashes."""
 
+import ipaddress
 from typing import Any
 
 import pytest
@@ -149,7 +150,7 @@ def test_recoveries_of_one_account_are_limited_per_day_whether_it_exists_or_not(
 def test_an_attacker_does_not_use_up_an_accounts_recoveries_from_one_network(
     alice: User, settings: Settings, email: str
 ) -> None:
-    settings.TRUSTED_PROXY_COUNT = 1
+    settings.TRUSTED_PROXIES = (ipaddress.ip_network("127.0.0.0/8"),)
     body = {"org_id": alice.organization_id, "email": email, "method": "email"}
     stranger = Caller(headers={"X_FORWARDED_FOR": "203.0.113.7"})
     answers = [stranger.post(f"{PREFIX}/initiate", body) for _ in range(7)]

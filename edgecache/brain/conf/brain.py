@@ -151,14 +151,8 @@ class Geography:
     )
     header: str = text(
         "ZCACHE_REGION_HEADER",
-        "Header in which an edge of ZCACHE_TRUSTED_EDGES declares a client's region.",
+        "Header in which one of ZTRUSTED_PROXIES declares a client's region.",
         parse=str.lower,
-    )
-    trusted_edges: tuple[Network, ...] = words(
-        "ZCACHE_TRUSTED_EDGES",
-        "Networks of your own proxies and edges: the region's header and X-Forwarded-For count "
-        "from these alone. The client is the rightmost address that is none of theirs.",
-        parse=lambda words: tuple(_network(word) for word in words),
     )
     geoip: Path | None = text(
         "ZCACHE_GEOIP", "A MaxMind database (.mmdb) that locates clients.", parse=_existing_file

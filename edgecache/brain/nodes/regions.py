@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from edgecache.brain.conf.brain import Geography, Network
-from edgecache.http.addresses import IpAddress, is_within, parse_address
+from edgecache.http.addresses import IpAddress, parse_address
+from edgecache.http.scope import TrustedProxies
 from edgecache.protocol.names import LABEL
 
 if TYPE_CHECKING:
@@ -130,10 +131,13 @@ class RegionMap:
 class Locator:
     """Looks at a trusted edge's header, the map of networks, then the GeoIP database."""
 
-    def __init__(self, geography: Geography, region_map: RegionMap) -> None:
+    def __init__(
+        self, geography: Geography, region_map: RegionMap, proxies: TrustedProxies
+    ) -> None:
         """Open the GeoIP database if one is configured."""
         self._geography = geography
         self._region_map = region_map
+        self._proxies = proxies
         self._networks = _by_prefix(geography.networks)
         self._geoip = _open_geoip(geography)
         # By address, because the same clients send many requests.
@@ -143,22 +147,18 @@ class Locator:
         """Return the region of a client, the brain's own if it cannot be found out.
 
         client: its address. headers: of the request, with ``get``. peer: the connection's address,
-        if that is an edge; only an address of ZCACHE_TRUSTED_EDGES may declare a region.
+        if that is an edge; only an address of ZTRUSTED_PROXIES may declare a region.
         """
         declared = self._declared(headers, peer or client)
         return declared or self._looked_up(client)
 
     def _declared(self, headers: Any, peer: str) -> str:
         name = self._geography.header
-        if not name or not self._geography.trusted_edges:
+        if not name:
             return ""
         region = str(headers.get(name) or "").strip().lower()
-        is_believed = LABEL.fullmatch(region) and self._is_trusted(peer)
+        is_believed = LABEL.fullmatch(region) and self._proxies.include(peer)
         return region if is_believed else ""
-
-    def _is_trusted(self, peer: str) -> bool:
-        address = parse_address(peer)
-        return address is not None and is_within(address, self._geography.trusted_edges)
 
     def _look_up(self, client: str) -> str:
         address = parse_address(client)

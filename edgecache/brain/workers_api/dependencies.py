@@ -12,12 +12,14 @@ from edgecache.brain.nodes.endpoints import EndpointProofs
 from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.stores.readiness import Readiness
+from edgecache.http.scope import TrustedProxies
 
 
 class WorkersApiDependencies(Protocol):
     """What a handler of workers' messages may use."""
 
     settings: BrainSettings
+    proxies: TrustedProxies
     brain_id: UUID
     database: BrainDatabase
     readiness: Readiness

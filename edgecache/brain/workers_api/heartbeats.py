@@ -12,7 +12,7 @@ from edgecache.brain.nodes.endpoints import normalize
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
-from edgecache.http.addresses import FORWARDED_FOR, client_behind, prefix_of
+from edgecache.http.addresses import prefix_of
 from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
 
@@ -29,9 +29,7 @@ def routes(dependencies: WorkersApiDependencies) -> list[Route]:
         await node_rows.write_heartbeat(dependencies.database, node.id, beat, interval_s=interval_s)
         await _move(dependencies, node, beat)
         if node.organization_id is not None:
-            forwarded = call.headers.get_all(FORWARDED_FOR)
-            edges = dependencies.settings.geography.trusted_edges
-            address = client_behind(call.client, forwarded, edges)
+            address = dependencies.proxies.client_behind(call.client, call.headers)
             await dependencies.networks.note(node.organization_id, prefix_of(address))
         row = await node_rows.read_one(dependencies.database, node.id)
         if row is None:

@@ -1,5 +1,6 @@
 """Signing up by a mailed link: the mailbox is proven before there is an account."""
 
+import ipaddress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -137,7 +138,7 @@ def test_links_are_limited_for_each_receiver_and_network(
 def test_an_attacker_does_not_use_up_an_addresses_links_from_one_network(
     settings: Settings,
 ) -> None:
-    settings.TRUSTED_PROXY_COUNT = 1
+    settings.TRUSTED_PROXIES = (ipaddress.ip_network("127.0.0.0/8"),)
     body = {"email": VICTIM}
     stranger = Caller(headers={"X_FORWARDED_FOR": "203.0.113.7"})
     answers = [stranger.post("/v1/auth/signup/link", body) for _ in range(7)]

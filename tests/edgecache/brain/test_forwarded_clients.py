@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 def test_only_a_trusted_proxy_s_header_counts(tmp_path: Path, edges: str, client: str) -> None:
     keys = Fernet.generate_key().decode()
     with brain_database() as url:
-        variables = {"ZCACHE_TRUSTED_EDGES": edges}
+        variables = {"ZTRUSTED_PROXIES": edges}
         cluster = Cluster(tmp_path, url, keys, variables=variables, workers=0)
         try:
             cluster.start()

@@ -27,7 +27,7 @@ def proxy(databases: None, tmp_path: Path, request: pytest.FixtureRequest) -> It
     variables = {
         "ZALLOWED_HOSTS": f"{APP},127.0.0.1",
         "ZHSTS": "host",
-        "ZTRUSTED_PROXY_COUNT": "1",
+        "ZTRUSTED_PROXIES": "127.0.0.0/8",
     }
     folder = tmp_path / request.param
     with (

@@ -169,7 +169,7 @@ def test_a_proxy_sends_requests_to_the_machine_of_their_transaction(
 ) -> None:
     variables = {
         "ZALLOWED_HOSTS": f"{APP},127.0.0.1",
-        "ZTRUSTED_PROXY_COUNT": "1",
+        "ZTRUSTED_PROXIES": "127.0.0.0/8",
         "ZWEB_WORKERS": "1",
     }
     for name in ("one", "two"):

@@ -9,10 +9,9 @@ import pytest
 
 from edgecache.brain.conf.brain import Geography
 from edgecache.brain.nodes.regions import Locator, RegionMap
+from edgecache.http.scope import TrustedProxies
 
-BARE = Geography(
-    region="eu-central", coordinates={}, networks=(), header="", trusted_edges=(), geoip=None
-)
+BARE = Geography(region="eu-central", coordinates={}, networks=(), header="", geoip=None)
 MAPPED = replace(
     BARE,
     networks=(
@@ -21,13 +20,14 @@ MAPPED = replace(
         (ipaddress.ip_network("2001:db8::/32"), "ap-south"),
     ),
 )
-DECLARED = replace(MAPPED, header="x-region", trusted_edges=(ipaddress.ip_network("10.0.0.0/8"),))
+DECLARED = replace(MAPPED, header="x-region")
+PROXIES = TrustedProxies((ipaddress.ip_network("10.0.0.0/8"),))
 
 
 def locate(geography: Geography, client: str, peer: str = "", **headers: str) -> str:
     """Return the region of one client."""
     shown = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Locator(geography, RegionMap({})).region_of(client, shown, peer=peer)
+    return Locator(geography, RegionMap({}), PROXIES).region_of(client, shown, peer=peer)
 
 
 def test_an_unknown_client_is_in_the_brain_s_region() -> None:
