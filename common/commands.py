@@ -21,6 +21,7 @@ from common.scoping import unscoped
 REFUSED: Final = 1
 DATABASE_UNREACHABLE: Final = 3
 UNFINISHED: Final = 4
+DRY_RUN_HELP: Final = "Check and show everything, keep nothing."
 EXITS: Final = (
     "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly; 3 the database "
     "does not answer or takes no writes, so try again; 4 begun and not complete, as the message "
@@ -86,9 +87,7 @@ class OpsCommand(BaseCommand):
         parser = super().create_parser(prog_name, subcommand, epilog=EXITS, **kwargs)
         parser.add_argument("--json", action="store_true", help="Print one JSON object.")
         if self.has_dry_run:
-            parser.add_argument(
-                "--dry-run", action="store_true", help="Check and show everything, keep nothing."
-            )
+            parser.add_argument("--dry-run", action="store_true", help=DRY_RUN_HELP)
         return parser
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from django.core.management import get_commands, load_command_class
 
 from audit.tags import AuditTag
 from billing import verify_statement
+from common.commands import DRY_RUN_HELP
 from common.errors import PlatformError, every_error
 from common.permissions import ACTIONS, ROLES, TABLE, Action
 from common.settings.table import SettingRow, rows
@@ -118,7 +119,9 @@ DJANGO_ARGUMENTS: Final = frozenset(
 # Django's and the queue's commands, with a check of ours before them.
 EXTENDED: Final = frozenset({"migrate", "procrastinate"})
 # Arguments of nearly all commands of the platform; the pages list them once, and in each synopsis.
+# A --dry-run that does something else has its own help.
 SHARED_ARGUMENTS: Final = frozenset({"--json", "--url"})
+SHARED_HELP: Final = frozenset({DRY_RUN_HELP})
 
 
 def pages() -> dict[str, str]:
@@ -259,7 +262,7 @@ def arguments_table(parser: argparse.ArgumentParser) -> str:
     rows = "".join(
         f"| {_names(action)} | {_cell(expanded(action))} |\n"
         for action in _arguments(parser)
-        if not SHARED_ARGUMENTS & {*action.option_strings}
+        if not SHARED_ARGUMENTS & {*action.option_strings} and action.help not in SHARED_HELP
     )
     return ARGUMENTS_HEAD + rows if rows else ""
 

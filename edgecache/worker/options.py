@@ -196,8 +196,8 @@ def _add_network(group: "argparse._ArgumentGroup") -> None:
         type=_timeout,
         default=15.0,
         metavar="SECONDS",
-        help="cut clients that send nothing of a request for this time, or take nothing of an "
-        "answer for four times this time (default: 15)",
+        help="cut clients that send nothing for this time, or take nothing for four times this "
+        "time (default: 15)",
     )
 
 
@@ -229,8 +229,8 @@ def _add_limits(group: "argparse._ArgumentGroup") -> None:
         type=_seconds,
         default=0.0,
         metavar="SECONDS",
-        help="when asked to stop, serve for this time after telling the brain, so that clients' "
-        "tickets still work; 30 covers all (default: 0)",
+        help="when asked to stop, serve for this time, so that clients' tickets still work; 30 "
+        "covers all (default: 0)",
     )
 
 

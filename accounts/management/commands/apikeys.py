@@ -22,8 +22,8 @@ class Command(OpsCommand):
     """List API keys, or revoke them."""
 
     help = (
-        "List API keys, newest first, without their text. --revoke revokes those that match the "
-        "filters, from their next request on. Without a filter --revoke requires --everybody."
+        "List API keys, newest first, without their text, or revoke those that match the filters. "
+        "Without a filter --revoke requires --everybody."
     )
     has_dry_run = True
 

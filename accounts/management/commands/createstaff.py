@@ -20,10 +20,8 @@ class Command(OpsCommand):
 
     help = (
         "Create a member of the platform's staff, who may use the admin. A new user gets an "
-        "organization; the command asks for the password, or reads it from standard input if that "
-        "is not a terminal. An existing user keeps password and organization, and must have "
-        "verified the address. With --remove a "
-        "member of staff keeps the account, and may no longer use the admin."
+        "organization, and the command asks for the password (standard input, if that is no "
+        "terminal). An existing user must have verified the address, and keeps everything else."
     )
     has_dry_run = True
 
@@ -35,7 +33,9 @@ class Command(OpsCommand):
             "--view-only", action="store_true", help="Read-only access to the admin."
         )
         rights.add_argument(
-            "--remove", action="store_true", help="Take the right to use the admin away."
+            "--remove",
+            action="store_true",
+            help="Take the right to use the admin away; the account stays.",
         )
 
     def run(self, options: dict[str, Any]) -> CommandResult:

@@ -21,9 +21,8 @@ class Command(OpsCommand):
     """End sessions."""
 
     help = (
-        "End sessions immediately, including access tokens and the admin; the users have to sign "
-        "in again. Name one account, --organization, or --everybody. Trusted devices still skip "
-        "the second factor, unless --devices deletes them as well."
+        "End sessions immediately, including access tokens and the admin. Trusted devices still "
+        "skip the second factor, unless --devices deletes them as well."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -18,10 +18,10 @@ class Command(OpsCommand):
     """Open a session without a password."""
 
     help = (
-        "Open a session of a member without the password, and print its access token; with "
-        "--json, the whole response of a login. The member sees it in the list of sessions, and "
-        "it is in the audit trail. A second factor is not bypassed: if one is required, the "
-        "command prints the login's status with an mfa_token, and the exit status is 4."
+        "Open a session of a member without the password, and print its access token; with --json, "
+        "the whole response of a login. The member sees the session, and it is in the audit trail. "
+        "If a second factor is required, the exit status is 4 and the login's status has an "
+        "mfa_token."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

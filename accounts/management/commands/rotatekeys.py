@@ -25,8 +25,7 @@ class Command(OpsCommand):
     help = (
         "Create new keys for access and refresh tokens. No one is signed out: the previous keys "
         "verify until every token they signed has expired, or until --retire. Keys of `make run` "
-        "are changed in runtime.env and used after the next start; keys that come from the "
-        "environment are printed with --print, for you to set."
+        "are changed in runtime.env for the next start."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -47,9 +46,9 @@ class Command(OpsCommand):
         parser.add_argument(
             "--replaced",
             choices=REPLACEABLE,
-            help="Create nothing: this setting has another key, without the former one, which is "
-            "lost. Production refuses to start with such a key until then. Of ZMFA_SECRET this "
-            "ends backup codes, trusted devices and recoveries, of the others all sessions.",
+            help="Create nothing: accept this setting's new key although the former one is lost. "
+            "Of ZMFA_SECRET this ends backup codes, trusted devices and recoveries, of the others "
+            "all sessions.",
         )
 
     def run(self, options: dict[str, Any]) -> CommandResult:

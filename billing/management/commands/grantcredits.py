@@ -26,8 +26,7 @@ class Command(OpsCommand):
 
     help = (
         "Grant credits to an organization, or with --paid book credits that it has paid for: only "
-        "paid credits earn operators a share. With the same --reference it is done once; it is "
-        "refused for another organization or amount."
+        "those earn operators a share. With the same --reference it is done once."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -32,18 +32,21 @@ class Command(OpsCommand):
     """List quarantines, or decide about one."""
 
     help = (
-        "List the quarantines of operators' nodes. With --forfeit: take what the node earned and "
-        "was not paid. With --grant: grant the operator's appeal, which returns it; with --reject: "
-        "reject it. The operator's admins get a mail. Without --yes nothing is done but shown."
+        "List the quarantines of operators' nodes, or decide about one. The operator's admins get "
+        "a mail."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         choice = parser.add_mutually_exclusive_group()
-        choice.add_argument("--forfeit", type=UUID, metavar="ID", help="Take its earnings.")
-        choice.add_argument("--grant", type=UUID, metavar="ID", help="Grant its appeal.")
-        choice.add_argument("--reject", type=UUID, metavar="ID", help="Reject its appeal.")
+        choice.add_argument(
+            "--forfeit", type=UUID, metavar="ID", help="Take what the node earned and was not paid."
+        )
+        choice.add_argument(
+            "--grant", type=UUID, metavar="ID", help="Grant the appeal: that is returned."
+        )
+        choice.add_argument("--reject", type=UUID, metavar="ID", help="Reject the appeal.")
         parser.add_argument("--reason", default="", help="Shown to the operator; needed.")
-        parser.add_argument("--yes", action="store_true", help="Do it.")
+        parser.add_argument("--yes", action="store_true", help="Do it; without, it is only shown.")
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Carry out the decision, then list."""

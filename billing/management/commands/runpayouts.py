@@ -39,10 +39,7 @@ STOPPED: Final = "stopped by staff"
 class Command(OpsCommand):
     help = (
         "Release earnings after their hold, send the payouts that are due, ask providers about "
-        "those that were sent, and list what is open. Payouts by hand are listed with "
-        "--csv, and marked with --paid or --failed once the bank has carried them out or refused "
-        "them; what becomes of others, their provider reports. Repeating any of it pays "
-        "nothing twice."
+        "those that were sent, and list what is open. Repeating any of it pays nothing twice."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

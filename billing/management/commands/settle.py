@@ -17,12 +17,15 @@ class Command(OpsCommand):
 
     help = (
         "Import usage from the cache's brain and charge it: consumers pay, operators earn. Runs "
-        "every five minutes by itself; running it again changes nothing. With --dry-run "
-        "nothing is imported or kept: what was imported before is priced."
+        "every few minutes by itself; running it again changes nothing."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="Compute, and keep nothing.")
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="Price what was imported before, and keep nothing.",
+        )
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         is_dry_run, warning, imported = options["dry_run"], "", usage_import.UsageImportResult()

@@ -8,9 +8,9 @@ from common.commands import CommandRefused, CommandResult, OpsCommand
 
 class Command(OpsCommand):
     help = (
-        "Check that every journal of the ledger adds up to zero, that every balance is the sum of "
-        "its entries, and that the fees are those of the usage lines. CommandRefused with "
-        "`ledger_broken`, naming the first fault. Runs each night by itself."
+        "Check that every journal adds up to zero, every balance is the sum of its entries, and "
+        "the fees are those of the usage lines. The message names the first fault. Runs each night "
+        "by itself."
     )
 
     def run(self, options: dict[str, Any]) -> CommandResult:

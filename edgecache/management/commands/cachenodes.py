@@ -23,14 +23,13 @@ COLUMNS: Final = (
 class Command(OpsCommand):
     """List nodes, or change the status of one."""
 
-    help = (
-        "List the cache's worker nodes of all organizations. With --approve: let a node that "
-        "is pending or quarantined serve. With --quarantine: stop using a node."
-    )
+    help = "List the cache's worker nodes of all organizations, approve or quarantine one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         choice = parser.add_mutually_exclusive_group()
-        choice.add_argument("--approve", metavar="NODE_ID", help="Let this node serve.")
+        choice.add_argument(
+            "--approve", metavar="NODE_ID", help="Let this pending or quarantined node serve."
+        )
         choice.add_argument("--quarantine", metavar="NODE_ID", help="Stop using this node.")
 
     def run(self, options: dict[str, Any]) -> CommandResult:

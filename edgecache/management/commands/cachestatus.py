@@ -9,10 +9,7 @@ from edgecache.api import cluster_status
 class Command(OpsCommand):
     """Show status and metrics."""
 
-    help = (
-        "Show whether the cache's brain answers, what the nodes hold, and the cache's metrics. "
-        "CommandRefused with `cache_unavailable` when the brain does not answer."
-    )
+    help = "Show whether the cache's brain answers, what the nodes hold, and the cache's metrics."
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         facts = {"status": cluster_status.status(), "metrics": cluster_status.cluster_metrics()}

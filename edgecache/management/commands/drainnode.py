@@ -11,14 +11,15 @@ class Command(OpsCommand):
     """Drain a node, and with --remove deregister it."""
 
     help = (
-        "Take a node out of service: it gets no new objects, and objects that only it holds are "
-        "copied to other nodes. With --remove it leaves the list immediately and is deleted once "
-        "that is done; without, `cachenodes --approve` brings it back."
+        "Take a node out of service without losing copies: objects that only it holds are copied "
+        "to other nodes. `cachenodes --approve` brings it back."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("node_id", help="Its id, as `cachenodes` shows it.")
-        parser.add_argument("--remove", action="store_true", help="Deregister it.")
+        parser.add_argument(
+            "--remove", action="store_true", help="Deregister it; it is deleted once that is done."
+        )
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         node_id = options["node_id"]

@@ -15,9 +15,8 @@ class Command(OpsCommand):
     """Purge keys, a prefix, or everything of one environment."""
 
     help = (
-        "Remove objects of one environment from the cache; the origin keeps them. Keys and prefix "
-        "are written bucket/key; given both, their union is purged. With --preview the objects "
-        "are only counted."
+        "Remove objects of one environment from the cache; the origin keeps them. Given keys and a "
+        "prefix, their union is purged."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

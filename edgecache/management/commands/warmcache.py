@@ -17,9 +17,7 @@ class Command(OpsCommand):
 
     help = (
         "Fetch objects of one environment from their origins onto the nodes that do not hold them "
-        "yet. Keys are written bucket/key; `-` reads them from standard input, one per line. "
-        "Progress goes to standard error. Exit status 4: some could not be fetched, or the brain "
-        "stopped answering."
+        "yet. `-` reads keys from standard input, one per line."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

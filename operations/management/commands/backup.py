@@ -17,10 +17,9 @@ class Command(OpsCommand):
     """Make, list, verify and delete backups."""
 
     help = (
-        "Write a backup to ZBACKUP_URL, encrypted to ZBACKUP_RECIPIENTS: the control plane, every "
-        "environment's database, and the objects of buckets without an origin. The platform keeps "
-        "serving requests. An interrupted backup is continued by the same command within a day. "
-        "The root keys are in no backup: store them elsewhere (docs/backup.md)."
+        "Write a backup to ZBACKUP_URL, encrypted to ZBACKUP_RECIPIENTS. An interrupted backup is "
+        "continued by the same command within a day. The root keys are in no backup: store them "
+        "elsewhere (docs/backup.md)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -37,26 +36,24 @@ class Command(OpsCommand):
             metavar="ID",
             nargs="?",
             const="latest",
-            help="Read a backup and authenticate all of it; writes nothing. Without ID the newest.",
+            help="Read a backup and authenticate all of it, by default the newest.",
         )
         choice.add_argument(
             "--prune",
             metavar="N",
             type=int,
-            help="Delete all but the N newest backups, and bytes of objects that none of them has.",
+            help="Delete all but the N newest backups.",
         )
         choice.add_argument(
             "--drilled",
             metavar="ID",
-            help="Record that this backup was restored elsewhere and compared: doctor and /metrics "
-            "count from now.",
+            help="Record that this backup was restored elsewhere and compared.",
         )
         parser.add_argument(
             "--one-in",
             metavar="N",
             type=int,
-            help="With --verify: of the objects' bytes read one in N, others each day, and check "
-            "only that the rest exists.",
+            help="With --verify: read one in N objects' bytes, others each day.",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="With --prune: show what would be deleted."

@@ -40,11 +40,10 @@ class Command(OpsCommand):
     # The results of Django's checks are part of the report.
     requires_system_checks = ()
     help = (
-        "Check the database, its migrations, the task queue, the servers of tenants' databases, "
-        "the programs that copy databases, the cache, keys, backups, clock, disk, mail, text "
-        "messages, webhooks, passkeys, TLS, the proxy and settings. It only reads, and sends "
-        "nothing. Each line says what to do. The exit status is 1 if a check failed; warnings do "
-        "not count."
+        "Check databases, migrations, the task queue, the cache, keys, backups, clock, disk, mail, "
+        "text messages, webhooks, passkeys, TLS, the proxy and settings. It only reads, and sends "
+        "nothing. Each line says what to do. Exit status 1 if a check failed; warnings do not "
+        "count."
     )
 
     def run(self, options: dict[str, Any]) -> CommandResult:

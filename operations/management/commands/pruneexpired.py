@@ -38,10 +38,8 @@ class Command(OpsCommand):
     """Run every housekeeping task once."""
 
     help = (
-        "Delete expired data: ended sessions, used and expired codes, invitations and sign-ins, "
-        "trusted devices, counters, messages that were sent or expired, events older than "
-        "ZAUDIT_RETENTION_DAYS; and queue the deletion of the data of environments whose "
-        "retention is over. The task worker does the same by itself, at least every hour."
+        "Delete expired data, such as ended sessions and events older than ZAUDIT_RETENTION_DAYS. "
+        "The task worker does the same by itself, at least every hour."
     )
 
     def run(self, options: dict[str, Any]) -> CommandResult:

@@ -25,11 +25,10 @@ class Command(OpsCommand):
     # The tables do not exist yet.
     requires_system_checks = ()
     help = (
-        "Restore a backup into an empty platform: an empty control database, a cluster without "
-        "its environments, the root keys of that time, and no running processes. The whole backup "
-        "is read and authenticated before anything is written. An interrupted restore is "
-        "continued by the same command. Afterwards sessions, trusted devices, keys, challenges "
-        "and queued messages are invalid, and payouts wait: see docs/backup.md."
+        "Restore a backup into an empty platform whose processes do not run. All of it is read and "
+        "authenticated before anything is written. An interrupted restore is continued by the same "
+        "command. Afterwards sessions, keys and queued messages are invalid, and payouts wait: see "
+        "docs/backup.md."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -53,8 +52,8 @@ class Command(OpsCommand):
         parser.add_argument(
             "--after-recovery",
             action="store_true",
-            help="Restore nothing: the control database was recovered to a point in time by "
-            "PostgreSQL's means. Delete the rows that a restore would omit.",
+            help="Restore nothing: PostgreSQL recovered the control database to a point in time. "
+            "Delete the rows that a restore would omit.",
         )
         parser.add_argument(
             "--all-to-admin",

@@ -24,16 +24,19 @@ class Command(OpsCommand):
     """Create an organization with its environments."""
 
     help = (
-        "Create an organization with the environments live and sandbox. --admin also creates its "
-        "first admin: an account without a password, to which a link to set one is mailed, valid "
-        "for seven days. Without --admin, run createuser next: the organization has no user yet."
+        "Create an organization with the environments live and sandbox. Without --admin, run "
+        "createuser next: it has no user yet."
     )
     has_dry_run = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the arguments for the name and the admin."""
         parser.add_argument("name", help=f"Name, 1 to {MAX_NAME_CHARS} characters.")
-        parser.add_argument("--admin", metavar="EMAIL", help="Address of its first admin.")
+        parser.add_argument(
+            "--admin",
+            metavar="EMAIL",
+            help="Its first admin, who is mailed a link to set a password.",
+        )
 
     def run(self, options: dict[str, Any]) -> CommandResult:
         """Create the organization, and invite the admin if there is one."""

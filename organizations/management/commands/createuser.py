@@ -23,11 +23,9 @@ class Command(OpsCommand):
     """Create a member of an organization."""
 
     help = (
-        "Create a member of an organization. The command asks for the password, or reads it from "
-        "standard input if that is not a terminal. With --invite no password is set, and a link "
-        "to set one is mailed, valid for seven days. With --no-password nothing is mailed either: "
-        "the member signs in with an identity provider or by recovery. An account of another "
-        "organization that has the address and never verified it loses the address."
+        "Create a member of an organization. The command asks for the password (standard input, if "
+        "that is no terminal). An account of another organization that has the address and never "
+        "verified it loses the address."
     )
     has_dry_run = True
 
@@ -47,7 +45,7 @@ class Command(OpsCommand):
             choices=ROLES,
             dest="roles",
             required=True,
-            help="A role; may be given several times.",
+            help="A role; repeatable.",
         )
         parser.add_argument(
             "--label",
@@ -55,7 +53,7 @@ class Command(OpsCommand):
             default=[],
             dest="labels",
             metavar="LABEL",
-            help="A label; may be given several times.",
+            help="A label; repeatable.",
         )
         parser.add_argument(
             "--verified", action="store_true", help="The address is known to belong to the person."
@@ -63,7 +61,9 @@ class Command(OpsCommand):
         how = parser.add_mutually_exclusive_group()
         how.add_argument("--invite", action="store_true", help="Mail a link to set the password.")
         how.add_argument(
-            "--no-password", action="store_true", help="Set no password, and mail nothing."
+            "--no-password",
+            action="store_true",
+            help="Set and mail nothing: sign in by a provider or recovery.",
         )
 
     def run(self, options: dict[str, Any]) -> CommandResult:

@@ -27,8 +27,7 @@ class Command(OpsCommand):
     help = (
         "Request the deletion of an organization with all of its data, after a delay. Its admins "
         "get a mail and can cancel. Payouts and earnings have to be settled first. Exit status 4: "
-        "the deletion has begun, but a service did not respond; it continues by itself within an "
-        "hour, or immediately if you repeat the command."
+        "a service did not respond; repeat the command, or wait."
     )
     has_dry_run = True
 

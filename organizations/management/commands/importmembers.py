@@ -31,10 +31,8 @@ class Command(OpsCommand):
         "Create members of an organization from a CSV file in UTF-8. The first line names the "
         "columns: email, roles and, optionally, labels; several roles or labels are separated by "
         "semicolons (dora@example.com,reader;operator,night shift). If any line has an error, no "
-        "member is created and all errors are listed; a line whose address an account of another "
-        "organization uses without having verified it is left out. No passwords are set: the "
-        "members sign in with an identity provider, by recovery or, with --invite, by a mailed "
-        "link that is valid for seven days."
+        "member is created. No passwords are set: members sign in with an identity provider, by "
+        "recovery or with --invite."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

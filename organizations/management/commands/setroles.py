@@ -20,9 +20,8 @@ class Command(OpsCommand):
     """Set a member's roles."""
 
     help = (
-        "Set the roles of a member; they apply to its next request, and it gets a mail. Roles "
-        "from an identity provider's groups are kept. Refused if the organization would have no "
-        "admin."
+        "Set the roles of a member, who gets a mail. Roles from an identity provider's groups are "
+        "kept."
     )
     has_dry_run = True
 

@@ -20,9 +20,8 @@ class Command(OpsCommand):
 
     help = (
         "Disable an account immediately: its sessions, trusted devices, pending sign-ins, open "
-        "invitations and API keys end. It gets a mail. An organization's last admin can be locked "
-        "as well. `unlockuser` or an admin of the organization can enable it again; invitations "
-        "and API keys have to be created again."
+        "invitations and API keys end. It gets a mail. `unlockuser` or an admin of the "
+        "organization can enable it again."
     )
     has_dry_run = True
 

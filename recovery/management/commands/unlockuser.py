@@ -19,9 +19,8 @@ class Command(OpsCommand):
     """Enable an account."""
 
     help = (
-        "Enable an account if it is disabled, and reset its counts of wrong passwords and codes, "
-        "so that it can try again immediately. Password and second factors stay the same. An "
-        "enabled account gets a mail. API keys that were revoked stay revoked."
+        "Enable an account, and reset its counts of wrong passwords and codes. Password and second "
+        "factors stay the same, revoked API keys stay revoked. An enabled account gets a mail."
     )
     has_dry_run = True
 

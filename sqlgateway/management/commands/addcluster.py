@@ -23,8 +23,7 @@ class Command(OpsCommand):
 
     help = (
         "Add a PostgreSQL server (15 to 18) for tenants' databases, or change the URL and capacity "
-        "of one. The server is checked and prepared first; new databases go to the open cluster "
-        "with the smallest share of its capacity in use. Safe to repeat; it opens a drained "
+        "of one. The server is checked and prepared first. Safe to repeat; it opens a drained "
         "cluster again."
     )
 
@@ -35,9 +34,8 @@ class Command(OpsCommand):
             "--url-file",
             required=True,
             metavar="FILE",
-            help="File that holds the URL of a superuser, as postgresql://user:password@host/; "
-            "- reads it from standard input. As an argument, its password would be visible in the "
-            "list of processes.",
+            help="File with the URL of a superuser, as postgresql://user:password@host/; - is "
+            "standard input.",
         )
         parser.add_argument(
             "--capacity", type=_positive, default=CAPACITY, help="Databases to place on it, 1000."
@@ -45,8 +43,7 @@ class Command(OpsCommand):
         parser.add_argument(
             "--accept-findings",
             action="store_true",
-            help="Use the server in spite of what the check finds (too old a version is never "
-            "accepted in production).",
+            help="Use the server in spite of what the check finds.",
         )
 
     def run(self, options: dict[str, Any]) -> CommandResult:

@@ -17,10 +17,9 @@ class Command(OpsCommand):
     """Attack every cluster as a tenant would, in databases created for this."""
 
     help = (
-        "Attack the servers of tenants' databases as a hostile tenant would, in two databases that "
-        "are made for it and dropped again. Only attacks that load nothing and change nothing "
-        "shared. Safe on servers in production, at any time; takes some ten seconds for each. An "
-        "attack with an unexpected outcome, or a server that does not answer, is exit status 1."
+        "Attack the servers of tenants' databases as a hostile tenant would, in databases that are "
+        "made for it and dropped again. Safe on servers in production, at any time. Exit status 1: "
+        "an attack had an unexpected outcome, or a server did not answer."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -15,10 +15,9 @@ class Command(OpsCommand):
     """Stop placing databases on a cluster, and move its databases if requested."""
 
     help = (
-        "Stop placing databases on a cluster, and drop its databases in stock. Environments stay "
-        "there and continue to work, unless --move is given. A cluster is closed when it has no "
-        "databases left, including those kept after a move. Safe to repeat; addcluster opens the "
-        "cluster again. Exit status 4: some databases could not be moved."
+        "Stop placing databases on a cluster. It is closed when it has no databases left, "
+        "including those kept after a move. Safe to repeat; addcluster opens it again. Exit status "
+        "4: some databases could not be moved."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

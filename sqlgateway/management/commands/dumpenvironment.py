@@ -16,10 +16,8 @@ class Command(OpsCommand):
 
     help = (
         "Write an environment's database to a new file in pg_dump's custom format, with owners and "
-        "privileges, as it is at one moment; requests go on. The file is readable by you alone. It "
-        "is complete or absent. If it cannot be restored, the exit status is 4 and the sentence "
-        "says why: a database that calls functions of its own while it is restored is restored "
-        "for trial into a database that is dropped again, if it has up to 256 MiB, for up to 30 s."
+        "privileges, as it is at one moment. The file is readable by you alone. Exit status 4: it "
+        "is written, but cannot be restored, and the sentence says why."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -13,7 +13,7 @@ class Command(OpsCommand):
 
     help = (
         "List the servers of tenants' databases: state, databases, capacity, version, and whether "
-        "each can be used now (answers: false is not an error of this command; reason says why)."
+        "each can be used now; if not, why."
     )
 
     def run(self, options: dict[str, Any]) -> CommandResult:

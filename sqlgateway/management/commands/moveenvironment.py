@@ -13,10 +13,9 @@ class Command(OpsCommand):
     """Move an environment's database to another cluster."""
 
     help = (
-        "Move an environment's database to another cluster. Requests wait while the data is copied "
-        "and compared (three seconds, then 503 with Retry-After); stopped_ms says how long. "
-        "On any error, and after a crash, the database stays where it was. The old one is kept for "
-        "a day. Nothing is done if the database is there already."
+        "Move an environment's database to another cluster. Requests wait for seconds while the "
+        "data is copied and compared, then get 503. On any error, and after a crash, the database "
+        "stays where it was. The old one is kept for a day."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -13,10 +13,9 @@ class Command(OpsCommand):
     """Replace an environment's data by a dump."""
 
     help = (
-        "Replace an environment's data by a dump in pg_dump's custom format. The dump need not be "
-        "trusted: its SQL runs as the environment's own admin role, in a new database that then "
-        "replaces the present one. Requests wait only for the replacement. After an error or a "
-        "crash the present data is unchanged; otherwise it is kept for a day."
+        "Replace an environment's data by a dump in pg_dump's custom format, which need not be "
+        "trusted. After an error or a crash the present data is unchanged; otherwise it is kept "
+        "for a day."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -26,8 +25,8 @@ class Command(OpsCommand):
         parser.add_argument(
             "--all-to-admin",
             action="store_true",
-            help="Give every object to the environment's admin, with the privileges of a new "
-            "object: for a dump of another environment or server, whose roles are not known here.",
+            help="Give every object to the environment's admin: for a dump of another environment "
+            "or server, whose roles are not known here.",
         )
 
     def run(self, options: dict[str, Any]) -> CommandResult:

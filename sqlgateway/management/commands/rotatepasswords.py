@@ -26,9 +26,8 @@ class Command(OpsCommand):
     """Replace the passwords with which the platform logs in as tenants' roles."""
 
     help = (
-        "Replace the passwords of database roles: of one environment, an organization, a cluster, "
-        "or all. Only the platform knows them, and no request fails. Sessions that were opened "
-        "with the old ones end within minutes. Safe to repeat; --older-than continues after an "
+        "Replace the passwords of database roles, which only the platform knows. No request fails; "
+        "sessions opened with the old ones are ended. --older-than continues after an "
         "interruption. Exit status 4: some passwords could not be replaced."
     )
 

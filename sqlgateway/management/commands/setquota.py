@@ -26,9 +26,8 @@ class Command(OpsCommand):
     help = (
         "Set how much one organization may use, instead of "
         + ", ".join(limit.setting for limit in LIMITS[:-1])
-        + f" and {LIMITS[-1].setting}; without options, show it. Disk is measured each minute, and "
-        "web processes read the limits of SQL each half minute, so a change takes effect within "
-        "one."
+        + f" and {LIMITS[-1].setting}; without options, show it. A change takes effect within a "
+        "minute."
     )
     has_dry_run = True
 

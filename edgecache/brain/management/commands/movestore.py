@@ -27,9 +27,8 @@ class Command(OpsCommand):
 
     help = (
         "Move the objects of buckets without an origin to ZBRAIN_STORE_NEXT_URL, while they are "
-        "read and written. Every running brain first sends its new writes there. An interrupted "
-        "move is continued by the same command. Run it where the data directory is, if objects "
-        "are there. The old bytes are deleted a day later."
+        "read and written. An interrupted move is continued by the same command. Run it where the "
+        "data directory is, if objects are there."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -23,15 +23,14 @@ class Command(OpsCommand):
     """Make a node's identity in a folder, once, and register it; again, it changes where it is."""
 
     help = (
-        "Register a worker of this machine as the platform's own. FOLDER keeps its id and its "
-        "secret (0600), made where they are missing; running it again is harmless. "
-        "Prints the command that starts the worker."
+        "Register a worker of this machine as the platform's own, and print the command that "
+        "starts it. Safe to repeat."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the folder and the node's properties."""
         parser.add_argument(
-            "folder", type=Path, metavar="FOLDER", help="Where its id and secret are kept."
+            "folder", type=Path, metavar="FOLDER", help="Where its id and secret are kept (0600)."
         )
         parser.add_argument("--region", required=True, type=_region, help="As eu-central.")
         parser.add_argument(
