@@ -38,11 +38,11 @@ REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{8,64}")
 MAX_SHOWN_HOST: Final = 100
 NO_PROTO: Final = (
     "The proxy in front of this service must send X-Forwarded-Proto: the scheme that the client "
-    "used (docs/deploy.md)."
+    "used (docs/production.md)."
 )
 NO_PROXY: Final = (
     "A proxy in front of this service sends X-Forwarded-Proto, which counts only with "
-    "ZTRUSTED_PROXIES (docs/deploy.md)."
+    "ZTRUSTED_PROXIES (docs/production.md)."
 )
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 API_PREFIX: Final = "/v1/"

@@ -32,5 +32,5 @@ test "$#" -gt 0 || for name in platform brain; do
 done
 
 for name in mail_url brain_cert brain_key; do
-  test -e "$name" || echo "$folder/$name is yours to write: see docs/running.md, for compose docs/deploy.md."
+  test -e "$name" || echo "$folder/$name is yours to write: see docs/running.md, for compose docs/production.md."
 done

@@ -122,7 +122,7 @@ def check_proxy() -> Iterator[Finding]:
         yield Finding("proxy", Level.SKIPPED, message)
         return
     goes_to = answer.headers.get("Location", "")
-    advice = "Let the proxy send it (docs/deploy.md), and set ZTRUSTED_PROXIES."
+    advice = "Let the proxy send it (docs/production.md), and set ZTRUSTED_PROXIES."
     if urlsplit(goes_to)[:3] == ("https", parts.netloc, "/") or "X-Forwarded-Proto" in body:
         message = f"{parts.netloc} takes https for http: X-Forwarded-Proto does not arrive."
         yield Finding("proxy", Level.FAILED, message, advice)

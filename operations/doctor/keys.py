@@ -27,7 +27,7 @@ ADVICE: Final = {
     "ZJWT_SECRET": ROTATE_KEYS_ADVICE,
     "ZJWT_REFRESH_SECRET": ROTATE_KEYS_ADVICE,
     "ZMFA_SECRET": "Move it to ZMFA_SECRET_PREVIOUS and set a new one (docs/production.md, Keys).",
-    "ZCACHE_BRAIN_SECRET": "Change it as docs/cache-operations.md says; nothing pauses.",
+    "ZCACHE_BRAIN_SECRET": "Change it as docs/production.md says (Keys); nothing pauses.",
 }
 # Two processes with different keys that start on an empty database: the second one is refused.
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('zonal keys', 0))"

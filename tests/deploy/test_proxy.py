@@ -26,3 +26,22 @@ def test_it_forwards_to_services_of_the_compose_file() -> None:
     forwards = re.findall(r"reverse_proxy (?:@\w+ )?\{\$\w+:(\w+):(\d+)\}", FILE.read_text())
     assert forwards == [("web", "8000"), ("web", "8000"), ("brain", "9000")]
     assert all(name in services for name, _ in forwards)
+
+
+def test_the_lines_that_limit_bodies_are_where_the_page_has_them() -> None:
+    """An operator who raises ZSQL_BODY_LIMIT_BYTES raises these, too."""
+    page = (DEPLOY.parent / "docs/production.md").read_text()
+    rows = dict(re.findall(r"^\| (Caddy|nginx|HAProxy) \| (.+) \|$", page, re.MULTILINE))
+    files = {"Caddy": "Caddyfile", "nginx": "nginx.conf", "HAProxy": "haproxy.cfg"}
+    assert rows.keys() == files.keys()
+    for proxy, lines in rows.items():
+        text = (DEPLOY / files[proxy]).read_text()
+        assert [line for line in re.findall("`([^`]+)`", lines) if line not in text] == []
+
+
+def test_the_page_has_the_variable_of_newer_caddies() -> None:
+    [printed] = re.findall(
+        r'`ZONAL_BUFFER="(.+?)"`', (DEPLOY.parent / "docs/production.md").read_text()
+    )
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    assert services["proxy"]["environment"]["ZONAL_BUFFER"] == printed

@@ -22,11 +22,11 @@ PROGRAMS: Final[dict[str, str]] = {
 # A page and what is in the block's text.
 NOT_RUN: Final[dict[tuple[str, str], str]] = {
     ("docs/backup.md", "ZBACKUP_URL="): SETTING,
-    ("docs/deploy.md", "make-secrets.sh"): MACHINE,
     ("docs/earnings.md", "top-ups"): "It opens a page of Stripe's, which is not configured here.",
     ("docs/earnings.md", "billing.verify_statement"): TESTED,
     ("docs/external-sign-in.md", "GITHUB_ROLES"): SETTING,
     ("docs/external-sign-in.md", "DISCORD_ROLES"): SETTING,
+    ("docs/production.md", "make-secrets.sh"): MACHINE,
     ("docs/worker.md", "edgecache.worker"): PROJECT,
 }
 

@@ -19,8 +19,8 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.ports import free_port
 from tests.waiting import wait_until
 
-DOCUMENT: Final = Path(settings.BASE_DIR) / "docs" / "production.md"
-HEADING: Final = "### Behind PgBouncer"
+DOCUMENT: Final = Path(settings.BASE_DIR) / "docs" / "scaling.md"
+HEADING: Final = "## Behind PgBouncer"
 
 
 def program() -> str | None:
