@@ -58,8 +58,9 @@ Written by `manage.py writedocs`; a test compares.
 """
 COMMANDS_HEAD: Final = """# Commands
 
-What operators run on a machine of the platform, with its settings. While `make run` is up, a second
-terminal's `.venv/bin/python manage.py` finds its databases. `--json` prints one JSON object, errors
+What operators run on a machine of the platform, with its settings
+([`zonal-manage`](running.md#the-code)). While `make run` is up, a second terminal's
+`.venv/bin/python manage.py` finds its databases. `--json` prints one JSON object, errors
 included; `--dry-run` checks and shows everything and keeps nothing. Django's own options
 (`--verbosity`, `--traceback`, …) are in `manage.py NAME --help`.
 Written by `manage.py writedocs`; a test compares. What users have is [`zonal`](cli.md).

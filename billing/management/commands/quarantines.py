@@ -42,7 +42,7 @@ class Command(OpsCommand):
             "--forfeit", type=UUID, metavar="ID", help="Take what the node earned and was not paid."
         )
         choice.add_argument(
-            "--grant", type=UUID, metavar="ID", help="Grant the appeal: that is returned."
+            "--grant", type=UUID, metavar="ID", help="Grant the appeal: what was taken is returned."
         )
         choice.add_argument("--reject", type=UUID, metavar="ID", help="Reject the appeal.")
         parser.add_argument("--reason", default="", help="Shown to the operator; needed.")
