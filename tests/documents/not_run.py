@@ -24,9 +24,9 @@ NOT_RUN: Final[dict[tuple[str, str], str]] = {
     ("docs/backup.md", "ZBACKUP_URL="): SETTING,
     ("docs/earnings.md", "top-ups"): "It opens a page of Stripe's, which is not configured here.",
     ("docs/earnings.md", "billing.verify_statement"): TESTED,
-    ("docs/external-sign-in.md", "GITHUB_ROLES"): SETTING,
-    ("docs/external-sign-in.md", "DISCORD_ROLES"): SETTING,
     ("docs/production.md", "make-secrets.sh"): MACHINE,
+    ("docs/teams.md", "GITHUB_ROLES"): SETTING,
+    ("docs/teams.md", "DISCORD_ROLES"): SETTING,
     ("docs/worker.md", "edgecache.worker"): PROJECT,
 }
 

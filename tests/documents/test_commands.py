@@ -31,7 +31,7 @@ CREATE TABLE orders (id int GENERATED ALWAYS AS IDENTITY, item int);
 INSERT INTO items VALUES (7, 'seventh'), (42, 'answer')
 """
 RUN = [TUTORIAL, SQL, CACHE, "docs/api-keys.md", "docs/authentication.md", "docs/earnings.md"]
-RUN += ["docs/external-sign-in.md", "README.md", WEBHOOKS, CLIENTS]
+RUN += ["docs/teams.md", "README.md", WEBHOOKS, CLIENTS]
 # By tests/deploy/walk, from its first command to its last.
 RUN += ["docs/running.md"]
 
@@ -47,9 +47,7 @@ def test_every_command_is_run_or_listed_with_its_reason() -> None:
     assert all(script_of(page) for page in RUN)
 
 
-@pytest.mark.parametrize(
-    "page", ["docs/authentication.md", "docs/external-sign-in.md", "README.md"]
-)
+@pytest.mark.parametrize("page", ["docs/authentication.md", "docs/teams.md", "README.md"])
 def test_the_commands_of_a_page_work(terminal: Terminal, page: str) -> None:
     token = terminal.sign_up()
     terminal.paste(script_of(page), TOKEN=token, BASE=terminal.site, ACCESS=token)

@@ -203,7 +203,7 @@ def test_production_refuses_what_travels_in_clear(settings: Settings) -> None:
 
 
 def test_the_documents_name_each_setting() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs/external-sign-in.md").read_text()
+    text = (Path(__file__).resolve().parents[2] / "docs/teams.md").read_text()
     for table in (*conf.TABLES, *provider_conf.TABLES):
         for row in rows(table).values():
             assert re.search(rf"\b{row.variable}\b", text), row.variable
