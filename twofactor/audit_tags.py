@@ -14,7 +14,7 @@ class TwoFactorTag(AuditTag):
     PASSKEY_DELETE = ("api:passkey:delete", "A passkey was removed.")
     PASSKEY_SIGN_COUNT_REGRESSION = (
         "api:passkey:sign_count_regression",
-        "A passkey's counter went backwards, which may mean that it was copied.",
+        "A passkey's counter went backwards: it may be a copy.",
     )
     CHALLENGE_VERIFY = ("api:challenge:verify", "A code or a passkey was given for a challenge.")
     SESSION_REAUTHENTICATE = (

@@ -1,19 +1,12 @@
 """Paths of the second factor."""
 
 from common.api.viewsets import Router
-from twofactor.backup_codes.views import BackupCodeViewSet
 from twofactor.challenges.views import ChallengeViewSet, ReauthenticationViewSet
-from twofactor.email.views import EmailViewSet
 from twofactor.factors.views import FactorViewSet
 from twofactor.policy.views import PolicyViewSet
-from twofactor.sms.views import SmsViewSet
-from twofactor.totp.views import TotpViewSet
+from twofactor.registry import FACTORS
 from twofactor.trusted_devices.views import TrustedDeviceViewSet
-from twofactor.webauthn.views import (
-    PasskeyRegistrationViewSet,
-    PasskeySignInViewSet,
-    PasskeyViewSet,
-)
+from twofactor.webauthn.views import PasskeySignInViewSet, PasskeyViewSet
 
 PREFIX = "v1/auth/2fa"
 
@@ -21,12 +14,9 @@ router = Router()
 router.register(PREFIX, ChallengeViewSet)
 router.register(PREFIX, FactorViewSet)
 router.register(PREFIX, PolicyViewSet)
-router.register(f"{PREFIX}/totp", TotpViewSet)
-router.register(f"{PREFIX}/sms", SmsViewSet)
-router.register(f"{PREFIX}/email", EmailViewSet)
-router.register(f"{PREFIX}/webauthn", PasskeyRegistrationViewSet)
+for factor in FACTORS:
+    router.register(f"{PREFIX}/{factor.type.name.replace('_', '-')}", factor.viewset)
 router.register(f"{PREFIX}/webauthn/credentials", PasskeyViewSet)
-router.register(f"{PREFIX}/backup-codes", BackupCodeViewSet)
 router.register(f"{PREFIX}/trusted-devices", TrustedDeviceViewSet)
 router.register("v1/auth/passkey", PasskeySignInViewSet)
 router.register("v1/auth", ReauthenticationViewSet)

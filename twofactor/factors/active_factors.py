@@ -10,11 +10,11 @@ from accounts.models import User
 from audit import trail
 from common.principals import PlatformRequest, Principal
 from oauth import sign_in_methods
-from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.backup_codes import enrolment as backup_codes
 from twofactor.errors import FactorNotAllowed, MethodNotEnabled, NoSecondFactor, RequiredByPolicy
 from twofactor.factors import holdings
+from twofactor.factors.contract import FactorType
 from twofactor.factors.enrolments import refuse_forbidden, user_of
 from twofactor.models import Factor
 from twofactor.trusted_devices import devices
@@ -33,13 +33,13 @@ def status_of(principal: Principal) -> dict[str, Any]:
     }
 
 
-def disable(request: PlatformRequest, principal: Principal, method: str) -> None:
+def disable(request: PlatformRequest, principal: Principal, factor: FactorType) -> None:
     """Remove a method; removing the last proper factor also deletes the backup codes.
 
     Raises MethodNotEnabled (409), RequiredByPolicy (409) for the last one that satisfies the
     policy, LastLoginMethod (409) for passkeys of a user without another sign-in method.
     """
-    user = user_of(principal)
+    user, method = user_of(principal), factor.name
     with transaction.atomic():
         user_holdings = holdings.holdings_of(user.pk, lock=True)
         if method not in user_holdings.factors:
@@ -53,7 +53,7 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
             (mine.filter(method=method) if left else mine).delete()
         devices.delete_all(user.pk)
         trail.record_request(request, TwoFactorTag.FACTOR_DELETE, method=method)
-        notices.notify(user, "factor_removed", method=registry.factor_of(method).type.label)
+        notices.notify(user, "factor_removed", method=factor.label)
 
 
 def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:

@@ -57,7 +57,8 @@ class FactorViewSet(PlatformViewSet):
         """Remove a method, and delete the trusted devices."""
         if method not in MFA_METHODS:
             raise NotFound
-        active_factors.disable(self.platform_request, self.principal, method)
+        factor = registry.factor_of(method).type
+        active_factors.disable(self.platform_request, self.principal, factor)
         return self.no_content()
 
     @extend_schema(summary="Set the default method")

@@ -38,7 +38,7 @@ def remove(request: PlatformRequest, principal: Principal, credential_id: str) -
             request, TwoFactorTag.PASSKEY_DELETE, passkey=str(passkey.pk), name=passkey.name
         )
         if mine.count() == 1:
-            active_factors.disable(request, principal, FACTOR.name)
+            active_factors.disable(request, principal, FACTOR)
             return
         with sign_in_methods.keep_one(user.pk):
             passkey.delete()
