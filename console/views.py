@@ -10,6 +10,7 @@ from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
 from console.pages import navigation
+from outbox.webhooks.events import EVENTS
 
 CONTENT_SECURITY_POLICY: Final = "; ".join(
     (
@@ -69,6 +70,7 @@ def render_page(
         "service": settings.SERVICE_NAME.capitalize(),
         "has_cache": settings.HAS_CACHE,
         "has_top_ups": bool(settings.TOP_UP_PROVIDER),
+        "webhook_events": EVENTS,
         "navigation": navigation(),
         "here": here,
     }

@@ -6,7 +6,7 @@ job.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 import orjson
 import structlog
@@ -31,7 +31,17 @@ Event = Literal[
     "quota.reached",
     "credits.running_out",
 ]
-EVENTS: Final[tuple[Event, ...]] = get_args(Event)
+# Each with what the console says of it.
+EVENTS: Final[dict[Event, str]] = {
+    "member.added": "someone joined",
+    "member.removed": "someone was removed",
+    "member.changed": "roles, disabled or enabled",
+    "session.new_device": "a sign-in from a new device",
+    "node.state_changed": "your cache nodes",
+    "payout.state_changed": "requested, sent, confirmed, reversed",
+    "quota.reached": "disk of an environment, spend cap",
+    "credits.running_out": "and what follows",
+}
 TEST: Final = "webhook.test"
 # Deliveries that wait for one webhook; beyond it the oldest are dropped.
 QUEUE_LIMIT: Final = 2_000

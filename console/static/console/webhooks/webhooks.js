@@ -27,16 +27,6 @@ import { bindDeliveries, hideDeliveries, showDeliveries } from "./deliveries.js"
  */
 
 const PATH = "/v1/webhooks";
-const EVENTS = /** @type {const} */ ([
-  ["member.added", "someone joined"],
-  ["member.changed", "roles, disabled or enabled"],
-  ["member.removed", "someone was removed"],
-  ["session.new_device", "a sign-in from a new device"],
-  ["node.state_changed", "your cache nodes"],
-  ["payout.state_changed", "requested, sent, confirmed, reversed"],
-  ["quota.reached", "disk of an environment, spend cap"],
-  ["credits.running_out", "and what follows"],
-]);
 const REASONS = new Map([
   ["by_admin", "switched off by an admin"],
   ["failing", "switched off: nothing succeeded for days"],
@@ -66,7 +56,6 @@ await openPage(async ({ roles }) => {
 function bindForm() {
   const dialog = /** @type {HTMLDialogElement} */ (byId("webhook-dialog"));
   const form = /** @type {HTMLFormElement} */ (byId("webhook-form"));
-  byId("webhook-events").append(...EVENTS.map(boxOf));
   changes = new StoredForm(form, {
     url: textField(byId("webhook-url")),
     description: textField(byId("webhook-description")),
@@ -95,14 +84,6 @@ function open(webhook) {
   else form.dataset.draft = "";
   restoreDraft(form);
   /** @type {HTMLDialogElement} */ (byId("webhook-dialog")).showModal();
-}
-
-/** @param {typeof EVENTS[number]} event */
-function boxOf([event, about]) {
-  const box = stamp("event-row");
-  fill(box, { event, about: `– ${about}` });
-  /** @type {HTMLInputElement} */ (within(box, "input")).value = event;
-  return box;
 }
 
 /** @param {string} text '' hides it */
