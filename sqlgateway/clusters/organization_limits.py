@@ -21,6 +21,17 @@ Values = Mapping[str, int | None]
 Changes = dict[str, dict[str, int | None]]
 
 DEFAULT: Final = "default"
+# Each was a column in the release before; a limit that is added now never was.
+FORMER_COLUMNS: Final = (
+    "disk_bytes",
+    "environments",
+    "statements",
+    "timeout_ms",
+    "max_rows",
+    "max_bytes",
+    "body_bytes",
+    "import_bytes",
+)
 MAX_STATEMENTS: Final = 10_000
 # Above that a number is a typing error.
 MAX_VALUE: Final = 2**51 - 1
@@ -220,7 +231,7 @@ def set_own(organization_id: int, given: Values, *, seen: Values | None = None) 
 
 def _write_former_columns(row: OrganizationQuota) -> None:
     """Write the columns too, from which the code of before reads the limits after a step back."""
-    pairs = ", ".join(f"{limit.name} = (limits->>'{limit.name}')::bigint" for limit in LIMITS)
+    pairs = ", ".join(f"{name} = (limits->>'{name}')::bigint" for name in FORMER_COLUMNS)
     with connection.cursor() as cursor:
         cursor.execute(
             f"UPDATE sqlgateway_organizationquota SET {pairs} WHERE id = %s",  # noqa: S608 - names of ours
