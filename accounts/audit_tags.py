@@ -12,7 +12,7 @@ class AccountTag(AuditTag):
     )
     SESSION_CREATE = (
         "api:session:create",
-        "A sign-in succeeded, was refused, or requires a second factor: see the outcome.",
+        "A sign-in succeeded, was refused, or requires a second factor.",
     )
     SESSION_NEW_DEVICE = (
         "api:session:new_device",
@@ -20,11 +20,11 @@ class AccountTag(AuditTag):
     )
     TERMINAL_SIGN_IN_ALLOW = (
         "api:terminal_sign_in:allow",
-        "A user allowed a program in a terminal to sign in as them.",
+        "A user allowed a terminal's sign-in.",
     )
     TERMINAL_SIGN_IN_DENY = (
         "api:terminal_sign_in:deny",
-        "A user denied a program in a terminal to sign in as them.",
+        "A user denied a terminal's sign-in.",
     )
     SESSION_SWITCH = (
         "api:session:switch",
@@ -71,11 +71,11 @@ class AccountTag(AuditTag):
     CLI_KEY_ROTATE = ("cli:key:rotate", "An operator rotated the token keys.")
     ADMIN_SESSION_CREATE = (
         "admin:session:create",
-        "Staff signed in to the admin, or a sign-in there was refused: see the outcome.",
+        "A sign-in to the admin succeeded or was refused.",
     )
     ADMIN_SESSION_PROVE = (
         "admin:session:prove",
-        "Staff proved the second factor again for an action, or failed to: see the outcome.",
+        "Staff proved the second factor again, or failed to.",
     )
     SYSTEM_MEMBER_DELETE = (
         "system:member:delete",

@@ -31,7 +31,7 @@ class TrailTag(AuditTag):
     CLI_AUDIT_EXPORT = ("cli:audit:export", "An operator exported events of the audit trail.")
     SYSTEM_KEY_SEE = (
         "system:key:see",
-        "The platform used a key for the first time; kept to tell its age, and to refuse others.",
+        "The platform used a key for the first time.",
     )
 
 

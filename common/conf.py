@@ -209,10 +209,9 @@ class ServerSettings:
     )
     hsts: str = choice(
         "ZHSTS",
-        "Which names browsers use https alone for, for a year, as http is redirected: this `host` "
-        "(the default in production); with `subdomains` all names below it, too, whatever serves "
-        "them; with `preload` browsers' lists may have them as well, which takes months to undo; "
-        "with `none` http is answered.",
+        "Names for which browsers use https alone, for a year: this `host` (the default in "
+        "production), its `subdomains` too, or with `preload` also in browsers' lists, which takes "
+        "months to undo; with `none` http is answered.",
         options=("none", "host", "subdomains", "preload"),
         shown="none",
     )

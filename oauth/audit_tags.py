@@ -20,7 +20,7 @@ class OAuthTag(AuditTag):
     DOMAIN_DELETE = ("api:domain:delete", "A domain was removed.")
     SYNC_DOMAIN_LAPSE = (
         "sync:domain:lapse",
-        "A domain is no longer verified: its DNS record has been missing too long.",
+        "A domain is no longer verified: its DNS record is missing.",
     )
     SYNC_MEMBER_UPDATE = (
         "sync:member:update",

@@ -28,13 +28,12 @@ from operations.conf_modules import CONF_MODULES
 SETTINGS_HEAD: Final = """# Settings
 
 Every setting is an environment variable. A secret may also come from a file: `NAME_FILE` names it.
-What is unset falls back to `$ZDATA_DIR/runtime.env`, which `make run` writes (mode 0600), then to
-the default. A wrong value ends the process at start with a sentence that names the variable, and
-does not show the value, which may be a secret in the wrong place.
+What is unset falls back to `$ZDATA_DIR/runtime.env`, which `make run` writes, then to
+the default. A wrong value ends the process at start with a sentence that names the variable.
 Written by `manage.py writedocs`; a test compares.
 
-| variable | kind | default | unit | meaning |
-|---|---|---|---|---|
+| variable | kind, default | meaning |
+|---|---|---|
 """
 ERRORS_HEAD: Final = """# Errors
 
@@ -42,9 +41,6 @@ Every refusal is `application/problem+json` (RFC 9457): `type`, `title`, `status
 `request_id`, often `detail`, and `errors[]` (`field`, `code`, `message`) where fields are wrong.
 `code` is stable; texts may change. 401 carries `WWW-Authenticate`, 429 and 503 `Retry-After`.
 Written by `manage.py writedocs`; a test compares.
-
-| status | code | meaning |
-|---|---|---|
 """
 AUDIT_HEAD: Final = """# Audit tags
 
@@ -53,8 +49,6 @@ Each event of the audit trail (`GET /v1/audit`) has a tag `source:subject:action
 or DNS), `sql` (the SQL gateway) or `system` (the platform's own work). Tags are stable.
 Written by `manage.py writedocs`; a test compares.
 
-| tag | recorded when |
-|---|---|
 """
 COMMANDS_HEAD: Final = """# Commands
 
@@ -78,7 +72,7 @@ CLI_HEAD: Final = """# The command zonal
 
 What users run on their own machine: [clients](clients.md) says how to install it and shows it at
 work. Options come after the command. `--url` names the platform, such as https://zonal.example.com;
-without it `ZONAL_URL` does, or the last `zonal login`. `--json` writes JSON.
+without it `ZONAL_URL` does, or the last `zonal login`. `--json` writes JSON; all have both.
 Written by `manage.py writedocs`; a test compares.
 
 | exit status | |
@@ -123,6 +117,8 @@ EXTENDED: Final = frozenset({"migrate", "procrastinate"})
 # A --dry-run that does something else has its own help.
 SHARED_ARGUMENTS: Final = frozenset({"--json", "--url"})
 SHARED_HELP: Final = frozenset({DRY_RUN_HELP})
+# Of every command of `zonal`; its page says it once.
+SHARED_SYNOPSIS: Final = " [--url URL] [--json]"
 
 
 def pages() -> dict[str, str]:
@@ -152,18 +148,20 @@ def settings_rows() -> list[SettingRow]:
 
 def _settings_line(row: SettingRow) -> str:
     names = " or ".join(f"`{name}`" for name in row.names)
-    return f"| {names} | {row.kind} | {row.shown_default} | {row.unit} | {row.sentence} |"
+    default = f"{row.shown_default} {row.unit}".strip()
+    return f"| {names} | {row.kind}, {default} | {row.sentence} |"
 
 
 def errors_page() -> str:
     """Return docs/errors.md."""
     # A code may have several statuses, as `sql_error` does.
     kinds = {(kind.status, kind.code): kind for kind in every_error()}
-    rows = (
-        f"| {kind.status} | `{kind.code}` | {_meaning(kind)} |"
-        for kind in sorted(kinds.values(), key=lambda kind: (kind.status, kind.code))
-    )
-    return ERRORS_HEAD + "\n".join(rows) + "\n"
+    page = ERRORS_HEAD
+    for status in sorted({status for status, _ in kinds}):
+        page += f"\n## {status}\n\n"
+        found = (kind for (other, _), kind in sorted(kinds.items()) if other == status)
+        page += "".join(f"- `{kind.code}`: {_meaning(kind)}\n" for kind in found)
+    return page
 
 
 def _meaning(kind: type[PlatformError]) -> str:
@@ -173,7 +171,7 @@ def _meaning(kind: type[PlatformError]) -> str:
 def audit_page() -> str:
     """Return docs/audit.md."""
     tags = sorted((tag, tag.sentence) for app in AuditTag.__subclasses__() for tag in app)
-    return AUDIT_HEAD + "\n".join(f"| `{tag}` | {sentence} |" for tag, sentence in tags) + "\n"
+    return AUDIT_HEAD + "".join(f"- `{tag}`: {sentence}\n" for tag, sentence in tags)
 
 
 def permissions_page() -> str:
@@ -215,7 +213,7 @@ def cli_page() -> str:
         sys.path.append(folder)
     top = import_module("zonal.cli.arguments").parser()
     parts = (_command(each.prog, each, _sentence(text)) for each, text in subcommands(top))
-    return (CLI_HEAD + "".join(parts)).rstrip("\n") + "\n"
+    return (CLI_HEAD + "".join(parts)).replace(SHARED_SYNOPSIS, "").rstrip("\n") + "\n"
 
 
 def _command(title: str, parser: ArgumentParser, text: str) -> str:

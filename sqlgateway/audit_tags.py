@@ -10,7 +10,7 @@ class SqlTag(AuditTag):
     DATABASE_MOVE = ("sql:database:move", "A database was moved to another cluster.")
     ADMIN_DATABASE_MOVE = (
         "admin:database:move",
-        "Staff had a database moved to another cluster, which happens in the background.",
+        "Staff had a database moved to another cluster.",
     )
     DATABASE_ROTATE = (
         "sql:database:rotate",
@@ -18,7 +18,7 @@ class SqlTag(AuditTag):
     )
     ADMIN_DATABASE_ROTATE = (
         "admin:database:rotate",
-        "Staff had the passwords of a database's roles replaced, which happens in the background.",
+        "Staff had the passwords of a database's roles replaced.",
     )
     ADMIN_QUOTA_SET = ("admin:quota:set", "Staff set the organization's own limits.")
     CLI_QUOTA_SET = ("cli:quota:set", "An operator set the organization's own limits.")

@@ -28,7 +28,7 @@ class CacheTag(AuditTag):
     ORIGIN_DELETE = ("api:origin:delete", "An origin was deleted.")
     SYNC_BUCKET_HOST_LAPSE = (
         "sync:bucket_host:lapse",
-        "A bucket lost a host name: its DNS record has been missing too long.",
+        "A bucket lost a host name: its DNS record is missing.",
     )
     ADMIN_NODE_APPROVE = ("admin:node:approve", "Staff approved a worker node.")
     ADMIN_NODE_QUARANTINE = ("admin:node:quarantine", "Staff put a worker node into quarantine.")

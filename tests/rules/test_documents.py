@@ -1,20 +1,33 @@
 """The documents match the code."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.urls import get_resolver
 
+from accounts.reclaim import address_release
 from audit.tags import AuditTag
+from billing.payouts import methods
 from common import errors
 from common.settings.env import Env
+from edgecache.brain.directory import hosts
+from oauth.domains import verification
 from operations import conf_modules, documents
-from tests.packages import ROOT, sources
+from outbox.webhooks import delivery_queue
+from sqlgateway.run import idempotency
+from tests.packages import FILES, ROOT, sources
 from tests.rules.routes import api_routes
+from twofactor.challenges import step_up
 
 _ = get_resolver().url_patterns  # loads every view, and with them every error
 ERRORS = sorted({kind.code for kind in errors.every_error()})
+# What begins as settings do and is none: ZONAL… are variables of clients, containers and tests; the
+# others are variables of the tests, access keys, and names that tests mistype.
+NO_SETTINGS = re.compile(
+    r"ZONAL\w*|ZFUZZ_EXAMPLES|ZK\w+|ZDOTDIR|ZLOG_LEVLE|ZSECRET_KEY|ZONED?|ZIXYCTJEOLJDQPKC"
+)
 
 
 @pytest.mark.parametrize("name", sorted(documents.pages()))
@@ -24,9 +37,12 @@ def test_a_generated_page_is_as_the_code_has_it(name: str) -> None:
 
 def test_each_status_of_a_code_is_listed() -> None:
     """`sql_error` has five, and a reader looks up the one at hand."""
-    page = documents.errors_page()
-    for kind in errors.every_error():
-        assert f"| {kind.status} | `{kind.code}` |" in page
+    listed = {
+        (section[:3], code)
+        for section in documents.errors_page().split("\n## ")[1:]
+        for code in re.findall(r"^- `(\w+)`: \S", section, re.MULTILINE)
+    }
+    assert listed == {(str(kind.status), kind.code) for kind in errors.every_error()}
 
 
 @pytest.mark.parametrize("name", ["commands.md", "cli.md"])
@@ -77,6 +93,42 @@ def test_every_default_of_an_integer_is_within_its_bounds() -> None:
     assert len(found) > 30
     for row in found:
         assert row.read(Env({row.variable: row.shown_default})) == row.read(Env({})), row.variable
+
+
+def test_every_setting_that_a_page_or_a_file_names_exists() -> None:
+    """A renamed setting would stay in a page, a unit or a template, and be ignored there."""
+    known = {name for row in documents.settings_rows() for name in row.names}
+    places = ("docs/", "deploy/", "templates/", "tests/", "README.md", "CONTRIBUTING.md")
+    unknown = set()
+    for path in (each for each in FILES if each.startswith(places)):
+        content = (ROOT / path).read_bytes()
+        text = "" if b"\0" in content else content.decode()
+        for name in re.findall(r"\bZ[A-Z][A-Z0-9_]{2,}\b", text):
+            setting = name.removesuffix("_FILE")
+            is_start = name.endswith("_") and any(each.startswith(name) for each in known)
+            if not (setting in known or is_start or NO_SETTINGS.fullmatch(setting)):
+                unknown.add((path, name))
+    assert unknown == set()
+
+
+STATED = {
+    "docs/authentication.md": [
+        f"older than {step_up.MAX_AGE_S // 60} minutes",
+        f"After {address_release.KEEP.days} days without an address",
+    ],
+    "docs/cache.md": [f"missing for {hosts.LAPSES_AFTER_DAYS} days"],
+    "docs/earnings.md": [f"waits for {methods.REST // timedelta(hours=1)} hours"],
+    "docs/sql.md": [f"kept for {idempotency.KEPT_HOURS} hours"],
+    "docs/teams.md": [f"after {verification.EXPIRES_AFTER.days} days without it"],
+    "docs/webhooks.md": [f"succeeded for {delivery_queue.DISABLE_AFTER.days} days"],
+}
+
+
+@pytest.mark.parametrize("page", STATED)
+def test_a_number_whose_neglect_costs_a_reader_is_the_code_s(page: str) -> None:
+    """Pages repeat no other numbers: /v1/docs, the settings and the errors have them."""
+    text = " ".join((ROOT / page).read_text().split())
+    assert [sentence for sentence in STATED[page] if sentence not in text] == []
 
 
 @pytest.mark.parametrize("code", ERRORS)
