@@ -75,7 +75,7 @@ class TopUpsUnavailable(Conflict):
 
 
 class TopUpsTooOften(TooManyRequests):
-    """The organization has opened many pages for payment in an hour and paid on none of them."""
+    """The organization has opened too many pages for payment without paying."""
 
     code = "top_ups_too_often"
     title = "Too many purchases were begun."

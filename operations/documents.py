@@ -20,7 +20,7 @@ from audit.tags import AuditTag
 from billing import verify_statement
 from common.commands import DRY_RUN_HELP
 from common.errors import PlatformError, every_error
-from common.permissions import ACTIONS, ROLES, TABLE, Action
+from common.permissions import ACTIONS, ALL, ROLES, TABLE, Action
 from common.settings.table import SettingRow, rows
 from edgecache.worker import options as worker_options
 from operations.conf_modules import CONF_MODULES
@@ -88,7 +88,8 @@ Written by `manage.py writedocs`; a test compares.
 """
 PERMISSIONS_HEAD: Final = """# Permissions
 
-What a role may do to a resource. Data is `sql` (rows) and `objects`; `schema` is DDL; the rest is
+What a role may do to a resource; all is to create, read, update and delete.
+Data is `sql` (rows) and `objects`; `schema` is DDL; the rest is
 configuration. Own profile, factors and sessions are everyone's, and every member reads the list of
 environments, the policy, nodes' public fields and the cache's state.
 `GET /v1/permissions/effective` answers with the caller's own. What an API key may do is in
@@ -185,6 +186,8 @@ def permissions_page() -> str:
 
 
 def _actions(allowed: frozenset[Action]) -> str:
+    if allowed == ALL:
+        return "all"
     return ", ".join(action for action in ACTIONS if action in allowed) or "–"
 
 

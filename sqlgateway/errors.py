@@ -220,10 +220,7 @@ class TransactionBusy(errors.Conflict):
 
 
 class TransactionElsewhere(errors.Conflict):
-    """The transaction is open on another machine than the one that got the request; nothing ran.
-
-    Sent again, the request may reach the right one.
-    """
+    """The transaction is open on another machine; nothing ran. Send the request again."""
 
     code = "transaction_elsewhere"
     title = "The transaction is open on another machine."

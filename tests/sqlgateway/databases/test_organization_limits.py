@@ -8,7 +8,16 @@ import pytest
 from django.db import connection
 
 from common.errors import Conflict
-from sqlgateway.clusters.organization_limits import LIMITS, Changes, own_of, quota_of, set_own
+from sqlgateway.clusters import organization_limits
+from sqlgateway.clusters.organization_limits import (
+    LIMITS,
+    Changes,
+    OwnLimit,
+    Quota,
+    own_of,
+    quota_of,
+    set_own,
+)
 from sqlgateway.models import OrganizationQuota
 from tests.parallel import at_once
 from tests.sqlgateway.support import Caller
@@ -60,6 +69,17 @@ def test_of_two_that_decided_upon_the_same_limits_one_is_told(committed: Caller)
     outcomes = at_once(*(lambda value=value: decide(value) for value in (1_000_000, 2_000_000)))
 
     assert sorted(outcomes) == [False, True]
+
+
+def test_a_limit_that_the_release_before_did_not_have_is_stored(
+    alice: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    novel = OwnLimit("ZSQL_MAX_ROWS", lambda: 5, "Novel", "", "A limit without a column")
+    novel.__set_name__(Quota, "novel")
+    monkeypatch.setattr(organization_limits, "LIMITS", (*LIMITS, novel))
+    changed = set_own(alice.scope.organization_id, {"novel": 3})
+    assert changed == {"novel": {"from": None, "to": 3}}
+    assert OrganizationQuota.objects.get().limits == {"novel": 3}
 
 
 def test_the_upgrade_keeps_the_limits_that_were_set_before(alice: Caller) -> None:
