@@ -10,8 +10,6 @@ from django.core.checks import CheckMessage, Error, register
 
 # The part of a process's threads that running and waiting SQL requests may occupy.
 SQL_SHARE: Final = Fraction(2, 3)
-# An answer's rows are in memory several times: in libpq, encoded, in parts, and in the body.
-RESULT_COPIES: Final = 8
 
 
 @register(deploy=True)
@@ -31,20 +29,12 @@ def check_limits(
     """Check limits that depend on each other."""
     found: list[CheckMessage] = []
     limits = settings.SQL
-    if not (limits.running_per_environment <= limits.running_per_organization < limits.running):
+    if limits.running_per_organization >= limits.running:
         found.append(
             Error(
-                "ZSQL_RUNNING_PER_ENVIRONMENT must be at most ZSQL_RUNNING_PER_ORGANIZATION, and "
-                "that below ZSQL_RUNNING: one organization may keep all others waiting.",
+                "ZSQL_RUNNING_PER_ORGANIZATION must be below ZSQL_RUNNING: one organization may "
+                "keep all others waiting.",
                 id="sqlgateway.E002",
-            )
-        )
-    if limits.connections < limits.running * 2 + limits.transactions:
-        found.append(
-            Error(
-                "ZSQL_CONNECTIONS must be at least twice ZSQL_RUNNING, since a cut result takes a "
-                "second connection, and ZSQL_TRANSACTIONS more.",
-                id="sqlgateway.E003",
             )
         )
     if limits.transaction_idle_s > limits.transaction_life_s:
@@ -66,23 +56,15 @@ def check_limits(
 def check_memory(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:
-    """Check that the memory limits allow the largest answers."""
-    found: list[CheckMessage] = []
+    """Check that one organization's large results leave memory for others'."""
     limits = settings.SQL
-    if limits.request_bytes < RESULT_COPIES * limits.max_bytes:
-        found.append(
-            Error(
-                f"ZSQL_REQUEST_BYTES must be at least {RESULT_COPIES} times ZSQL_MAX_BYTES: an "
-                "answer is held several times while it is made.",
-                id="sqlgateway.E004",
-            )
+    least = limits.request_bytes * (limits.running_per_organization + 1)
+    if limits.results_bytes >= least:
+        return []
+    return [
+        Error(
+            f"ZSQL_RESULTS_BYTES must be at least {least}, which is what one more than "
+            "ZSQL_RUNNING_PER_ORGANIZATION requests may hold: one organization may hold all of it.",
+            id="sqlgateway.E007",
         )
-    if limits.results_bytes < limits.request_bytes * (limits.running_per_organization + 1):
-        found.append(
-            Error(
-                "ZSQL_RESULTS_BYTES must be at least ZSQL_REQUEST_BYTES times "
-                "(ZSQL_RUNNING_PER_ORGANIZATION + 1): one organization may hold all of it.",
-                id="sqlgateway.E007",
-            )
-        )
-    return found
+    ]

@@ -11,6 +11,9 @@ from common.settings.table import (
 )
 
 MIB: Final = 2**20
+# An answer's rows are in memory several times: in libpq, encoded, in parts, and in the body.
+RESULT_COPIES: Final = 8
+MIN_REQUEST_BYTES: Final = 64 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +49,10 @@ class SqlSettings:
         minimum=1_024,
         maximum=256 * MIB,
     )
-    request_bytes: int = integer(
-        "ZSQL_REQUEST_BYTES",
-        "Memory that one SQL request may hold over all its parts; its longest row or notice is "
-        "a quarter of it.",
-        default=64 * MIB,
-        unit="bytes",
-        minimum=4 * MIB,
-        maximum=4096 * MIB,
-    )
     results_bytes: int = integer(
         "ZSQL_RESULTS_BYTES",
-        "Memory of all large results of a process; more results wait, then get 503.",
+        "Memory of all large results of a process, each of which counts as 8 times "
+        "ZSQL_MAX_BYTES, at least 64 MiB; more results wait, then get 503.",
         default=512 * MIB,
         unit="bytes",
         minimum=64 * MIB,
@@ -104,13 +99,6 @@ class SqlSettings:
         minimum=0,
         maximum=3_650,
     )
-    connections: int = integer(
-        "ZSQL_CONNECTIONS",
-        "Connections to tenants' clusters per process.",
-        default=60,
-        minimum=1,
-        maximum=10_000,
-    )
     running: int = integer(
         "ZSQL_RUNNING",
         "SQL requests that run concurrently per process, and one for each cluster that runs "
@@ -122,16 +110,9 @@ class SqlSettings:
     running_per_organization: int = integer(
         "ZSQL_RUNNING_PER_ORGANIZATION",
         "SQL requests of one organization that run concurrently per process, fewer while few "
-        "slots are free; in all processes of a machine ZWEB_WORKERS times as many.",
+        "slots are free, and one fewer of each of its environments; in all processes of a machine "
+        "ZWEB_WORKERS times as many.",
         default=3,
-        minimum=1,
-        maximum=10_000,
-    )
-    running_per_environment: int = integer(
-        "ZSQL_RUNNING_PER_ENVIRONMENT",
-        "SQL requests of one environment that run concurrently per process; in all processes "
-        "of a machine ZWEB_WORKERS times as many.",
-        default=2,
         minimum=1,
         maximum=10_000,
     )
@@ -142,21 +123,6 @@ class SqlSettings:
         minimum=0,
         maximum=10_000,
     )
-    queue_per_environment: int = integer(
-        "ZSQL_QUEUE_PER_ENVIRONMENT",
-        "SQL requests of one environment that wait for a slot per process.",
-        default=6,
-        minimum=0,
-        maximum=10_000,
-    )
-    queue_wait_ms: int = integer(
-        "ZSQL_QUEUE_WAIT_MS",
-        "Longest wait of an SQL request for a slot.",
-        default=2_000,
-        unit="ms",
-        minimum=0,
-        maximum=60_000,
-    )
     database_connections: int = integer(
         "ZSQL_DATABASE_CONNECTIONS",
         "CONNECTION LIMIT of a tenant's database, over all processes; each of its three roles has "
@@ -165,23 +131,9 @@ class SqlSettings:
         minimum=1,
         maximum=10_000,
     )
-    transactions: int = integer(
-        "ZSQL_TRANSACTIONS",
-        "Open interactive transactions per process.",
-        default=8,
-        minimum=0,
-        maximum=1000,
-    )
     transactions_per_organization: int = integer(
         "ZSQL_TRANSACTIONS_PER_ORGANIZATION",
         "Open interactive transactions of one organization.",
-        default=4,
-        minimum=0,
-        maximum=1000,
-    )
-    transactions_per_environment: int = integer(
-        "ZSQL_TRANSACTIONS_PER_ENVIRONMENT",
-        "Open interactive transactions of one environment.",
         default=4,
         minimum=0,
         maximum=1000,
@@ -219,6 +171,26 @@ class SqlSettings:
         minimum=64 * MIB,
         maximum=2**50,
     )
+
+    @property
+    def running_per_environment(self) -> int:
+        """Requests of one environment that a process runs: one fewer than its organization's."""
+        return max(1, self.running_per_organization - 1)
+
+    @property
+    def transactions(self) -> int:
+        """Open interactive transactions of a process."""
+        return max(1, self.running // 3)
+
+    @property
+    def connections(self) -> int:
+        """Connections of a process to tenants' clusters; a cut result takes a second one."""
+        return 2 * self.running + self.transactions + 4
+
+    @property
+    def request_bytes(self) -> int:
+        """Memory that one request may hold over all its parts."""
+        return max(MIN_REQUEST_BYTES, RESULT_COPIES * self.max_bytes)
 
     @property
     def role_connections(self) -> int:

@@ -21,7 +21,7 @@ CANDIDATES = (
     Shape("gthread", threads=8),
 )
 # Limits are high, because the cost of requests is measured, not their admission.
-UNLIMITED = {"ZSQL_RUNNING_PER_ENVIRONMENT": "15", "ZSQL_RUNNING_PER_ORGANIZATION": "15"}
+UNLIMITED = {"ZSQL_RUNNING_PER_ORGANIZATION": "15"}
 CONNECTIONS = 12
 TENANTS = 3
 # The result of a round, and the processor time of an answer.

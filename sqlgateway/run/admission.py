@@ -5,10 +5,10 @@ number of threads (sqlgateway/checks.py), so that sign-in, health checks and the
 a thread, however many statements wait for PostgreSQL.
 
 Every limit is of this process; all processes together run as many times more. ZSQL_RUNNING limits
-all requests, and further settings an organization and an environment. A free slot goes to the
-cluster that runs the fewest requests, then to organizations in turn, then to their environments in
-turn. A cluster that runs nothing may run one request even if others have all slots, because a
-silent cluster may hold them for long.
+all requests, and a further setting those of an organization. A free slot goes to the cluster that
+runs the fewest requests, then to organizations in turn, then to their environments in turn. A
+cluster that runs nothing may run one request even if others have all slots, because a silent
+cluster may hold them for long.
 """
 
 import os
@@ -27,6 +27,9 @@ from common.web import client_presence
 from sqlgateway import metrics
 from sqlgateway.clusters.placements import PLACEMENT_CACHE
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
+
+# Longest wait for a slot, and for a share of large results.
+QUEUE_WAIT_S: Final = 2.0
 
 
 class AdmissionLimits(NamedTuple):
@@ -85,7 +88,7 @@ class Admission:
 
     @contextmanager
     def slot(self, scope: Scope) -> Iterator[None]:
-        """Hold a slot while the block runs; wait for it up to ZSQL_QUEUE_WAIT_MS.
+        """Hold a slot while the block runs; wait for it up to QUEUE_WAIT_S.
 
         Raises TooManyQueries (429, caused by the organization itself), SqlBusy (503), or
         QueryCancelled if the client disconnects while it waits.
@@ -141,7 +144,7 @@ class Admission:
                 raise self._refusal(request)
             self._queues.setdefault(request.scope, deque()).append(request)
             self._waiting.add(request, 1)
-        request.wait(settings.SQL.queue_wait_ms / 1000)
+        request.wait(QUEUE_WAIT_S)
         with self._lock:
             if not request.is_running:
                 self._remove(request)
@@ -201,11 +204,9 @@ class Admission:
 
     def _may_wait(self, request: _Request) -> bool:
         """True if the queue has room for a request; a full one may give up another cluster's."""
-        limits, waiting_now, scope = settings.SQL, self._waiting, request.scope
-        is_stopped = not limits_of(scope).organization
-        is_full = waiting_now.of_environment[scope.environment_pk] >= limits.queue_per_environment
-        if is_stopped or is_full:
+        if not limits_of(request.scope).organization:
             return False
+        limits, waiting_now, scope = settings.SQL, self._waiting, request.scope
         own, taken = waiting_now.of_organization[scope.organization_id], waiting_now.total
         if is_fair(own, taken=taken, of=limits.queue):
             return True

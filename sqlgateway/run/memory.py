@@ -17,6 +17,7 @@ from django.conf import settings
 
 from common.fair_limiter import FairLimiter
 from sqlgateway.errors import SqlBusy
+from sqlgateway.run import admission
 
 # Every request may buffer this much, in libpq or in its answer, without a share.
 SMALL_BYTES: Final = 2**20
@@ -67,11 +68,11 @@ class LargeResult:
     def hold(self, size_bytes: int) -> None:
         """Take a share if this many bytes need one and the request does not have it yet.
 
-        Raises SqlBusy if no share becomes free within ZSQL_QUEUE_WAIT_MS, or before the deadline.
+        Raises SqlBusy if no share becomes free within QUEUE_WAIT_S, or before the deadline.
         """
         if size_bytes <= SMALL_BYTES or self._has_share:
             return
-        waits_until = time.monotonic() + settings.SQL.queue_wait_ms / 1000
+        waits_until = time.monotonic() + admission.QUEUE_WAIT_S
         self._shares.take(self._organization_id, min(waits_until, self._deadline))
         self._has_share = True
 

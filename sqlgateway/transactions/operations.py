@@ -203,12 +203,7 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
         live = across_environments(InteractiveTransaction).filter(
             organization_id=scope.organization_id, state=State.OPEN, active_until__gt=now
         )
-        of_organization = live.count()
-        of_environment = live.filter(environment_id=scope.environment_pk).count()
-        if (
-            of_organization >= settings.SQL.transactions_per_organization
-            or of_environment >= settings.SQL.transactions_per_environment
-        ):
+        if live.count() >= settings.SQL.transactions_per_organization:
             raise errors.TooManyTransactions
         _trim(scope)
         row: InteractiveTransaction = InteractiveTransaction.objects.create(

@@ -28,7 +28,7 @@ def test_requests_are_counted_by_outcome_with_time_rows_and_bytes(alice: Caller)
 
 
 def test_what_holds_a_slot_is_running_and_what_gets_none_is_refused(alice: Caller) -> None:
-    limits = replace(settings.SQL, running_per_environment=1, queue_per_environment=0)
+    limits = replace(settings.SQL, running_per_organization=2, queue=0)
     with override_settings(SQL=limits), growth() as seen, ADMISSION.slot(alice.scope):
         assert scrape().value("zonal_sql_running") == 1
         assert alice.sql("SELECT 1").code == "too_many_queries"
@@ -44,7 +44,7 @@ def test_what_waits_for_a_slot_is_shown(alice: Caller) -> None:
             pass
 
     waiter = threading.Thread(target=wait)
-    limits = replace(settings.SQL, running_per_environment=1)
+    limits = replace(settings.SQL, running_per_organization=2)
     with override_settings(SQL=limits):
         with ADMISSION.slot(alice.scope):
             waiter.start()

@@ -17,7 +17,7 @@ from sqlgateway.databases import quotas, tasks
 from sqlgateway.hardening import quota_guard
 from sqlgateway.models import OrganizationQuota
 from sqlgateway.pg.pool import CONNECTION_POOL
-from sqlgateway.run import gateway
+from sqlgateway.run import admission, gateway
 from sqlgateway.run.admission import ADMISSION
 from tests.commands import facts, help_of, misused, refused
 from tests.outbox.webhooks.support import emitted, subscribe
@@ -244,8 +244,8 @@ def test_an_organization_runs_as_many_statements_at_once_as_its_quota_says(
     organization_id = str(alice.scope.organization_id)
     facts("setquota", organization_id, "--statements", "1")
     placements.PLACEMENT_CACHE.clear()
-    limits = replace(settings.SQL, queue_wait_ms=1, running_per_environment=1)
-    with override_settings(SQL=limits):
+    limits = replace(settings.SQL, running_per_organization=2)
+    with override_settings(SQL=limits), patch.object(admission, "QUEUE_WAIT_S", 0.001):
         alice.sql("SELECT 1")
         with ADMISSION.slot(alice.scope):
             assert alice.sql("SELECT 1").status == 429

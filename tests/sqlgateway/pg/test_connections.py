@@ -4,13 +4,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
-from django.conf import settings
 from django.db import connection
-from django.test import override_settings
 
 from sqlgateway.clusters import servers
+from sqlgateway.conf import SqlSettings
 from sqlgateway.databases.provisioning import database_for
 from sqlgateway.errors import SqlBusy
 from sqlgateway.pg import pool
@@ -113,7 +113,7 @@ def test_the_least_recently_used_makes_room(alice: Caller, charlie: Caller) -> N
     alice.be("reader").value("SELECT 1")
     alice.value("SELECT 1")
 
-    with override_settings(SQL=replace(settings.SQL, connections=2)):
+    with patch.object(SqlSettings, "connections", 2):
         charlie.value("SELECT 1")
         time.sleep(0.1)
 
@@ -127,7 +127,7 @@ def test_no_more_connections_than_allowed_are_opened(alice: Caller) -> None:
     login = database_for(alice.scope).login("admin")
     # Not the process's, in which a transaction of another test may still hold a connection.
     own = pool.ConnectionPool()
-    with override_settings(SQL=replace(settings.SQL, connections=1)):
+    with patch.object(SqlSettings, "connections", 1):
         held = own.checkout(login)
         with pytest.raises(SqlBusy):
             own.checkout(login)

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import pytest
@@ -27,6 +28,7 @@ from sqlgateway.models import Cluster
 from sqlgateway.pg import pool
 from sqlgateway.pg.changed_roles import ROLE_CHECK
 from sqlgateway.pg.pool import LoginRefused
+from sqlgateway.run import admission
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.cast import Caller as SignedIn
 from tests.commands import refused
@@ -154,7 +156,7 @@ def test_no_request_fails_behind_a_pooler_while_passwords_rotate(committed: Call
         return answers
 
     # One of three requests waits for its turn, and a pooler waits after a login that was refused.
-    patient = override_settings(SQL=replace(settings.SQL, queue_wait_ms=20_000))
+    patient = patch.object(admission, "QUEUE_WAIT_S", 20)
     with patient, ThreadPoolExecutor(3) as executor:
         asked = [executor.submit(ask, role) for role in ROLES]
         try:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 from django.conf import settings
@@ -15,6 +16,7 @@ from common.principals import Scope
 from common.web import client_presence
 from sqlgateway.clusters.placements import PlacementCache
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
+from sqlgateway.run import admission
 from sqlgateway.run.admission import Admission
 from tests.sqlgateway.run.held_requests import ALICE, CHARLIE, DORA, SANDBOX, Runner
 from tests.waiting import wait_until
@@ -28,10 +30,7 @@ def runner() -> Iterator[Runner]:
             settings.SQL,
             running=3,
             running_per_organization=2,
-            running_per_environment=1,
             queue=9,
-            queue_per_environment=3,
-            queue_wait_ms=2000,
         )
     ):
         made = Runner()
@@ -66,7 +65,7 @@ def test_free_slots_go_round(runner: Runner) -> None:
     assert runner.order == ["a1", "a2", "c1", "a3", "c2"]
 
 
-def test_a_full_queue_of_an_environment_is_429(runner: Runner) -> None:
+def test_an_environment_that_fills_its_part_of_the_queue_is_429(runner: Runner) -> None:
     for name in ("a1", "a2", "a3", "a4"):
         runner.start(ALICE, name)
 
@@ -88,8 +87,7 @@ def test_an_organizations_environments_share_its_slots_in_turn(runner: Runner) -
 
 
 def test_organizations_at_full_allowance_keep_out_none_that_runs_nothing(runner: Runner) -> None:
-    two_each = replace(settings.SQL, queue_wait_ms=20, running_per_environment=2)
-    with override_settings(SQL=two_each):
+    with patch.object(admission, "QUEUE_WAIT_S", 0.02):
         runner.start(ALICE, "a1")
         runner.start(CHARLIE, "c1")
         refused = runner.start(SANDBOX, "s1").exception(1)
@@ -113,7 +111,10 @@ def test_one_organization_never_fills_the_queue(runner: Runner) -> None:
 
 
 def test_a_wait_ends(runner: Runner) -> None:
-    with override_settings(SQL=replace(settings.SQL, queue_wait_ms=50, running=1)):
+    with (
+        override_settings(SQL=replace(settings.SQL, running=1)),
+        patch.object(admission, "QUEUE_WAIT_S", 0.05),
+    ):
         runner.start(ALICE, "a1")
         own = runner.start(ALICE, "a2").exception(1)
         other = runner.start(CHARLIE, "c1").exception(1)
@@ -153,9 +154,8 @@ def test_no_slot_is_ever_lost() -> None:
             return 0
 
     with (
-        override_settings(
-            SQL=replace(settings.SQL, running=2, running_per_environment=1, queue_wait_ms=2)
-        ),
+        override_settings(SQL=replace(settings.SQL, running=2, running_per_organization=2)),
+        patch.object(admission, "QUEUE_WAIT_S", 0.002),
         ThreadPoolExecutor(12) as pool,
     ):
         list(pool.map(work, range(600)))
@@ -171,7 +171,7 @@ def test_the_end_of_a_transaction_has_a_slot_where_its_organization_has_none(
     gate = runner.gate
     runner.start(ALICE, "waits for the transaction's lock")
 
-    with gate.slot_for_end(ALICE), override_settings(SQL=replace(settings.SQL, queue_wait_ms=1)):
+    with gate.slot_for_end(ALICE), patch.object(admission, "QUEUE_WAIT_S", 0.001):
         # One besides, and it counts: the three are taken when another organization runs.
         with pytest.raises(TooManyQueries), gate.slot_for_end(ALICE):
             pass
@@ -185,12 +185,9 @@ def test_the_end_of_a_transaction_has_a_slot_where_its_organization_has_none(
 
 @pytest.fixture
 def two_clusters(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
-    """Return three slots and four places to wait; odd organizations are on a cluster of their own.
-
-    Each of their environments may run all.
-    """
+    """Return three slots, four places to wait, and a cluster for odd organizations."""
     monkeypatch.setattr(PlacementCache, "cluster_of", lambda _, environment_pk: environment_pk % 2)
-    limits = replace(settings.SQL, running_per_organization=3, running_per_environment=3, queue=4)
+    limits = replace(settings.SQL, running_per_organization=3, queue=4)
     with override_settings(SQL=limits):
         yield runner
 

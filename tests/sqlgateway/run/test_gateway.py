@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.conf import settings
@@ -13,6 +14,7 @@ from django.test import override_settings
 from sqlgateway import checks
 from sqlgateway.databases import stock, tasks
 from sqlgateway.models import Cluster, Database
+from sqlgateway.run import admission
 from tests import cast
 from tests.sqlgateway.support import Caller
 
@@ -66,14 +68,12 @@ def test_the_admin_shows_no_secret_and_changes_nothing() -> None:
 
 def test_contradicting_limits_are_reported() -> None:
     assert checks.check_limits() == []
-    with override_settings(
-        SQL=replace(settings.SQL, running=1, running_per_environment=2, connections=1)
-    ):
+    with override_settings(SQL=replace(settings.SQL, running=1)):
         found = [message.id for message in checks.check_limits()]
-    assert found == ["sqlgateway.E002", "sqlgateway.E003"]
+    assert found == ["sqlgateway.E002"]
     assert checks.check_memory() == []
-    with override_settings(SQL=replace(settings.SQL, request_bytes=2**24)):
-        assert [message.id for message in checks.check_memory()] == ["sqlgateway.E004"]
+    with override_settings(SQL=replace(settings.SQL, max_bytes=2**28)):
+        assert [message.id for message in checks.check_memory()] == ["sqlgateway.E007"]
     with override_settings(SQL=replace(settings.SQL, results_bytes=2**26)):
         assert [message.id for message in checks.check_memory()] == ["sqlgateway.E007"]
     with override_settings(WEB_THREADS=8):
@@ -84,15 +84,18 @@ def test_contradicting_limits_are_reported() -> None:
 
 def test_nothing_starts_with_limits_that_contradict_each_other() -> None:
     with (
-        override_settings(SQL=replace(settings.SQL, request_bytes=1)),
-        pytest.raises(SystemCheckError, match="E004"),
+        override_settings(SQL=replace(settings.SQL, results_bytes=1)),
+        pytest.raises(SystemCheckError, match="E007"),
     ):
         call_command("bootstrap", skip_checks=False)
 
 
 def test_a_gateway_that_is_full_answers_503_and_recovers(alice: Caller) -> None:
     alice.value("SELECT 1")
-    with override_settings(SQL=replace(settings.SQL, running=0, queue_wait_ms=50)):
+    with (
+        override_settings(SQL=replace(settings.SQL, running=0)),
+        patch.object(admission, "QUEUE_WAIT_S", 0.05),
+    ):
         answer = alice.sql("SELECT 1")
     assert (answer.status, answer.body["code"]) == (503, "sql_busy")
     assert answer.headers["Retry-After"] == "1"

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from django.conf import settings
@@ -19,6 +20,7 @@ from sqlgateway.errors import SqlBusy
 from sqlgateway.formats import arrays, encoders
 from sqlgateway.formats.encoders import SizeLimitExceeded
 from sqlgateway.formats.results import MAX_COLUMNS
+from sqlgateway.run import admission
 from sqlgateway.run.memory import LARGE_RESULTS, LargeResults
 from tests.sqlgateway.support import Answer, Caller
 
@@ -127,7 +129,7 @@ def test_results_that_are_left_out_take_no_columns_from_the_last_one(alice: Call
 
 def test_eight_bombs_at_once_are_held_within_the_limit(committed: Caller) -> None:
     committed.value("SELECT 1")
-    limits = replace(settings.SQL, running=9, running_per_organization=8, running_per_environment=8)
+    limits = replace(settings.SQL, running=10, running_per_organization=9)
 
     def run(text: str) -> Answer:
         try:
@@ -148,9 +150,9 @@ def test_eight_bombs_at_once_are_held_within_the_limit(committed: Caller) -> Non
 def test_a_large_result_waits_for_its_share_and_is_refused_without_one(alice: Caller) -> None:
     alice.sql("CREATE TABLE t (id int)")
     wide = "INSERT INTO t SELECT 1 FROM generate_series(1, 60) RETURNING repeat('x', 100000)"
-    limits = replace(settings.SQL, results_bytes=settings.SQL.request_bytes, queue_wait_ms=20)
+    limits = replace(settings.SQL, results_bytes=settings.SQL.request_bytes)
 
-    with override_settings(SQL=limits):
+    with override_settings(SQL=limits), patch.object(admission, "QUEUE_WAIT_S", 0.02):
         LARGE_RESULTS.take(None, time.monotonic())
         try:
             small = alice.sql("SELECT repeat('x', 100000)")
@@ -193,7 +195,7 @@ def test_a_large_result_is_its_organization_s(alice: Caller) -> None:
     alice.value("SELECT 1")
     shares = settings.SQL.results_bytes // settings.SQL.request_bytes
     own = [alice.scope.organization_id] * 2
-    with override_settings(SQL=replace(settings.SQL, queue_wait_ms=20)):
+    with patch.object(admission, "QUEUE_WAIT_S", 0.02):
         for organization_id in own:
             LARGE_RESULTS.take(organization_id, time.monotonic())
         try:

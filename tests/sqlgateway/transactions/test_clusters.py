@@ -25,7 +25,7 @@ def test_a_cluster_has_all_transactions_of_a_process_but_keeps_no_other_out(
     databases: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice, charlie, dora = (member_of(name) for name in ("alice", "charlie", "dora"))
-    with override_settings(SQL=replace(settings.SQL, transactions=2)):
+    with override_settings(SQL=replace(settings.SQL, running=6)):
         try:
             begin(alice)
             begin(charlie)

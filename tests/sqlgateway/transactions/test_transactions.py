@@ -19,6 +19,7 @@ from sqlgateway.models import Database, InteractiveTransaction, RetiredDatabase
 from sqlgateway.pg import pool
 from sqlgateway.pg.message_stream import ConnectionLost
 from sqlgateway.pg.tenant_connection import TenantConnection
+from sqlgateway.run import admission
 from sqlgateway.run.admission import ADMISSION
 from sqlgateway.run.execution import Execution
 from sqlgateway.run.history import RECORDER
@@ -180,7 +181,7 @@ def test_an_idle_transaction_is_rolled_back(admin: Caller) -> None:
 
 
 def test_open_transactions_are_counted_against_the_caps(admin: Caller) -> None:
-    opened = [begin(admin) for _ in range(settings.SQL.transactions_per_environment)]
+    opened = [begin(admin) for _ in range(settings.SQL.transactions_per_organization)]
     refused = admin.post(PATH, {})
     assert (refused.status, refused.code) == (429, "too_many_transactions")
     assert int(refused.headers["Retry-After"]) > 0
@@ -192,7 +193,7 @@ def test_one_organization_leaves_places_to_others(admin: Caller) -> None:
     other = organization("Charlie's")
     KEPT.give(support.caller(other).scope)
     charlie = signed_in(member(other, "charlie@example.com"))
-    with override_settings(SQL=replace(settings.SQL, transactions=4)):
+    with override_settings(SQL=replace(settings.SQL, running=12)):
         begin(admin)
         begin(admin)
         refused = admin.post(PATH, {})
@@ -348,8 +349,7 @@ def test_commits_count_as_statements(admin: Caller) -> None:
     first, second = begin(admin), begin(admin)
     row = InteractiveTransaction.objects.get(pk=first.id)
     scope = Scope(row.organization_id, row.environment_id)
-    limits = replace(settings.SQL, queue_wait_ms=20)
-    with override_settings(SQL=limits), ExitStack() as held:
+    with patch.object(admission, "QUEUE_WAIT_S", 0.02), ExitStack() as held:
         # As if two statements waited for what the transactions have locked.
         for _ in range(settings.SQL.running_per_environment):
             held.enter_context(ADMISSION.slot(scope))
