@@ -101,8 +101,9 @@ class SqlSettings:
     )
     running: int = integer(
         "ZSQL_RUNNING",
-        "SQL requests that run concurrently per process, and one for each cluster that runs "
-        "none. Together the processes run ZWEB_WORKERS times as many on each machine.",
+        "SQL requests that run concurrently per process; a cluster that runs none may run one "
+        "more, which takes the place of one that waits. Together the processes run ZWEB_WORKERS "
+        "times as many on each machine.",
         default=24,
         minimum=1,
         maximum=10_000,

@@ -8,7 +8,7 @@ Every limit is of this process; all processes together run as many times more. Z
 all requests, and a further setting those of an organization. A free slot goes to the cluster that
 runs the fewest requests, then to organizations in turn, then to their environments in turn. A
 cluster that runs nothing may run one request even if others have all slots, because a silent
-cluster may hold them for long.
+cluster may hold them for long; it takes the place of one that waits, so the threads stay the same.
 """
 
 import os
@@ -137,7 +137,11 @@ class Admission:
     def _enter(self, request: _Request) -> None:
         """Start a request, after a wait if it is necessary."""
         with self._lock:
-            if request.scope not in self._queues and self._may_run(request):
+            if (
+                request.scope not in self._queues
+                and self._may_run(request)
+                and self._has_thread(request)
+            ):
                 self._start(request)
                 return
             if not self._may_wait(request):
@@ -206,16 +210,32 @@ class Admission:
         """True if the queue has room for a request; a full one may give up another cluster's."""
         if not limits_of(request.scope).organization:
             return False
-        limits, waiting_now, scope = settings.SQL, self._waiting, request.scope
-        own, taken = waiting_now.of_organization[scope.organization_id], waiting_now.total
-        if is_fair(own, taken=taken, of=limits.queue):
+        own = self._waiting.of_organization[request.scope.organization_id]
+        taken, of = self._places(), settings.SQL.queue
+        if is_fair(own, taken=taken, of=of):
             return True
-        return not own and taken >= limits.queue and self._refuse_one_for(request)
+        return not own and taken >= of and self._refuse_one_for(request)
+
+    def _has_thread(self, request: _Request) -> bool:
+        """True if a request that may run has a thread; a full queue may give up a place for it."""
+        if self._running.total < settings.SQL.running or self._places() < settings.SQL.queue:
+            return True
+        return self._refuse_one_for(request)
+
+    def _places(self) -> int:
+        """Return the places of the queue that are taken, also by what runs beyond ZSQL_RUNNING."""
+        return self._waiting.total + max(0, self._running.total - settings.SQL.running)
 
     def _refuse_one_for(self, request: _Request) -> bool:
-        """End a wait of the cluster with the most; False if it has no more than the request's."""
-        of_cluster = self._waiting.of_cluster
-        largest = max(of_cluster, key=of_cluster.__getitem__, default=request.cluster_id)
+        """End a wait of the cluster with the most requests.
+
+        False if none waits, or if that cluster has hardly more requests than this one's.
+        """
+        of_cluster = Counter(self._running.of_cluster)
+        of_cluster.update(self._waiting.of_cluster)
+        largest = max(
+            self._waiting.of_cluster, key=of_cluster.__getitem__, default=request.cluster_id
+        )
         if of_cluster[largest] <= of_cluster[request.cluster_id] + 1:
             return False
         for queue in reversed(self._queues.values()):

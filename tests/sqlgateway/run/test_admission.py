@@ -244,7 +244,20 @@ def test_a_full_queue_gives_up_a_place_of_the_cluster_that_has_the_most(
     waiting = [two_clusters.start(scope, str(scope)) for scope in (ALSO_EVEN, THIRD_EVEN)]
     refused = two_clusters.start(Scope(106, 106), "one more than half")
 
-    assert [isinstance(future.exception(1), SqlBusy) for future in (*asked[5:], refused)] == [
+    assert two_clusters.order[3:] == ["runs"]
+    assert [isinstance(future.exception(1), SqlBusy) for future in (*asked[4:], refused)] == [
         True
-    ] * 3
-    assert not any(future.done() for future in (*asked[:5], *waiting))
+    ] * 4
+    assert not any(future.done() for future in (*asked[:4], *waiting))
+
+
+def test_sql_has_no_more_threads_than_slots_and_places(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each on a cluster of its own, so that each may run though all slots are taken."""
+    monkeypatch.setattr(PlacementCache, "cluster_of", lambda _, environment_pk: environment_pk)
+    with override_settings(SQL=replace(settings.SQL, running=3, queue=4)):
+        asked = [runner.start(Scope(number, number), str(number)) for number in range(1, 10)]
+
+    assert runner.order == [str(number) for number in range(1, 8)]
+    assert [isinstance(future.exception(1), SqlBusy) for future in asked[7:]] == [True, True]
