@@ -13,28 +13,20 @@ from common.settings.table import (
     secret_list,
 )
 
+EARLIER: Final = "; behind it earlier ones that still verify, `key@2026-12-01` until that day."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySettings:
-    """The HMAC keys as configured: the current ones, and previous ones that still verify."""
+    """The HMAC keys as configured: the current one first, then earlier ones that still verify."""
 
-    access: str = secret("ZJWT_SECRET", "HMAC key for access tokens.")
-    access_previous: tuple[str, ...] = secret_list(
-        "ZJWT_SECRET_PREVIOUS",
-        "Earlier access keys that still verify. `key@2026-12-01`: until that day.",
+    access: tuple[str, ...] = secret_list("ZJWT_SECRET", f"HMAC key for access tokens{EARLIER}")
+    refresh: tuple[str, ...] = secret_list(
+        "ZJWT_REFRESH_SECRET", f"HMAC key for refresh tokens{EARLIER}"
     )
-    refresh: str = secret("ZJWT_REFRESH_SECRET", "HMAC key for refresh tokens.")
-    refresh_previous: tuple[str, ...] = secret_list(
-        "ZJWT_REFRESH_SECRET_PREVIOUS",
-        "Earlier refresh keys that still verify. `key@2026-12-01`: until that day.",
-    )
-    mfa: str = secret(
-        "ZMFA_SECRET", "HMAC key of the second factor: pending sign-ins, digests of codes, devices."
-    )
-    mfa_previous: tuple[str, ...] = secret_list(
-        "ZMFA_SECRET_PREVIOUS",
-        "Earlier keys that still verify: backup codes, trusted devices. `key@2026-12-01`: "
-        "until that day.",
+    mfa: tuple[str, ...] = secret_list(
+        "ZMFA_SECRET",
+        f"HMAC key of the second factor (pending sign-ins, digests of codes, devices){EARLIER}",
     )
 
 
@@ -134,30 +126,29 @@ def keys(env: Env, secret_key: str) -> Keys:
     given = load(KeySettings, env)
     retirements: dict[str, date] = {}
     found = Keys(
-        access=_ring("ZJWT_SECRET", given.access, given.access_previous, retirements),
-        refresh=_ring("ZJWT_REFRESH_SECRET", given.refresh, given.refresh_previous, retirements),
-        mfa=_ring("ZMFA_SECRET", given.mfa, given.mfa_previous, retirements),
+        access=_ring("ZJWT_SECRET", given.access, retirements),
+        refresh=_ring("ZJWT_REFRESH_SECRET", given.refresh, retirements),
+        mfa=_ring("ZMFA_SECRET", given.mfa, retirements),
         retirements=retirements,
     )
     every = (secret_key, *found.access, *found.refresh, *found.mfa)
     if len(set(every)) < len(every):
         raise SettingError(
             "ZJWT_SECRET",
-            "must differ from ZJWT_REFRESH_SECRET, ZMFA_SECRET, SECRET_KEY and the previous keys.",
+            "must differ from ZJWT_REFRESH_SECRET, ZMFA_SECRET, SECRET_KEY and the earlier keys.",
         )
     return found
 
 
-def _ring(
-    name: str, current: str, previous: tuple[str, ...], retirements: dict[str, date]
-) -> tuple[str, ...]:
+def _ring(name: str, given: tuple[str, ...], retirements: dict[str, date]) -> tuple[str, ...]:
+    current, *earlier = given or (secrets.token_urlsafe(48),)
     former = []
-    for entry in previous:
+    for entry in earlier:
         key, mark, day = entry.rpartition("@") if "@" in entry else (entry, "", "")
         if mark:
-            retirements[key] = _day(f"{name}_PREVIOUS", day)
+            retirements[key] = _day(name, day)
         former.append(key)
-    return (current or secrets.token_urlsafe(48), *former)
+    return (current, *former)
 
 
 def _day(name: str, text: str) -> date:

@@ -208,17 +208,15 @@ class SignedToken(Token):
 def rotate_keys(values: Mapping[str, str], *, retires: date, today: date) -> dict[str, str]:
     """Return the settings with a new current key in each ring.
 
-    values: at least ROTATED_SETTINGS, and their ``_PREVIOUS`` settings if set. The old key
-    becomes the first previous one, as ``key@2026-12-01``: from that day on (UTC) it no longer
-    verifies. Retired keys are removed.
+    values: of ROTATED_SETTINGS. The old key comes behind the new one, as ``key@2026-12-01``: from
+    that day on (UTC) it no longer verifies. Retired keys are removed.
     """
     made = {}
     for name in ROTATED_SETTINGS:
-        previous = f"{name}_PREVIOUS"
-        earlier = [entry for entry in values.get(previous, "").split(",") if entry.strip()]
-        kept = [entry for entry in earlier if not _has_retired(entry, today)]
-        made[name] = secrets.token_urlsafe(NEW_KEY_BYTES)
-        made[previous] = ",".join([f"{values[name]}@{retires.isoformat()}", *kept])
+        current, *earlier = (entry.strip() for entry in values[name].split(","))
+        kept = [entry for entry in earlier if entry and not _has_retired(entry, today)]
+        new = secrets.token_urlsafe(NEW_KEY_BYTES)
+        made[name] = ",".join([new, f"{current}@{retires.isoformat()}", *kept])
     return made
 
 

@@ -183,7 +183,6 @@ def secret(
     sentence: str,
     *,
     min_chars: int = 32,
-    aliases: tuple[str, ...] = (),
     parse: Parse | None = None,
 ) -> Any:
     """Return the field of a secret of at least ``min_chars`` characters; '' when unset."""
@@ -200,13 +199,17 @@ def secret(
         read_text=read,
         shown_default="none",
         parse=parse,
-        aliases=aliases,
         is_secret=True,
     )
 
 
 def secret_list(
-    variable: str, sentence: str, *, min_chars: int = 32, parse: Parse | None = None
+    variable: str,
+    sentence: str,
+    *,
+    min_chars: int = 32,
+    aliases: tuple[str, ...] = (),
+    parse: Parse | None = None,
 ) -> Any:
     """Return the field of a comma-separated list of secrets, the current one first."""
 
@@ -224,6 +227,7 @@ def secret_list(
         default=(),
         shown_default="none",
         parse=parse,
+        aliases=aliases,
         is_secret=True,
     )
 

@@ -104,7 +104,7 @@ class Wiring:
         region_map = RegionMap(settings.geography.coordinates)
         self.proxies = TrustedProxies(django_settings.TRUSTED_PROXIES)
         self.locator = Locator(settings.geography, region_map, self.proxies)
-        self.tickets = TicketSigner(settings.secret, settings.previous_secrets)
+        self.tickets = TicketSigner(settings.secret, settings.secrets[1:])
         self.worker_client = WorkerClient()
         self.nodes = KnownNodes(
             self.database,

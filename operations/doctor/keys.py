@@ -26,7 +26,7 @@ ADVICE: Final = {
     "ZSECRET_KEYS": "Put a new key in front and keep the others (docs/production.md, Keys).",
     "ZJWT_SECRET": ROTATE_KEYS_ADVICE,
     "ZJWT_REFRESH_SECRET": ROTATE_KEYS_ADVICE,
-    "ZMFA_SECRET": "Move it to ZMFA_SECRET_PREVIOUS and set a new one (docs/production.md, Keys).",
+    "ZMFA_SECRET": "Put a new key in front and keep the old one (docs/production.md, Keys).",
     "ZCACHE_BRAIN_SECRET": "Change it as docs/production.md says (Keys); nothing pauses.",
 }
 # Two processes with different keys that start on an empty database: the second one is refused.
@@ -118,11 +118,11 @@ def check_keys() -> Iterator[Finding]:
     ):
         dates = [accounts.key_retirements.get(key) for key in ring[1:]]
         if any(date is None for date in dates):
-            message = f"A key of {name}_PREVIOUS has no last day, and verifies forever."
+            message = f"An earlier key of {name} has no last day, and verifies forever."
             advice = "Give it as KEY@DATE, or remove it."
             yield Finding(SUBJECT, Level.WARNING, message, advice)
         if any(date is not None and date <= now.date() for date in dates):
-            message = f"A key of {name}_PREVIOUS has retired."
+            message = f"An earlier key of {name} has retired."
             yield Finding(SUBJECT, Level.WARNING, message, "Remove it from the setting.")
 
 

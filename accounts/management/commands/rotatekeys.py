@@ -121,5 +121,5 @@ def _present() -> dict[str, str]:
             else key
             for key in ring[1:]
         ]
-        present |= {name: ring[0], f"{name}_PREVIOUS": ",".join(dated)}
+        present[name] = ",".join([ring[0], *dated])
     return present

@@ -16,7 +16,6 @@ from common.settings.table import (
     POSTGRESQL_SCHEMES,
     integer,
     load,
-    secret,
     secret_list,
     text,
     url,
@@ -176,7 +175,7 @@ class BrainSettings:
     """Settings of one brain.
 
     database_url: its own database, by default the control database.
-    previous_secrets: accepted until the last process has the new one.
+    secrets: the present one, then those accepted until the last process has it.
     data_dir: files of one brain, or of several that share it.
     stores: the managed store, and the one to move to.
     s3_domains: host names of the object API, the host of s3_url and localhost among them; their
@@ -214,16 +213,12 @@ class BrainSettings:
         schemes=POSTGRESQL_SCHEMES,
         parse=postgresql_url,
     )
-    secret: str = secret(
+    secrets: tuple[str, ...] = secret_list(
         "ZCACHE_BRAIN_SECRET",
-        "Shared secret of the platform and the brain; the brain needs it to start.",
+        "Shared secret of the platform and the brain; the brain needs it to start. Earlier ones "
+        "that a brain still accepts follow.",
         min_chars=SECRET_CHARS,
         aliases=("BRAIN_SECRET",),
-    )
-    previous_secrets: tuple[str, ...] = secret_list(
-        "ZCACHE_BRAIN_SECRET_PREVIOUS",
-        "Earlier values of ZCACHE_BRAIN_SECRET that the brain still accepts.",
-        min_chars=SECRET_CHARS,
     )
     s3_domains: tuple[str, ...] = words(
         "ZBRAIN_S3_DOMAINS",
@@ -259,9 +254,9 @@ class BrainSettings:
     )
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        """The secrets that are accepted, the present one first."""
-        return (self.secret, *self.previous_secrets)
+    def secret(self) -> str:
+        """The present one of the secrets that are accepted; '' without any."""
+        return self.secrets[0] if self.secrets else ""
 
 
 TABLES: Final = (

@@ -101,10 +101,10 @@ def test_a_second_rotation_keeps_the_keys_that_still_verify(
     assert settings.ACCOUNTS.access_keys[2] == first
     values = load_runtime_env(folder)
     over = ",".join(
-        entry.partition("@")[0] + "@2020-01-01"
-        for entry in values["ZJWT_SECRET_PREVIOUS"].split(",")
+        entry.partition("@")[0] + "@2020-01-01" if "@" in entry else entry
+        for entry in values["ZJWT_SECRET"].split(",")
     )
-    save_runtime_env(folder, values | {"ZJWT_SECRET_PREVIOUS": over})
+    save_runtime_env(folder, values | {"ZJWT_SECRET": over})
     run("rotatekeys")
     restarted(settings, folder)
     assert len(settings.ACCOUNTS.access_keys) == 2
@@ -117,7 +117,7 @@ def test_keys_of_the_environment_are_printed_and_left_alone(
     before = load_runtime_env(folder)
     assert refused("rotatekeys")[1]["code"] == "keys_given"
     made = facts("rotatekeys", "--print")["settings"]
-    assert made["ZJWT_SECRET_PREVIOUS"].startswith(settings.ACCOUNTS.access_keys[0] + "@")
+    assert made["ZJWT_SECRET"].split(",")[1].startswith(settings.ACCOUNTS.access_keys[0] + "@")
     assert load_runtime_env(folder) == before
 
 
@@ -129,8 +129,8 @@ def test_a_day_that_is_none_or_over_is_refused(folder: Path, day: str, code: str
 
 
 def test_a_wrong_date_in_a_setting_is_refused_at_the_start() -> None:
-    wrong = {"ZJWT_SECRET_PREVIOUS": "k" * 48 + "@tomorrow"}
-    with pytest.raises(SettingError, match="ZJWT_SECRET_PREVIOUS"):
+    wrong = {"ZJWT_SECRET": "n" * 48 + "," + "k" * 48 + "@tomorrow"}
+    with pytest.raises(SettingError, match="ZJWT_SECRET"):
         conf.keys(Env(wrong, {}), "s" * 48)
 
 

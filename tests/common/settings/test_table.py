@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 
 from common.settings.env import Env, SettingError
-from common.settings.table import ROW, SettingRow, choice, flag, integer, load, secret, text, url
+from common.settings.table import (
+    ROW,
+    SettingRow,
+    choice,
+    flag,
+    integer,
+    load,
+    secret,
+    secret_list,
+    text,
+    url,
+)
 
 
 def value(made: Field[object], **variables: str) -> object:
@@ -62,8 +73,8 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
 
 
 def test_an_alias_of_a_secret_works() -> None:
-    row = secret("ZCACHE_BRAIN_SECRET", "", aliases=("BRAIN_SECRET",))
-    assert value(row, BRAIN_SECRET="b" * 40) == "b" * 40
+    row = secret_list("ZCACHE_BRAIN_SECRET", "", aliases=("BRAIN_SECRET",))
+    assert value(row, BRAIN_SECRET="b" * 40) == ("b" * 40,)
 
 
 def test_urls_need_a_known_scheme_and_are_not_shown() -> None:

@@ -184,8 +184,8 @@ def test_retired_keys_should_be_removed(settings: Settings) -> None:
     dates = {"a-key-of-last-year": datetime.date(2025, 1, 1)}
     settings.ACCOUNTS = replace(settings.ACCOUNTS, access_keys=ring, key_retirements=dates)
     found = findings("keys", is_healthy=True)
-    former = f"{signing.ROTATED_SETTINGS[0]}_PREVIOUS"
-    assert ("warning", f"A key of {former} has retired.", "Remove it from the setting.") in found
+    message = f"An earlier key of {signing.ROTATED_SETTINGS[0]} has retired."
+    assert ("warning", message, "Remove it from the setting.") in found
     assert "a-key-of-last-year" not in run("doctor")
 
 
