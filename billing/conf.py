@@ -95,14 +95,6 @@ class BillingSettings:
     payout_minimum_cents: int = integer(
         "ZBILLING_PAYOUT_MINIMUM", "Smallest payout.", default=2000, unit="cents", minimum=1
     )
-    top_up_minimum_cents: int = integer(
-        "ZBILLING_TOP_UP_MINIMUM",
-        "Smallest purchase of credits.",
-        default=500,
-        unit="cents",
-        minimum=1,
-        maximum=1_000_000,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

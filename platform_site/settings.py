@@ -12,6 +12,7 @@ from audit.conf import AuditSettings
 from billing import conf as billing_conf
 from common import conf
 from common.logs import logging_config
+from common.machine.folders import data_dir_from
 from common.openapi.document import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
 from common.settings import env as environment
 from common.settings.table import load
@@ -30,7 +31,7 @@ from twofactor import conf as twofactor_conf
 
 ENV: Final = environment.from_process()
 BASE_DIR: Final = Path(__file__).resolve().parent.parent
-DATA_DIR: Final = environment.data_dir(os.environ)
+DATA_DIR: Final = data_dir_from(os.environ)
 IS_PRODUCTION: Final = environment.is_production(os.environ)
 UNKNOWN_SETTINGS: Final = tuple(
     unknown_names((*ENV.variables, *ENV.fallback), conf_modules.variables())
@@ -107,6 +108,8 @@ INSTALLED_APPS: Final = [
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
     "platform_site.apps.AdminConfig",
+    # Before the apps whose commands it extends or replaces.
+    "operations.apps.OperationsConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -114,8 +117,6 @@ INSTALLED_APPS: Final = [
     "django.contrib.staticfiles",
     "rest_framework",
     "drf_spectacular",
-    # Before the queue, whose command it extends.
-    "operations.apps.OperationsConfig",
     "procrastinate.contrib.django",
     "platform_site.apps.PlatformConfig",
     "console.apps.ConsoleConfig",

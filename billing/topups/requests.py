@@ -27,6 +27,8 @@ from outbox.messages.templates import console_link
 log = structlog.get_logger(__name__)
 
 MAX_TOP_UPS_AN_HOUR: Final = 20
+# Of less, the provider's fees take too large a part.
+MIN_CENTS: Final = 500
 ACTOR: Final = "provider"
 
 
@@ -44,9 +46,8 @@ def request(organization_id: int, amount_cents: int, *, by: str, now: datetime) 
     Raises InvalidRequest for less than the minimum, TopUpsTooOften, TopUpsUnavailable, and
     PaymentProviderUnavailable.
     """
-    minimum = settings.BILLING.top_up_minimum_cents
-    if amount_cents < minimum:
-        raise InvalidRequest.for_field("amount_cents", f"At least {minimum} cents.")
+    if amount_cents < MIN_CENTS:
+        raise InvalidRequest.for_field("amount_cents", f"At least {MIN_CENTS} cents.")
     open_page = provider()
     with transaction.atomic():
         # Concurrent requests are counted one after another.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from common.machine.folders import data_dir_from
 from common.settings.runtime_env import load_runtime_env
 
 TRUE: Final = frozenset({"1", "true", "yes", "on"})
@@ -62,14 +63,9 @@ class Env:
             raise SettingError(f"{name}_FILE", f"cannot be read: {reason}.") from exc
 
 
-def data_dir(variables: Mapping[str, str]) -> Path:
-    """Return ``ZDATA_DIR``, the folder in which ``up`` keeps its data."""
-    return Path(variables.get("ZDATA_DIR", "").strip() or "var").absolute()
-
-
 def from_process() -> Env:
     """Return this process's environment."""
-    return Env(os.environ, load_runtime_env(data_dir(os.environ)))
+    return Env(os.environ, load_runtime_env(data_dir_from(os.environ)))
 
 
 def is_production(variables: Mapping[str, str]) -> bool:
