@@ -66,6 +66,7 @@ class AccountTag(AuditTag):
     API_KEY_REVOKE = ("api:api_key:revoke", "An admin revoked an API key.")
     CLI_API_KEY_REVOKE = ("cli:api_key:revoke", "An operator revoked API keys.")
     CLI_SESSION_DELETE = ("cli:session:delete", "An operator ended sessions.")
+    CLI_PASSWORD_UPDATE = ("cli:password:update", "An operator set a user's password.")
     CLI_STAFF_CREATE = ("cli:staff:create", "An operator created a member of staff.")
     CLI_STAFF_DELETE = ("cli:staff:delete", "An operator took a user's staff rights away.")
     CLI_KEY_ROTATE = ("cli:key:rotate", "An operator rotated the token keys.")

@@ -112,8 +112,8 @@ DJANGO_ARGUMENTS: Final = frozenset(
         "--skip-checks",
     }
 )
-# Django's and the queue's commands, with a check of ours before them.
-EXTENDED: Final = frozenset({"migrate", "procrastinate"})
+# Django's and the queue's commands, with a check of ours before them, or refused.
+EXTENDED: Final = frozenset({"createsuperuser", "dumpdata", "migrate", "procrastinate"})
 # Arguments of nearly all commands of the platform; the pages list them once, and in each synopsis.
 # A --dry-run that does something else has its own help.
 SHARED_ARGUMENTS: Final = frozenset({"--json", "--url"})

@@ -33,6 +33,7 @@ COMMANDS = [
     "exportaudit",
     "pruneexpired",
     "createstaff",
+    "changepassword",
     "apikeys",
 ]
 
