@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 # Variables of the platform that are no settings, and of other programs whose names begin with Z.
 OTHERS: Final = re.compile(
-    r"Z(?:ONAL|FUZZ|SH|DOTDIR|LE|PFX|PLUG|PROF|INIT|IM|GEN|COMET|ELLIJ|ED|SUPERVISOR|FS|K|OOKEEPER|"
+    r"Z(?:ONAL|FUZZ|SH|DOTDIR|LE|PFX|PLUG|PROF|INIT|IM|GEN|COMET|ELLIJ|ED|FS|K|OOKEEPER|"
     r"OO|ABBIX|IPKIN|EPPELIN|EPHYR|ENDESK|OOM|EEBE|ITI|OPE|CTL|STD|LIB|IG|END)(?:_.*)?",
     re.ASCII,
 )

@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     """Run one of the two commands; the exit status."""
     arguments = _parser().parse_args(argv)
     if arguments.name == "up":
-        return up.main([])
+        return up.main()
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         warn("exec: name a COMMAND after `--`; see --help.")
@@ -46,18 +46,11 @@ def _parser() -> argparse.ArgumentParser:
         description="PostgreSQL and the platform's processes on one machine.",
     )
     commands = parser.add_subparsers(dest="name", required=True, metavar="{up,exec}")
-    commands.add_parser(
-        "up",
-        help="run the platform until Ctrl-C",
-        description=up.HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    exec_parser = commands.add_parser(
-        "exec",
-        help="run a command beside throw-away clusters",
-        description=EXEC_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    text = "run the platform until Ctrl-C"
+    commands.add_parser("up", help=text, description=up.HELP, formatter_class=raw)
+    text = "run a command beside throw-away clusters"
+    exec_parser = commands.add_parser("exec", help=text, description=EXEC_HELP, formatter_class=raw)
     exec_parser.add_argument(
         "--durable", action="store_true", help="sync commits and vacuum, as in production"
     )

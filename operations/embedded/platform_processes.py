@@ -12,11 +12,27 @@ from typing import Final
 from common.machine.ports import PortReservations, port_from
 from edgecache import local_nodes
 from edgecache.local_nodes import LocalNode
-from operations.embedded.supervisor.process import ServerProcess
 
 REGIONS: Final = ("eu-central", "us-east")
 PROJECT: Final = Path(__file__).resolve().parents[2]
 MANAGE: Final = (sys.executable, str(PROJECT / "manage.py"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server process, started after the databases and stopped before them.
+
+    ready_path: a path on `port` that answers 200 once the server is ready. port_setting: the
+    setting of the port, which is checked before anything starts; "" for a port found free.
+    needs: processes that it cannot start without.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    port: int | None = None
+    port_setting: str = ""
+    ready_path: str = ""
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +46,9 @@ class CacheRecipe:
     @property
     def settings(self) -> dict[str, str]:
         """Return the settings for `runtime.env`, by which other commands find this brain."""
-        return {
-            "ZBRAIN_PORT": str(self.internal_port),
-            "ZBRAIN_S3_PORT": str(self.s3_port),
-            "ZBRAIN_WORKER_PORT": str(self.workers_port),
-            "ZCACHE_BRAIN_URL": f"http://127.0.0.1:{self.internal_port}",
-            "ZCACHE_BRAIN_S3_URL": self.s3_url,
-        }
+        ports = {setting: str(port) for port, setting in self.ports()}
+        url = f"http://127.0.0.1:{self.internal_port}"
+        return {**ports, "ZCACHE_BRAIN_URL": url, "ZCACHE_BRAIN_S3_URL": self.s3_url}
 
     @property
     def s3_url(self) -> str:
@@ -51,9 +63,9 @@ class CacheRecipe:
             (self.workers_port, "ZBRAIN_WORKER_PORT"),
         ]
 
-    def servers(self, data_dir: Path, reservations: PortReservations) -> list[ServerProcess]:
-        """Return the brain and the workers, creating missing identities."""
-        brain = ServerProcess(
+    def brain(self) -> Server:
+        """Return the brain."""
+        return Server(
             name="brain",
             command=(sys.executable, "-m", "edgecache.brain"),
             port=self.internal_port,
@@ -61,37 +73,30 @@ class CacheRecipe:
             ready_path="/health",
             needs=("control",),
         )
-        nodes = local_nodes.prepare(data_dir, REGIONS, reservations)
-        return [brain, *(self._worker(node) for node in nodes)]
 
-    def _worker(self, node: LocalNode) -> ServerProcess:
-        return ServerProcess(
+    def workers(self, data_dir: Path, reservations: PortReservations) -> list[Server]:
+        """Return the workers, creating missing identities."""
+        nodes = local_nodes.prepare(data_dir, REGIONS, reservations)
+        return [self._worker(node) for node in nodes]
+
+    def _worker(self, node: LocalNode) -> Server:
+        options = {
+            "--brain": f"http://127.0.0.1:{self.workers_port}",
+            "--node-id": str(node.node_id),
+            "--secret-file": str(node.secret_file),
+            "--dir": str(node.folder / "store"),
+            "--capacity": str(node.capacity_bytes),
+            "--region": node.region,
+            "--listen": f"127.0.0.1:{node.port}",
+            "--endpoint": node.endpoint,
+        }
+        words = (word for option in options.items() for word in option)
+        return Server(
             name=node.region,
-            command=(
-                sys.executable,
-                "-m",
-                "edgecache.worker",
-                "--brain",
-                f"http://127.0.0.1:{self.workers_port}",
-                "--node-id",
-                str(node.node_id),
-                "--secret-file",
-                str(node.secret_file),
-                "--dir",
-                str(node.folder / "store"),
-                "--capacity",
-                str(node.capacity_bytes),
-                "--region",
-                node.region,
-                "--listen",
-                f"127.0.0.1:{node.port}",
-                "--endpoint",
-                node.endpoint,
-            ),
+            command=(sys.executable, "-m", "edgecache.worker", *words),
             port=node.port,
             ready_path="/healthz",
             needs=("brain",),
-            joins=True,
         )
 
 
@@ -104,45 +109,43 @@ class Recipe:
     """
 
     bootstrap: tuple[str, ...]
-    servers: tuple[ServerProcess, ...]
+    web: Server
+    worker: Server
     pages: tuple[tuple[str, str], ...]
     cache: CacheRecipe | None = None
 
+    def ports(self) -> list[tuple[int, str]]:
+        """Return the ports to check before anything starts, with their settings."""
+        return [(self.web.port or 0, "PORT"), *(self.cache.ports() if self.cache else [])]
 
-def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
-    """List the platform's own processes."""
+    def groups(self, data_dir: Path, reservations: PortReservations) -> list[list[Server]]:
+        """Return the servers that start together, in order.
+
+        On two cores, starting all concurrently delays the first one. The web server probes the
+        brain once, when it starts.
+        """
+        if self.cache is None:
+            return [[self.web], [self.worker]]
+        nodes = self.cache.workers(data_dir, reservations)
+        return [[self.cache.brain()], [self.web, *nodes], [self.worker]]
+
+
+def platform_recipe(environ: Mapping[str, str]) -> Recipe:
+    """Return the platform's own processes. Raises StartError for a port that is none."""
+    gunicorn = "-m gunicorn -c python:platform_site.gunicorn platform_site.wsgi:application"
+    # A job that takes longer than the time-out is stopped, and the queue runs it again.
+    worker = "procrastinate worker --concurrency=4 --shutdown-graceful-timeout 10"
     return Recipe(
         bootstrap=(*MANAGE, "bootstrap", "--migrate", "--static", "--json"),
-        servers=(
-            ServerProcess(
-                name="web",
-                command=(
-                    sys.executable,
-                    "-m",
-                    "gunicorn",
-                    "-c",
-                    "python:platform_site.gunicorn",
-                    "platform_site.wsgi:application",
-                ),
-                port=web_port,
-                port_setting="PORT",
-                ready_path="/readyz",
-                needs=("control",),
-            ),
-            ServerProcess(
-                name="worker",
-                # A job that takes longer is stopped, and the queue runs it again.
-                command=(
-                    *MANAGE,
-                    "procrastinate",
-                    "worker",
-                    "--concurrency=4",
-                    "--shutdown-graceful-timeout",
-                    "10",
-                ),
-                needs=("control",),
-            ),
+        web=Server(
+            name="web",
+            command=(sys.executable, *gunicorn.split()),
+            port=port_from(environ, "PORT", default=8000),
+            port_setting="PORT",
+            ready_path="/readyz",
+            needs=("control",),
         ),
+        worker=Server(name="worker", command=(*MANAGE, *worker.split()), needs=("control",)),
         pages=(
             ("Console", "/console/"),
             ("API", "/v1/"),
@@ -150,7 +153,7 @@ def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
             ("Admin", "/admin/"),
             ("Mails", "/inbox"),
         ),
-        cache=cache,
+        cache=cache_recipe(environ),
     )
 
 

@@ -21,9 +21,8 @@ from common.machine.owners import is_root
 from common.machine.ports import free_port
 from common.machine.postgres_programs import find_binaries
 from common.settings.runtime_env import first_secrets
-from operations.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
-from operations.embedded.supervisor.known_processes import end_servers
-from operations.embedded.supervisor.launch import Launch, spawn_in_foreground
+from operations.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster, end_servers
+from operations.embedded.supervisor import Launch
 
 PREFIX: Final = "zonal-exec-"
 FORWARDED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -178,7 +177,8 @@ def _run_in_foreground(command: Sequence[str], environment: Mapping[str, str]) -
 
     previous = {signum: signal.signal(signum, forward) for signum in FORWARDED}
     try:
-        child.append(spawn_in_foreground(launch))
+        # It may read from the terminal and gets its Ctrl-C.
+        child.append(subprocess.Popen(launch.argv(), env=launch.env))  # noqa: S603 - the user's own command
         status = child[0].wait()
     finally:
         for signum, handler in previous.items():

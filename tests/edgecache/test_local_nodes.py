@@ -84,7 +84,7 @@ def test_the_recipe_runs_a_brain_and_a_worker_in_each_of_two_regions(tmp_path: P
     recipe = cache_recipe({"ZBRAIN_PORT": "18081", "ZBRAIN_S3_PORT": "19000"})
     assert recipe is not None
     with PortReservations() as reservations:
-        brain, *workers = recipe.servers(tmp_path, reservations)
+        brain, workers = recipe.brain(), recipe.workers(tmp_path, reservations)
 
     assert (brain.port, brain.port_setting, brain.ready_path) == (18081, "ZBRAIN_PORT", "/health")
     assert [worker.name for worker in workers] == list(REGIONS)

@@ -18,17 +18,77 @@ from psycopg import pq, sql
 from common.machine.errors import ClusterError
 from common.machine.files import Lock, read_text, write_private
 from common.machine.folders import PORT, Folders, make_passable, make_socket_dir
-from common.machine.owners import SystemUser, owner_of
+from common.machine.owners import SystemUser, give, owner_of
 from common.machine.postgres_programs import Binaries
-from operations.embedded.postgres import data_folder
-from operations.embedded.postgres.data_folder import initialize
-from operations.embedded.supervisor.known_processes import (
-    SERVER_STOP_STEPS,
-    clear_stale_files,
-    end_servers,
-)
-from operations.embedded.supervisor.launch import PRIVATE_UMASK, Launch, spawn
+from operations.embedded.supervisor import PROC, Launch, Steps, end, processes_in
 
+# Fast (end sessions, write a checkpoint), then immediate (recover at the next start).
+SERVER_STOP: Final[Steps] = (
+    (signal.SIGINT, 20.0),
+    (signal.SIGQUIT, 5.0),
+    (signal.SIGKILL, 5.0),
+)
+BACKEND_STOP: Final[Steps] = ((signal.SIGQUIT, 2.0), (signal.SIGKILL, 5.0))
+# Passwords for everyone, over the socket only. The last lines reject everything else explicitly, so
+# that a line appended by mistake has no effect.
+PG_HBA: Final = """\
+local  all          all       scram-sha-256
+local  replication  all       reject
+host   all          all  all  reject
+host   replication  all  all  reject
+"""
+COMMON: Final = {
+    "password_encryption": "scram-sha-256",
+    "authentication_timeout": "10s",
+    "shared_preload_libraries": "",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "lc_messages": "C",
+    # No replicas and no two-phase commits, so that no prepared transaction can remain.
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_replication_slots": "0",
+    "max_prepared_transactions": "0",
+    "max_logical_replication_workers": "0",
+    # Memory: several clusters share a small machine, and each is mostly idle.
+    "shared_buffers": "32MB",
+    "huge_pages": "off",
+    "work_mem": "4MB",
+    "maintenance_work_mem": "32MB",
+    "max_wal_size": "256MB",
+    "max_worker_processes": "4",
+    "max_parallel_workers": "2",
+    "max_parallel_workers_per_gather": "1",
+    "autovacuum_max_workers": "2",
+    # Tenants may use half of the locks (lock_guard.py); twice the default leaves them the default
+    # number.
+    "max_locks_per_transaction": "128",
+    # JIT compilation costs more than it saves for results of this size, and uses memory.
+    "jit": "off",
+    # Errors are reported to the client. The log has no statements and no DETAIL values, which are
+    # tenants' data or, in the control plane, secrets.
+    "log_destination": "stderr",
+    "logging_collector": "off",
+    "log_line_prefix": "",
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
+    "log_checkpoints": "off",
+}
+# No I/O worker processes: reads of this size do not benefit from them.
+SINCE_18: Final = {"io_method": "sync"}
+# A temporary cluster may be lost, and tests create many databases.
+NOT_DURABLE: Final = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+}
+INITDB_TIMEOUT_S: Final = 180
+# Code point order with Unicode case rules, the same on every machine.
+BUILTIN_LOCALES_SINCE: Final = 17
+LOCALE: Final = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+OLDER_LOCALE: Final = ("--locale=C.UTF-8",)
+PRIVATE_UMASK: Final = 0o077
 READY_TIMEOUT_S: Final = 60.0
 POLL_S: Final = 0.02
 GIB: Final = 1024**3
@@ -125,28 +185,26 @@ class LocalCluster:
             if not self._password_file(role).exists():
                 write_private(self._password_file(role), secrets.token_urlsafe(32))
         if not self.data.exists():
-            initialize(
-                self.data,
-                self._binaries,
-                owner=self._owner,
-                superuser=self.spec.superuser,
-                password=read_text(self._password_file(self.spec.superuser)),
-                durable=self.spec.durable,
-            )
+            self._initialize()
         self._check_major()
         self.recover()
 
     def launch(self) -> Launch:
         """Return the server's command; its log goes to standard error."""
-        decisive = data_folder.decisive_arguments(
-            self.spec.name,
-            configuration=self._configuration,
-            rules=self._rules,
-            socket_dir=self.socket_dir,
-            port=PORT,
-        )
+        quoted = '"' + os.fspath(self.socket_dir).replace('"', '""') + '"'
+        # These override every file and ALTER SYSTEM.
+        decisive = {
+            "config_file": str(self._configuration),
+            "hba_file": str(self._rules),
+            "listen_addresses": "",
+            "port": str(PORT),
+            "unix_socket_directories": quoted,
+            "unix_socket_permissions": "0700",
+            "cluster_name": f"zonal-{self.spec.name}",
+        }
+        words = (word for key, value in decisive.items() for word in ("-c", f"{key}={value}"))
         return Launch(
-            command=(self._binaries.path("postgres"), "-D", str(self.data), *decisive),
+            command=(self._binaries.path("postgres"), "-D", str(self.data), *words),
             owner=self._owner,
             # Not this process's environment, which has secrets: the server runs tenants' SQL.
             env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
@@ -165,12 +223,26 @@ class LocalCluster:
         """
         end_servers(self.data)
         self.stop()
-        clear_stale_files(self.data, self.socket_dir, port=PORT)
+        if PROC.is_dir():
+            # The process id in such a file may belong to another process by now; PostgreSQL would
+            # then refuse to start.
+            (self.data / "postmaster.pid").unlink(missing_ok=True)
+            (self.socket_dir / f".s.PGSQL.{PORT}.lock").unlink(missing_ok=True)
         self._write_configuration()
 
     def start(self, output: IO[bytes]) -> None:
         """Start the server without a supervisor; the calling thread must outlive it."""
-        self._server = spawn(self.launch(), output=output)
+        launch = self.launch()
+        self._server = subprocess.Popen(  # noqa: S603 - the server that this package chose
+            launch.argv(),
+            env=launch.env,
+            cwd=launch.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C does not reach it.
+            process_group=0,
+        )
 
     def is_ready(self) -> bool:
         """True if the server accepts connections; needs no password and logs nothing."""
@@ -211,7 +283,7 @@ class LocalCluster:
         """Stop the server of `start`, if it runs: fast mode, then immediate."""
         if self._server is None:
             return
-        for signum, wait_s in SERVER_STOP_STEPS:
+        for signum, wait_s in SERVER_STOP:
             self._server.send_signal(signum)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._server.wait(wait_s)
@@ -228,19 +300,72 @@ class LocalCluster:
         if self._socket_dir is not None:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
 
+    def _initialize(self) -> None:
+        """Create a data folder whose server requires a password from every role.
+
+        The folder gets its name only when it is complete: a killed initdb leaves a folder that the
+        next start removes. Raises ClusterError with the output of initdb.
+        """
+        scratch = self.home / "initdb"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        give(scratch, self._owner, mode=0o700)
+        password_file = scratch / "password"
+        write_private(password_file, read_text(self._password_file(self.spec.superuser)))
+        give(password_file, self._owner, mode=0o600)
+        options = {
+            "--pgdata": str(scratch / "data"),
+            "--username": self.spec.superuser,
+            "--auth": "scram-sha-256",
+            "--pwfile": str(password_file),
+            "--encoding": "UTF8",
+        }
+        flags = ["--data-checksums", "--no-instructions"]
+        flags += [] if self.spec.durable else ["--no-sync"]
+        flags += LOCALE if self._binaries.major >= BUILTIN_LOCALES_SINCE else OLDER_LOCALE
+        words = (word for option in options.items() for word in option)
+        launch = Launch(
+            command=(self._binaries.path("initdb"), *words, *flags),
+            owner=self._owner,
+            env={"PATH": str(self._binaries.bindir), "LC_ALL": "C", "TZ": "UTC"},
+            cwd=scratch,
+            umask=PRIVATE_UMASK,
+        )
+        try:
+            subprocess.run(  # noqa: S603 - the program that this package chose
+                launch.argv(),
+                env=launch.env,
+                cwd=launch.cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=INITDB_TIMEOUT_S,
+                check=True,
+            )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            sentence = f"PostgreSQL could not create {self.data}:\n{error.output or error}"
+            raise ClusterError(sentence) from None
+        (scratch / "data").rename(self.data)
+        shutil.rmtree(scratch)
+
     def _write_configuration(self) -> None:
         """Write outside the data folder, where the server's user can read but not change files.
 
         Root also never writes into another user's folder, where it could follow a planted link.
         """
-        settings = data_folder.settings_for(
-            self._binaries.major,
-            max_connections=self.spec.max_connections,
-            naptime_s=self.spec.naptime_s,
-            durable=self.spec.durable,
-        )
-        write_private(self._configuration, data_folder.postgresql_conf(settings), mode=0o644)
-        write_private(self._rules, data_folder.PG_HBA, mode=0o644)
+        settings = {
+            **COMMON,
+            **(SINCE_18 if self._binaries.major >= 18 else {}),
+            **({} if self.spec.durable else NOT_DURABLE),
+            "max_connections": str(self.spec.max_connections),
+            "autovacuum_naptime": f"{self.spec.naptime_s}s",
+        }
+        lines = "".join(f"{name} = '{_escaped(value)}'\n" for name, value in settings.items())
+        head = "# Written at every start; changes are lost.\n"
+        write_private(self._configuration, head + lines, mode=0o644)
+        write_private(self._rules, PG_HBA, mode=0o644)
 
     @property
     def _configuration(self) -> Path:
@@ -269,8 +394,33 @@ class LocalCluster:
         return f"postgresql://{role}:{password}@/{database}?host={host}&port={PORT}"
 
 
+def end_servers(data: Path) -> None:
+    """End every server process of a data folder: the postmaster cleanly, then the rest.
+
+    The caller must hold the cluster's lock, which proves that no supervisor runs them. Servers are
+    identified by program and working folder, never by a number in a file.
+    Raises ClusterError if one does not end.
+    """
+
+    def servers() -> set[int]:
+        return processes_in(data.resolve(), program="postgres")
+
+    first_line = read_text(data / "postmaster.pid").partition("\n")[0].strip()
+    postmaster = {int(first_line)} if first_line.isdecimal() else set()
+    end(lambda: postmaster & servers(), SERVER_STOP)
+    # Backends without a postmaster keep the shared memory and block the next start.
+    if survivors := end(servers, BACKEND_STOP):
+        pids = ", ".join(map(str, sorted(survivors)))
+        sentence = f"An earlier PostgreSQL does not end (process {pids})."
+        raise ClusterError(sentence)
+
+
 def _conninfo(folder: Path) -> str:
     return str(folder).replace("\\", "\\\\").replace("'", "\\'")
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("'", "''")
 
 
 def _ensure_owner(

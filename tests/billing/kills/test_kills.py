@@ -24,7 +24,7 @@ from common.machine.folders import make_folders, make_runtime_dir
 from common.machine.postgres_programs import find_binaries
 from operations.embedded.postgres.cluster import CONTROL
 from operations.embedded.postgres.cluster import LocalCluster as Postgres
-from operations.embedded.supervisor.known_processes import processes_in
+from operations.embedded.supervisor import processes_in
 from tests.billing.kills.bank import EARNED_UCR, FOLDER, OPERATOR
 from tests.database_client import DatabaseClient
 from tests.edgecache.brain.s3.raw import Signer
@@ -174,7 +174,7 @@ class Platform:
     def kill_postgres(self) -> None:
         """Kill every process of the server, and start it again."""
         for server in processes_in(self.postgres.data, program="postgres"):
-            server.send(signal.SIGKILL)
+            os.kill(server, signal.SIGKILL)
         self.postgres.stop()
         start(self.postgres)
 

@@ -1,6 +1,7 @@
 """PostgreSQL restarts during operations."""
 
 import asyncio
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from common.machine.folders import make_folders, make_runtime_dir
 from common.machine.postgres_programs import find_binaries
 from edgecache.brain.core.errors import DatabaseUnavailable
 from operations.embedded.postgres.cluster import CONTROL, LocalCluster
-from operations.embedded.supervisor.known_processes import processes_in
+from operations.embedded.supervisor import processes_in
 from tests.database_client import DatabaseClient
 from tests.edgecache.brain.brains import ALICE, Brain, running, until
 from tests.edgecache.databases import migrate
@@ -54,7 +55,7 @@ def restart(cluster: LocalCluster, *, is_killed: bool) -> None:
     """Stop the server and start it again."""
     if is_killed:
         for server in processes_in(cluster.data, program="postgres"):
-            server.send(signal.SIGKILL)
+            os.kill(server, signal.SIGKILL)
     cluster.stop()
     start(cluster)
 

@@ -11,8 +11,8 @@ import psycopg
 
 from common.machine.errors import StartError
 from operations.embedded import up
-from operations.embedded.platform_processes import Recipe
-from operations.embedded.supervisor.process import RestartPolicy, ServerProcess
+from operations.embedded.platform_processes import Recipe, Server
+from operations.embedded.supervisor import RestartPolicy
 
 
 def remember_pid(name: str) -> None:
@@ -65,17 +65,15 @@ def main() -> int:
     this = (sys.executable, __file__)
     recipe = Recipe(
         bootstrap=(*this, "setup"),
-        servers=(
-            ServerProcess(
-                name="web",
-                command=(*this, "web"),
-                port=port,
-                port_setting="PORT",
-                ready_path="/readyz",
-                needs=("control",),
-            ),
-            ServerProcess(name="worker", command=(*this, "worker"), needs=("control",)),
+        web=Server(
+            name="web",
+            command=(*this, "web"),
+            port=port,
+            port_setting="PORT",
+            ready_path="/readyz",
+            needs=("control",),
         ),
+        worker=Server(name="worker", command=(*this, "worker"), needs=("control",)),
         pages=(("API", "/v1/"),),
     )
     try:

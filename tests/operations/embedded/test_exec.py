@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from operations.embedded import throwaway
-from operations.embedded.supervisor.known_processes import began_at
 from tests.operations.embedded.support import PROJECT, environment
+from tests.processes import has_ended
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -84,7 +84,7 @@ def test_the_next_run_removes_the_leftovers_of_a_killed_run_and_passes_signals_o
 
     next_one = begin(environ, tmp_path / "next")
 
-    wait_until(lambda: not began_at(int(pid)) and not began_at(postmaster))
+    wait_until(lambda: has_ended(int(pid)) and has_ended(postmaster))
     assert not Path(folder).parent.exists()
     next_one.terminate()
     assert next_one.wait(20) == 128 + signal.SIGTERM

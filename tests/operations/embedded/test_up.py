@@ -20,9 +20,10 @@ from common.machine.errors import StartError
 from common.machine.folders import make_folders
 from common.machine.ports import port_from
 from common.settings.runtime_env import load_runtime_env
-from operations.embedded.supervisor.known_processes import began_at, processes_in
+from operations.embedded.supervisor import processes_in
 from tests.operations.embedded.support import Platform
 from tests.ports import free_port
+from tests.processes import has_ended
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -64,7 +65,7 @@ def test_a_second_start_keeps_data_and_secrets(platform: Platform) -> None:
     first, known = load_runtime_env(platform.data_dir), starts(platform)
     pids = platform.pids()
     assert stop(platform) == 0
-    assert not [pid for pid in pids if began_at(pid)]
+    assert all(map(has_ended, pids))
 
     platform.start()
 
@@ -129,11 +130,11 @@ def test_killing_the_supervisor_leaves_no_child_and_the_next_start_works(
     platform.process.kill()
     platform.process.wait()
 
-    wait_until(lambda: not [pid for pid in pids if began_at(pid)])
+    wait_until(lambda: all(map(has_ended, pids)))
     homes = make_folders(platform.data_dir)
     for name in ("control", "tenants"):
         data = homes.cluster_home(name) / "data"
-        assert processes_in(data.resolve(), program="postgres") == []
+        assert processes_in(data.resolve(), program="postgres") == set()
     platform.start()
 
     assert f"zonal_dev_{known + 1}" in platform.said()

@@ -12,7 +12,7 @@ import pytest
 
 from common.machine.errors import AlreadyRunningError, ClusterError
 from operations.embedded.postgres.cluster import CONTROL, TENANTS, LocalCluster
-from operations.embedded.supervisor.known_processes import processes_in
+from operations.embedded.supervisor import processes_in
 from tests.operations.embedded.support import MakeCluster, postmaster_pid, start
 from tests.waiting import wait_until
 

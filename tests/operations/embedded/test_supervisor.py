@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -10,11 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from operations.embedded.supervisor.known_processes import began_at
-from operations.embedded.supervisor.launch import Launch
-from operations.embedded.supervisor.process import Process, RestartPolicy, call_probe, http_probe
-from operations.embedded.supervisor.supervision import Supervisor
+from operations.embedded.supervisor import (
+    LEFTOVER_STOP,
+    MARK,
+    Launch,
+    Process,
+    RestartPolicy,
+    Supervisor,
+    end,
+    http_probe,
+    marked_by,
+)
 from tests.ports import free_port
+from tests.processes import has_ended
 from tests.waiting import wait_until
 
 QUICK = RestartPolicy(first_delay_s=0.05, longest_delay_s=0.05, failures=3)
@@ -50,13 +59,13 @@ def runner(folder: Path, name: str, *, needs: tuple[str, ...] = ()) -> Process:
         name=name,
         launch=python(RUNS, str(folder), name),
         needs=needs,
-        probe=call_probe((folder / f"{name}.starts").exists),
+        probe=(folder / f"{name}.starts").exists,
     )
 
 
-def supervise(folder: Path, scenario: Scenario) -> int:
+def supervise(scenario: Scenario) -> int:
     async def run() -> int:
-        return await Supervisor(folder, restart_policy=QUICK).run(scenario)
+        return await Supervisor(restart_policy=QUICK).run(scenario)
 
     return asyncio.run(run())
 
@@ -75,7 +84,7 @@ def test_an_interrupt_stops_the_children_in_reverse_order(tmp_path: Path) -> Non
         await supervisor.start([runner(tmp_path, "second"), runner(tmp_path, "third")])
         interrupt()
 
-    status = supervise(tmp_path, scenario)
+    status = supervise(scenario)
 
     assert status == 0
     assert (tmp_path / "stops").read_text().split() == ["third", "second", "first"]
@@ -90,7 +99,7 @@ def test_a_killed_child_is_started_again(tmp_path: Path) -> None:
         await eventually(lambda: (tmp_path / "web.starts").read_text() == "xx")
         interrupt()
 
-    assert supervise(tmp_path, scenario) == 0
+    assert supervise(scenario) == 0
 
 
 def test_a_child_that_keeps_failing_stops_everything(
@@ -98,12 +107,12 @@ def test_a_child_that_keeps_failing_stops_everything(
 ) -> None:
     flag = tmp_path / "was-ready"
     script = f"import pathlib, time; pathlib.Path({str(flag)!r}).touch(); time.sleep(.3); exit(3)"
-    fails = Process(name="worker", launch=python(script), probe=call_probe(flag.exists))
+    fails = Process(name="worker", launch=python(script), probe=flag.exists)
 
     async def scenario(supervisor: Supervisor) -> None:
         await supervisor.start([runner(tmp_path, "first"), fails])
 
-    status = supervise(tmp_path, scenario)
+    status = supervise(scenario)
 
     assert status == 1
     assert "worker does not stay up (ended with exit status 3)" in capsys.readouterr().err
@@ -118,7 +127,7 @@ def test_a_child_that_never_becomes_ready_is_reported_immediately(
     async def scenario(supervisor: Supervisor) -> None:
         await supervisor.start([fails])
 
-    assert supervise(tmp_path, scenario) == 1
+    assert supervise(scenario) == 1
     assert "web did not come up (ended with exit status 3)" in capsys.readouterr().err
 
 
@@ -128,14 +137,14 @@ def test_a_child_that_is_never_ready_is_ended(
     hangs = Process(
         name="web",
         launch=python("import time; time.sleep(60)"),
-        probe=call_probe(lambda: False),
+        probe=lambda: False,
         ready_timeout_s=0.3,
     )
 
     async def scenario(supervisor: Supervisor) -> None:
         await supervisor.start([hangs])
 
-    assert supervise(tmp_path, scenario) == 1
+    assert supervise(scenario) == 1
     assert "not ready after 0.3 s" in capsys.readouterr().out
 
 
@@ -144,7 +153,7 @@ def test_a_child_waits_for_what_it_needs(tmp_path: Path) -> None:
         needed = Process(
             name="base",
             launch=runner(tmp_path, "base").launch,
-            probe=call_probe((tmp_path / "go").exists),
+            probe=(tmp_path / "go").exists,
         )
         starting = asyncio.ensure_future(
             supervisor.start([needed, runner(tmp_path, "web", needs=("base",))])
@@ -156,7 +165,7 @@ def test_a_child_waits_for_what_it_needs(tmp_path: Path) -> None:
         await starting
         interrupt()
 
-    assert supervise(tmp_path, scenario) == 0
+    assert supervise(scenario) == 0
 
 
 def test_a_second_interrupt_kills_the_children(tmp_path: Path) -> None:
@@ -169,7 +178,7 @@ def test_a_second_interrupt_kills_the_children(tmp_path: Path) -> None:
         interrupt()
 
     began = time.monotonic()
-    status = supervise(tmp_path, scenario)
+    status = supervise(scenario)
 
     assert status == 0
     assert time.monotonic() - began < 5
@@ -182,17 +191,17 @@ def test_the_process_group_of_a_killed_child_is_ended(tmp_path: Path) -> None:
         f"p = subprocess.Popen(['/bin/sleep', '60']); pathlib.Path({str(marker)!r})"
         ".write_text(str(p.pid)); time.sleep(60)"
     )
-    master = Process(name="web", launch=python(script), probe=call_probe(marker.exists))
+    master = Process(name="web", launch=python(script), probe=marker.exists)
 
     async def scenario(supervisor: Supervisor) -> None:
         await supervisor.start([master])
         await eventually(marker.read_text)
         grandchild = int(marker.read_text())
         os.kill(supervisor.pids()["web"], signal.SIGKILL)
-        await eventually(lambda: not began_at(grandchild))
+        await eventually(lambda: has_ended(grandchild))
         interrupt()
 
-    assert supervise(tmp_path, scenario) == 0
+    assert supervise(scenario) == 0
 
 
 def test_a_failed_command_stops_everything(
@@ -202,7 +211,7 @@ def test_a_failed_command_stops_everything(
         await supervisor.start([runner(tmp_path, "first")])
         await supervisor.complete("setup", python("import sys; sys.exit('no table')"))
 
-    assert supervise(tmp_path, scenario) == 1
+    assert supervise(scenario) == 1
     shown = capsys.readouterr()
     assert "no table" in shown.out
     assert "setup failed (exit status 1)" in shown.err
@@ -216,7 +225,7 @@ def test_a_completed_command_returns_its_output(tmp_path: Path) -> None:
         said.append(await supervisor.complete("setup", python("print('x' * 100_000)")))
         interrupt()
 
-    assert supervise(tmp_path, scenario) == 0
+    assert supervise(scenario) == 0
     assert said == ["x" * 100_000 + "\n"]
 
 
@@ -236,6 +245,47 @@ def test_log_lines_carry_no_control_characters(
         said.append(capsys.readouterr().out)
         return "".join(said)
 
-    supervise(tmp_path, scenario)
+    supervise(scenario)
 
     assert "web       | \N{REPLACEMENT CHARACTER}[2Jgone" in heard()
+
+
+ORPHANS = """
+import os, subprocess, sys
+child = subprocess.Popen(["/bin/sleep", "60"], stdin=subprocess.DEVNULL, stdout=2)
+print(child.pid, flush=True)
+"""
+
+
+def orphan(folder: Path) -> int:
+    """Return the id of a process whose parent, a child of a supervisor of the folder, is gone."""
+    made = subprocess.run(
+        [sys.executable, "-c", ORPHANS],
+        env={**os.environ, MARK: str(folder)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return int(made.stdout)
+
+
+def test_what_a_killed_supervisor_left_is_found_by_its_data_folder_alone(tmp_path: Path) -> None:
+    ours, other = orphan(tmp_path / "var"), orphan(tmp_path / "var2")
+
+    assert marked_by(tmp_path / "var") == {ours}
+    assert end(lambda: marked_by(tmp_path / "var"), LEFTOVER_STOP) == set()
+
+    assert has_ended(ours)
+    assert not has_ended(other)
+    os.kill(other, signal.SIGKILL)
+
+
+def test_a_leftover_that_ignores_the_signal_is_killed(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STUBBORN], env={**os.environ, MARK: str(tmp_path)}, stdout=-1
+    ) as stubborn:
+        assert stubborn.stdout is not None
+        stubborn.stdout.readline()
+
+        end(lambda: marked_by(tmp_path), ((signal.SIGTERM, 0.1), (signal.SIGKILL, 5.0)))
+
+        assert stubborn.wait(5) == -signal.SIGKILL

@@ -1,1 +1,0 @@
-"""The processes of `up`: start, watch, restart and stop them."""
