@@ -27,7 +27,7 @@ from common.settings.runtime_env import (
     load_runtime_env,
     save_runtime_env,
 )
-from operations.embedded.banner import CacheAddress, PlatformAddress, show_banner
+from operations.embedded.banner import show_banner
 from operations.embedded.platform_processes import PROJECT, Recipe, Server, platform_recipe
 from operations.embedded.postgres.cluster import (
     CONTROL,
@@ -168,7 +168,8 @@ class _Start:
         say(f"Starting {names}.")
         for group in self._groups:
             await supervisor.start(map(self._process, group))
-        self._show_banner(made)
+        folders = [self._data_dir, *(each.home.parent for each in self._clusters)]
+        show_banner(self._recipe, made, folders=folders)
 
     def _choose_settings(self) -> None:
         """Write runtime.env before any process reads it, so that a second terminal works too."""
@@ -197,25 +198,6 @@ class _Start:
             self._settings["ZAUTH_DEV_ORG_ID"] = str(org_id)
             save_runtime_env(self._data_dir, self._settings | self._hidden)
         return made
-
-    def _show_banner(self, made: Mapping[str, Any]) -> None:
-        cache, access = self._recipe.cache, made.get("cache") or {}
-        address = PlatformAddress(
-            base_url=f"http://127.0.0.1:{self._recipe.web.port}",
-            token=str(made.get("dev_token") or ""),
-            cache=None
-            if cache is None
-            else CacheAddress(
-                s3_url=cache.s3_url,
-                internal_port=cache.internal_port,
-                workers_port=cache.workers_port,
-                bucket=access.get("bucket", ""),
-                key_id=access.get("access_key_id", ""),
-                secret=access.get("secret_access_key", ""),
-            ),
-        )
-        folders = [self._data_dir, *(each.home.parent for each in self._clusters)]
-        show_banner(address, self._recipe.pages, folders=folders)
 
     def _launch(self, command: tuple[str, ...]) -> Launch:
         static = self._environ.get("ZSTATIC_ROOT") or str(self._data_dir / "static")

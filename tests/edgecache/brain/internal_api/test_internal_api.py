@@ -69,7 +69,7 @@ def test_another_authorization_scheme_is_refused(bare_cluster: Cluster) -> None:
 def test_the_previous_secret_is_still_accepted(start: Callable[..., Cluster]) -> None:
     old = "the previous secret of the platform is long enough"
     present = "n" * 48
-    brain = start(variables={"ZCACHE_BRAIN_SECRET": f"{present},{old}"})
+    brain = start(secret=present, variables={"ZCACHE_BRAIN_SECRET": f"{present},{old}"})
     for accepted in (present, old):
         url = f"http://127.0.0.1:{brain.internal_port}/v1/status"
         assert ask(url, bearer=accepted).status == 200
