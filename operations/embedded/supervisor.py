@@ -33,7 +33,7 @@ from common.machine.terminal import log_line, printable, say, warn
 
 Steps = tuple[tuple[signal.Signals, float], ...]
 PROC: Final = Path("/proc")
-# In the environment of every child: the data folder of its supervisor.
+# In the environment of every child: the data folder of its supervisor, without links.
 MARK: Final = "ZONAL_SUPERVISED"
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # A server finishes its open requests first; after the time limit it is killed.
@@ -356,7 +356,7 @@ def http_probe(port: int, path: str) -> Callable[[], bool]:
 
 def marked_by(data_dir: Path) -> set[int]:
     """Return the running children of a supervisor of a data folder, and their children."""
-    entry = f"{MARK}={data_dir}".encode()
+    entry = f"{MARK}={data_dir.resolve()}".encode()
     found = set()
     for pid in _other_pids():
         with contextlib.suppress(OSError):

@@ -208,7 +208,7 @@ class _Start:
             "ZSTATIC_ROOT": static,
             "PYTHONUNBUFFERED": "1",
             # The banner shows the development token, so the web server does not.
-            MARK: str(self._data_dir),
+            MARK: str(self._data_dir.resolve()),
         }
         return Launch(command=command, env=environment, cwd=PROJECT)
 

@@ -271,7 +271,8 @@ def orphan(folder: Path) -> int:
 def test_what_a_killed_supervisor_left_is_found_by_its_data_folder_alone(tmp_path: Path) -> None:
     ours, other = orphan(tmp_path / "var"), orphan(tmp_path / "var2")
 
-    assert marked_by(tmp_path / "var") == {ours}
+    (tmp_path / "link").symlink_to("var")
+    assert marked_by(tmp_path / "var") == marked_by(tmp_path / "link") == {ours}
     assert end(lambda: marked_by(tmp_path / "var"), LEFTOVER_STOP) == set()
 
     assert has_ended(ours)
