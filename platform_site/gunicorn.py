@@ -25,6 +25,8 @@ timeout = 60
 graceful_timeout = 15
 keepalive = 30
 # Loaded once, before the fork, so that workers share its memory. HUP loads no new code; USR2 does.
+# The server itself answers no request and starts no thread, so what it loads needs no reset in a
+# worker: a test checks that there is no thread, connection or socket (tests/platform_site).
 preload_app = True
 # Limits memory leaks of libraries; the jitter prevents simultaneous restarts.
 max_requests = 100_000

@@ -99,10 +99,3 @@ def _shut_down(connection: psycopg.Connection[Any]) -> None:
 
 
 REQUEST_DEADLINE: Final = RequestDeadline()
-
-
-def _after_fork() -> None:
-    REQUEST_DEADLINE.__init__()  # type: ignore[misc]  # the thread and its lock stay with the parent
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -1,7 +1,6 @@
 """Queries about a tenant's backend, and its termination, which only the administrator can do."""
 
 import atexit
-import os
 import threading
 import time
 from typing import Any, Final
@@ -118,10 +117,3 @@ def _identity(connection: TenantConnection) -> list[Any]:
 
 ADMINISTRATOR: Final = Administrator()
 atexit.register(ADMINISTRATOR.close)
-
-
-def _after_fork() -> None:
-    ADMINISTRATOR.__init__()  # type: ignore[misc]  # the sockets belong to the parent
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -14,7 +14,6 @@ tenant can repeat its change in a loop. So a repair locks the role's row in pg_a
 session that changes the role waits, and then fails.
 """
 
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -226,10 +225,3 @@ def _note_repaired(database: Database, login: Login) -> None:
 
 
 ROLE_CHECK: Final = RoleCheck()
-
-
-def _after_fork() -> None:
-    ROLE_CHECK.__init__()  # type: ignore[misc]  # the thread stays with the parent
-
-
-os.register_at_fork(after_in_child=_after_fork)

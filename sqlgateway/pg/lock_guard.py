@@ -8,7 +8,6 @@ database that holds the most locks, beginning with the session that holds the mo
 """
 
 import atexit
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -123,12 +122,3 @@ class LockGuard:
 
 LOCK_GUARD: Final = LockGuard()
 atexit.register(LOCK_GUARD.close)
-
-
-def _after_fork() -> None:
-    addresses = LOCK_GUARD.addresses
-    LOCK_GUARD.__init__()  # type: ignore[misc]  # threads and connections stay with the parent
-    LOCK_GUARD.addresses = addresses
-
-
-os.register_at_fork(after_in_child=_after_fork)

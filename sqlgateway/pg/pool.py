@@ -1,7 +1,6 @@
 """The pool of connections, the least recently used first, one for all tenants of the process."""
 
 import atexit
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -230,11 +229,3 @@ WATCHDOG.on_tick = CONNECTION_POOL.sweep
 LOCK_GUARD.addresses = CONNECTION_POOL.addresses_in_use
 # Close connections before the interpreter warns about open sockets.
 atexit.register(CONNECTION_POOL.clear)
-
-
-def _after_fork() -> None:
-    # libpq's objects know their process: deleting them here does not close the parent's sockets.
-    CONNECTION_POOL.__init__()  # type: ignore[misc]  # emptied in place: other modules refer to this object
-
-
-os.register_at_fork(after_in_child=_after_fork)

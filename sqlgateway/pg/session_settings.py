@@ -5,7 +5,6 @@ after RESET ALL and DISCARD ALL. So every setting that a role may change is sent
 value if the platform has none. The server lists these settings.
 """
 
-import os
 import threading
 import time
 from typing import Final
@@ -185,11 +184,3 @@ def _platforms_own(role: Role) -> dict[str, str]:
 
 
 CLUSTER_SETTINGS: Final = ClusterSettings()
-
-
-def _after_fork() -> None:
-    # Another thread of the parent may have held the lock.
-    CLUSTER_SETTINGS.__init__()  # type: ignore[misc]  # in place: others refer to this object
-
-
-os.register_at_fork(after_in_child=_after_fork)

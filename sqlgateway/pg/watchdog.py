@@ -9,7 +9,6 @@ GRACE_MS is terminated by the administrator, which checks MAX_POLLS times whethe
 import atexit
 import heapq
 import itertools
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -243,12 +242,3 @@ class Watchdogs:
 
 WATCHDOG: Final = Watchdogs()
 atexit.register(WATCHDOG.close)
-
-
-def _after_fork() -> None:
-    on_tick = WATCHDOG.on_tick
-    WATCHDOG.__init__()  # type: ignore[misc]  # threads and their locks stay with the parent
-    WATCHDOG.on_tick = on_tick
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -11,7 +11,6 @@ cluster that runs nothing may run one request even if others have all slots, bec
 cluster may hold them for long; it takes the place of one that waits, so the threads stay the same.
 """
 
-import os
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable, Iterator
@@ -283,10 +282,3 @@ def limits_of(scope: Scope) -> AdmissionLimits:
 
 ADMISSION: Final = Admission()
 add_publisher(ADMISSION.publish)
-
-
-def _after_fork() -> None:
-    ADMISSION.__init__()  # type: ignore[misc]  # a child runs none of its parent's requests
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -6,7 +6,6 @@ loses only its own entries. The control database keeps the newest MAX_ROWS rows 
 organization, for ZSQL_HISTORY_DAYS.
 """
 
-import os
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -237,10 +236,3 @@ RECORDER: Final = Recorder()
 
 
 WRITER.add_job(RECORDER.flush)
-
-
-def _after_fork() -> None:
-    RECORDER.__init__()  # type: ignore[misc]  # emptied in place: the parent writes its entries
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -8,7 +8,6 @@ A streamed result holds its share while its client reads. So for each share that
 holds, RESERVE shares must be free before it gets another one.
 """
 
-import os
 import threading
 import time
 from typing import Final
@@ -84,10 +83,3 @@ class LargeResult:
 
 
 LARGE_RESULTS: Final = LargeResults()
-
-
-def _after_fork() -> None:
-    LARGE_RESULTS.__init__()  # type: ignore[misc]  # a child holds none of its parent's results
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -1,7 +1,6 @@
 """A background thread that writes records, so that requests do not wait for it."""
 
 import atexit
-import os
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -61,12 +60,6 @@ class BackgroundWriter:
             self._thread.join(CLOSE_S)
             self._thread = None
 
-    def after_fork(self) -> None:
-        """Reset in a child process: threads and their locks stay with the parent."""
-        jobs, is_enabled = self._jobs, self.is_enabled
-        self.__init__()  # type: ignore[misc]  # in place: other modules refer to this object
-        self._jobs, self.is_enabled = jobs, is_enabled
-
     def _run(self) -> None:
         is_last = False
         while not is_last:
@@ -94,4 +87,3 @@ class BackgroundWriter:
 
 WRITER: Final = BackgroundWriter()
 atexit.register(WRITER.close)
-os.register_at_fork(after_in_child=WRITER.after_fork)

@@ -10,7 +10,6 @@ The watchdog (sqlgateway/pg/watchdog.py) cancels requests at their deadline, and
 client disconnects.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -193,10 +192,3 @@ REGISTRY: Final = RunningRequests()
 
 
 WRITER.add_job(REGISTRY.sync)
-
-
-def _after_fork() -> None:
-    REGISTRY.__init__()  # type: ignore[misc]  # emptied in place: these requests are the parent's
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -4,7 +4,6 @@ A process that is killed loses its counts since the last write. Batches have an 
 not confirmed, the batch is written again, and is not counted twice.
 """
 
-import os
 import threading
 import time
 from dataclasses import dataclass
@@ -138,10 +137,3 @@ def _rows(batch: UUID, counted: dict[tuple[int, int], Counts]) -> list[dict[str,
 
 METER: Final = UsageMeter()
 WRITER.add_job(METER.flush)
-
-
-def _after_fork() -> None:
-    METER.__init__()  # type: ignore[misc]  # emptied in place: the parent writes its counts
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -5,7 +5,6 @@ time limit for this. So a thread in each process measures how long each piece ta
 socket down if a client is too slow.
 """
 
-import os
 import socket
 import threading
 import time
@@ -106,10 +105,3 @@ class TransferMonitor:
 
 
 TRANSFER_MONITOR: Final = TransferMonitor()
-
-
-def _after_fork() -> None:
-    TRANSFER_MONITOR.__init__()  # type: ignore[misc]  # threads and their locks stay with the parent
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -10,10 +10,12 @@ pytestmark = pytest.mark.slow
 LOOK = """
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from platform_site import gunicorn
 from platform_site.wsgi import application
 from django.db import connections
 
+gunicorn.when_ready(SimpleNamespace(stop=None))
 print(threading.active_count())
 print(sum(connection.connection is not None for connection in connections.all()))
 gunicorn.on_exit(None)
