@@ -8,26 +8,17 @@ import hmac
 import os
 from typing import Final
 
-import orjson
 from django.conf import settings
 
 from accounts.errors import DevTokenRefused
 from common.crypto import keyed_digest
-from common.database.prepared import PreparedQuery
 from common.errors import TokenInvalid
 from common.principals import PlatformRequest, Principal
+from common.scoping import within_organization
 from common.settings.env import is_production
+from environments.models import Environment
 
 MARK: Final = "_dev_"
-# Prepared, like the query of an access token (accounts/sessions/authentication.py).
-_QUERY: Final = PreparedQuery(
-    """
-    SELECT json_build_array(e.id, e.slug, e.name, o.name)::text
-    FROM environments_environment e JOIN environments_organization o ON o.id = e.organization_id
-    WHERE e.organization_id = $1 AND e.slug = $2 AND e.deleted_at IS NULL
-    """,
-    types=("bigint", "text"),
-)
 
 
 def is_refused() -> bool:
@@ -59,20 +50,23 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     if not hmac.compare_digest(token.encode(), token_for(settings.ACCOUNTS.dev_org_id).encode()):
         raise TokenInvalid
     wanted = request.headers.get("X-Environment", "live").replace("\0", "")
-    organization_id = settings.ACCOUNTS.dev_org_id
-    row = _QUERY.value(str(organization_id).encode(), wanted.encode())
-    if row is None:
+    with within_organization(settings.ACCOUNTS.dev_org_id):
+        environment: Environment | None = (
+            Environment.objects.select_related("organization")
+            .filter(slug=wanted, deleted_at=None)
+            .first()
+        )
+    if environment is None:
         raise TokenInvalid("X-Environment names no environment of this organization.")
-    environment_pk, slug, name, organization_name = orjson.loads(row)
     return Principal(
         kind="dev",
         user_id=None,
         email=None,
-        organization_id=organization_id,
-        organization_name=organization_name,
-        environment_pk=environment_pk,
-        environment_id=slug,
-        environment_name=name,
+        organization_id=environment.organization_id,
+        organization_name=environment.organization.name,
+        environment_pk=environment.pk,
+        environment_id=environment.slug,
+        environment_name=environment.name,
         roles=("admin",),
         labels=(),
         session_id=None,

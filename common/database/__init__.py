@@ -1,5 +1,5 @@
-"""The control database: joined reads, deadlines.
+"""The control database: the query of each request, deadlines.
 
-Door: joined_rows, prepared, request_deadline.
+Door: prepared, request_deadline.
 Imports: common.
 """

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import User
 from common import problems
-from common.database.prepared import PreparedQuery
+from common.database.prepared import PreparedQuery, parameter
 from tests.cast import signed_in
 
 PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'zonal\\_%%'"
@@ -26,7 +26,8 @@ def clean(transactional_db: None) -> Iterator[None]:
 
 
 def query() -> PreparedQuery:
-    return PreparedQuery("SELECT email::text FROM accounts_user WHERE id = $1", types=("uuid",))
+    admins = User.objects.filter(pk=parameter(1, "uuid"), roles__contains=["admin"])
+    return PreparedQuery(lambda: admins.values("email"))
 
 
 def prepared() -> int:
@@ -40,19 +41,19 @@ def key(user: User) -> bytes:
     return str(user.pk).encode()
 
 
-def test_a_query_returns_the_value_or_none_without_a_row(clean: None, alice: User) -> None:
+def test_a_query_returns_the_row_or_none(clean: None, alice: User) -> None:
     emails = query()
-    assert emails.value(key(alice)) == b"alice@example.com"
-    assert emails.value(ANYBODY) is None
+    assert emails.row(key(alice)) == {"email": "alice@example.com"}
+    assert emails.row(ANYBODY) is None
 
 
 def test_a_connection_prepares_the_query_once(clean: None, alice: User) -> None:
     emails = query()
     for _ in range(3):
-        emails.value(key(alice))
+        emails.row(key(alice))
     assert prepared() == 1
     connection.close()
-    assert emails.value(key(alice)) == b"alice@example.com"
+    assert emails.row(key(alice)) == {"email": "alice@example.com"}
     assert prepared() == 1
 
 
@@ -62,40 +63,40 @@ def test_each_run_counts_as_one_query(
     emails = query()
     for _ in range(2):
         with django_assert_num_queries(1) as captured:
-            emails.value(key(alice))
+            emails.row(key(alice))
         assert "accounts_user" in captured[0]["sql"]
 
 
 def test_a_query_sees_changes_of_its_own_transaction(clean: None, alice: User) -> None:
     with transaction.atomic():
         User.objects.filter(pk=alice.pk).update(email="moved@example.com")
-        assert query().value(key(alice)) == b"moved@example.com"
+        assert query().row(key(alice)) == {"email": "moved@example.com"}
 
 
 def test_a_query_works_behind_a_pooler_that_loses_statements(clean: None, alice: User) -> None:
     emails = query()
-    emails.value(key(alice))
+    emails.row(key(alice))
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
-    assert emails.value(key(alice)) == b"alice@example.com"
-    assert emails.value(ANYBODY) is None
+    assert emails.row(key(alice)) == {"email": "alice@example.com"}
+    assert emails.row(ANYBODY) is None
     assert prepared() == 0
 
 
 def test_a_query_works_behind_a_pooler_that_shares_statements(clean: None, alice: User) -> None:
-    query().value(key(alice))
+    query().row(key(alice))
     # Another process of the platform, by way of the same connection of the server.
     other = query()
-    assert other.value(key(alice)) == b"alice@example.com"
-    assert other.value(ANYBODY) is None
+    assert other.row(key(alice)) == {"email": "alice@example.com"}
+    assert other.row(ANYBODY) is None
 
 
 def test_a_lost_connection_is_the_error_that_a_cursor_raises(clean: None, alice: User) -> None:
     emails = query()
-    emails.value(key(alice))
+    emails.row(key(alice))
     _end_backend()
     with pytest.raises(OperationalError) as caught:
-        emails.value(key(alice))
+        emails.row(key(alice))
     assert problems.is_database_unreachable(caught.value)
 
 
@@ -111,7 +112,7 @@ def test_a_broken_transaction_refuses_the_query(clean: None, alice: User) -> Non
         with connection.cursor() as cursor, pytest.raises(Exception, match="nonesuch"):
             cursor.execute("SELECT nonesuch")
         with pytest.raises(InternalError, match="aborted"):
-            query().value(key(alice))
+            query().row(key(alice))
         transaction.set_rollback(True)
 
 
