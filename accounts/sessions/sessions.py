@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.http import HttpRequest
 from django.utils import timezone
@@ -21,20 +21,6 @@ from environments.models import Environment
 
 # A new one ends the least recently used one.
 SESSIONS_PER_USER: Final = 100
-# Literal SQL, because every sign-in runs both. The first one waits for concurrent sign-ins of the
-# user, so that the second one sees their sessions; it uses the index of active sessions by user.
-_UPDATE_USER: Final = """
-UPDATE accounts_user SET last_environment_id = %s, last_login = %s
-WHERE id = %s AND password = %s AND is_active
-"""
-_END_SURPLUS: Final = """
-UPDATE accounts_session SET ended_at = %s, end_reason = 'too_many'
-WHERE id IN (
-    SELECT id FROM accounts_session
-    WHERE user_id = %s AND ended_at IS NULL AND id IS DISTINCT FROM %s
-    ORDER BY rotated_at DESC OFFSET %s
-)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +125,9 @@ def _lock_user_and_end_surplus(user: User, environment: Environment, now: dateti
     sign-ins of a user, so that the limit holds under concurrency. Raises InvalidCredentials for a
     user who has a new password, was disabled or removed since the authentication.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_UPDATE_USER, [environment.pk, now, user.pk, user.password])
-        if not cursor.rowcount:
-            raise InvalidCredentials
+    unchanged = User.objects.filter(pk=user.pk, password=user.password, is_active=True)
+    if not unchanged.update(last_environment=environment, last_login=now):
+        raise InvalidCredentials
     end_surplus_sessions(user, now)
 
 
@@ -151,9 +136,10 @@ def end_surplus_sessions(user: User, now: datetime, *, kept: UUID | None = None)
 
     kept: a session that is not ended.
     """
-    others = SESSIONS_PER_USER - (1 if kept is None else 2)
-    with connection.cursor() as cursor:
-        cursor.execute(_END_SURPLUS, [now, user.pk, kept, max(0, others)])
+    others = max(0, SESSIONS_PER_USER - (1 if kept is None else 2))
+    live = Session.objects.filter(user_id=user.pk, ended_at=None).exclude(pk=kept)
+    surplus = live.order_by("-rotated_at").values("pk")[others:]
+    Session.objects.filter(pk__in=surplus).update(ended_at=now, end_reason="too_many")
 
 
 def lock(pointer: SessionPointer) -> Session:

@@ -13,8 +13,8 @@ from audit import trail
 from common.principals import PlatformRequest, Principal
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
-from twofactor.challenges import challenge_base, challenge_rows
-from twofactor.challenges.assurance import raise_assurance
+from twofactor.challenges import challenge_base
+from twofactor.challenges.assurance import ASSURANCE_FIELDS, raise_assurance
 from twofactor.errors import (
     ChallengeGone,
     CodeRejected,
@@ -99,7 +99,7 @@ def verify(
     FactorSlowed (429), FactorWornOut and FactorNotAllowed (403).
     """
     with transaction.atomic():
-        challenge = challenge_rows.lock(challenge_id, now=now)
+        challenge = _lock(challenge_id, now)
         _refuse_foreign(request, challenge)
         throttle.refuse_throttled(challenge.factor, now)
         is_allowed = _is_allowed_or_refuse(challenge)
@@ -110,6 +110,25 @@ def verify(
             return _complete(request, challenge, answer, is_allowed=is_allowed, now=now)
     # Raised outside the transaction, so that the attempt stays counted.
     raise CodeRejected
+
+
+def _lock(challenge_id: str, now: datetime) -> Challenge:
+    """Return an open challenge with its factor and user; challenge and factor are locked.
+
+    Raises ChallengeGone.
+    """
+    found: Challenge | None = (
+        # Factors are always locked before challenges, so that there are no deadlocks; PostgreSQL
+        # locks in the order that is written here.
+        Challenge.objects.select_for_update(of=("factor", "self"))
+        .select_related("factor", "user__organization")
+        .filter(pk=challenge_base.digest_of(Challenge, challenge_id))
+        .first()
+    )
+    if found is None or not found.is_open(now) or not found.user.is_active:
+        raise ChallengeGone
+    found.factor.user = found.user
+    return found
 
 
 def _refuse_foreign(request: PlatformRequest, challenge: Challenge) -> None:
@@ -149,13 +168,16 @@ def _complete(
     is_allowed: bool,
     now: datetime,
 ) -> SessionTokens | StageResponse | Session:
-    session = challenge.session
-    if session is not None:
+    challenge.used_at = now
+    challenge.save(update_fields=["used_at"])
+    if challenge.session_id is not None:
+        # Locked, so that a name that another request removes from `amr` is not written again.
+        rows = Session.objects.select_for_update(no_key=True)
+        session: Session = rows.get(pk=challenge.session_id)
         if not session.is_live(now):
             raise ChallengeGone
-        factor = _type_of(challenge)
-        raise_assurance(session, factor, now=now)
-        challenge_rows.use_up_for_session(challenge, session, proven=[factor.amr, "mfa"], now=now)
+        raise_assurance(session, _type_of(challenge), now=now)
+        session.save(update_fields=ASSURANCE_FIELDS)
         return session
     return _sign_in(request, challenge, answer, is_allowed=is_allowed, now=now)
 
@@ -168,7 +190,7 @@ def _sign_in(
     is_allowed: bool,
     now: datetime,
 ) -> SessionTokens | StageResponse:
-    waiting = pending.use_up(challenge.pending_id, challenge=challenge.pk, now=now)
+    waiting = pending.use_up(challenge.pending_id, now=now)
     factor = _type_of(challenge)
     attempt = SignInAttempt(
         challenge.user,

@@ -1,40 +1,22 @@
-"""A user's active methods, and what the organization allows, read with one query."""
+"""A user's active methods, and what the organization allows."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from django.db import connection
-from django.db.models import Q
+from django.db.models import Count, Exists, OuterRef, Q, Subquery
 
 from accounts.models import User
-from common.database import joined_rows
-from common.database.joined_rows import ModelColumns
 from environments.models import MFA_METHODS, Organization
-from twofactor.models import Factor
+from twofactor.models import BackupCode, EnrolmentDue, Factor
 
-_MODELS: Final = (
-    ModelColumns(Factor, "f"),
-    ModelColumns(
-        User, "u", "id", "organization_id", "email", "email_verified_at", "is_active", "created_at"
-    ),
-    ModelColumns(Organization, "o"),
+_CODES_LEFT: Final = Subquery(
+    BackupCode.objects.filter(factor=OuterRef("pk"), used_at=None)
+    .values("factor")
+    .annotate(number=Count("pk"))
+    .values("number")
 )
-_SELECT: Final = f"""
-SELECT {joined_rows.columns(_MODELS)},
-    (SELECT count(*) FROM twofactor_backupcode b WHERE b.factor_id = f.id AND b.used_at IS NULL),
-    EXISTS (SELECT 1 FROM twofactor_enrolmentdue d WHERE d.user_id = u.id)
-FROM accounts_user u JOIN environments_organization o ON o.id = u.organization_id
-"""  # noqa: S608 - column names of our own models
-_READ: Final = f"""
-{_SELECT} LEFT JOIN twofactor_factor f ON f.user_id = u.id WHERE u.id = %s
-"""
-# Always locked in this order, to avoid deadlocks.
-_LOCK: Final = f"""
-{_SELECT} JOIN twofactor_factor f ON f.user_id = u.id WHERE u.id = %s
-ORDER BY f.id FOR UPDATE OF f
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,32 +73,25 @@ class Holdings:
 
 
 def holdings_of(user_id: UUID, *, lock: bool = False) -> Holdings:
-    """Read a user's factors and policy: one query.
+    """Read a user's factors and policy: two queries.
 
     lock: lock the factors until the transaction ends.
     Raises User.DoesNotExist.
     """
-    rows = _read(_LOCK, user_id) if lock else []
-    # Without factors there is nothing to lock.
-    rows = rows or _read(_READ, user_id)
-    if not rows:
-        raise User.DoesNotExist
-    by_method, codes_left = {}, 0
-    for factor, user, organization, left, _ in rows:
-        user.organization = organization
-        if factor is not None:
-            factor.user, factor.organization = user, organization
-            by_method[factor.method] = factor
-            codes_left += left if factor.method == "backup_codes" else 0
-    _, user, organization, _, must_enrol = rows[0]
+    rows = Factor.objects.filter(user_id=user_id).annotate(codes_left=_CODES_LEFT)
+    if lock:
+        # Always locked in this order, to avoid deadlocks.
+        rows = rows.order_by("pk").select_for_update(of=("self",))
+    by_method = {factor.method: factor for factor in rows}
+    due = EnrolmentDue.objects.filter(pk=OuterRef("pk"))
+    users = User.objects.select_related("organization").annotate(must_enrol=Exists(due))
+    user = users.get(pk=user_id)
+    for factor in by_method.values():
+        factor.user, factor.organization = user, user.organization
     ordered = {method: by_method[method] for method in MFA_METHODS if method in by_method}
-    return Holdings(ordered, codes_left, organization, user.created_at, must_enrol)
-
-
-def _read(query: str, user_id: UUID) -> list[list[Any]]:
-    with connection.cursor() as cursor:
-        cursor.execute(query, [user_id])
-        return [joined_rows.split_row(row, _MODELS, connection) for row in cursor.fetchall()]
+    codes = by_method.get("backup_codes")
+    codes_left = (codes and codes.codes_left) or 0
+    return Holdings(ordered, codes_left, user.organization, user.created_at, user.must_enrol)
 
 
 def has_proper_factor(user_id: UUID) -> bool:

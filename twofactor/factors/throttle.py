@@ -2,9 +2,7 @@
 
 from datetime import datetime, timedelta
 from math import ceil
-from typing import Final
-
-from django.db import connection
+from typing import Any, Final
 
 from twofactor.errors import FactorSlowed, FactorWornOut
 from twofactor.models import Factor
@@ -12,8 +10,6 @@ from twofactor.models import Factor
 FREE: Final = 10
 WORN_OUT: Final = 100
 MAX_WAIT_S: Final = 900
-# Resets a factor's failures; literal SQL, because every correct answer runs it.
-FORGIVEN: Final = "failures = 0, blocked_until = NULL, last_used_at = %(now)s"
 
 
 def refuse_throttled(factor: Factor, now: datetime) -> None:
@@ -39,8 +35,11 @@ def count(factor: Factor, now: datetime) -> None:
     factor.save(update_fields=["failures", "blocked_until"])
 
 
+def forgiven(now: datetime) -> dict[str, Any]:
+    """Return what a correct code writes to its factor: the count of wrong ones begins again."""
+    return {"failures": 0, "blocked_until": None, "last_used_at": now}
+
+
 def reset(factor: Factor, now: datetime) -> None:
     """Reset the count of wrong codes after a correct one."""
-    statement = f"UPDATE twofactor_factor SET {FORGIVEN} WHERE id = %(factor)s"  # noqa: S608 - literal
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {"now": now, "factor": factor.pk})
+    Factor.objects.filter(pk=factor.pk).update(**forgiven(now))

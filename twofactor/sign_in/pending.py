@@ -8,13 +8,10 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.db import connection
 from django.utils import timezone
 
 from accounts.models import User
 from accounts.tokens.signing import SignedToken, header_of
-from common.database import joined_rows
-from common.database.joined_rows import ModelColumns
 from common.errors import TokenExpired, TokenInvalid
 from common.principals import PlatformRequest, Principal
 from environments.models import Environment
@@ -25,20 +22,6 @@ TYPE: Final = "mfa+jwt"
 LIFE: Final = timedelta(minutes=10)
 CHALLENGE: Final = "challenge"
 ENROL: Final = "enrol"
-
-_MODELS: Final = (
-    ModelColumns(PendingSignIn, "p"),
-    ModelColumns(Environment, "e", "id", "organization_id", "slug", "name", "deleted_at"),
-)
-_USE_UP: Final = f"""
-WITH answered AS (
-    UPDATE twofactor_challenge SET used_at = %(now)s WHERE digest = %(challenge)s
-)
-UPDATE twofactor_pendingsignin p SET used_at = %(now)s FROM environments_environment e
-WHERE p.id = %(pending)s AND p.used_at IS NULL AND p.expires_at > %(now)s
-AND e.id = p.environment_id AND e.deleted_at IS NULL
-RETURNING {joined_rows.columns(_MODELS)}
-"""  # noqa: S608 - column names of our own models
 
 
 class MfaToken(SignedToken):
@@ -122,25 +105,23 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     )
 
 
-def use_up(
-    pending_id: UUID | None, *, challenge: str | None = None, now: datetime
-) -> PendingSignIn:
+def use_up(pending_id: UUID | None, *, now: datetime) -> PendingSignIn:
     """Return a pending sign-in with its environment, once: it leads to one session.
-
-    challenge: the digest of the answered challenge, which is used up as well.
 
     Raises ChallengeGone (410) if it has led to a session, has expired, or its environment was
     deleted.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_USE_UP, {"now": now, "pending": pending_id, "challenge": challenge})
-        row = cursor.fetchone()
-    if row is None:
+    waiting: PendingSignIn | None = (
+        PendingSignIn.objects.select_for_update(of=("self",))
+        .select_related("environment")
+        .filter(pk=pending_id, used_at=None, expires_at__gt=now)
+        .first()
+    )
+    if waiting is None or waiting.environment.deleted_at:
         raise ChallengeGone
-    waiting, environment = joined_rows.split_row(row, _MODELS, connection)
-    waiting.environment = environment
-    found: PendingSignIn = waiting
-    return found
+    waiting.used_at = now
+    waiting.save(update_fields=["used_at"])
+    return waiting
 
 
 def end_enrolling(user_id: UUID, *, except_pending: UUID | None) -> None:

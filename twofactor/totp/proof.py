@@ -4,7 +4,6 @@ from base64 import b32decode
 from datetime import datetime
 from typing import Final
 
-from django.db import connection
 from django_otp.oath import hotp
 
 from common.crypto import decrypt
@@ -17,11 +16,6 @@ from twofactor.stored_secrets import is_same
 
 STEP_S: Final = 30
 DRIFT: Final = (0, -1, 1)
-# One conditional statement, so that of two requests with the same code one succeeds.
-_USE_STEP: Final = f"""
-UPDATE twofactor_factor SET last_step = %(step)s, {throttle.FORGIVEN}
-WHERE id = %(factor)s AND last_step < %(step)s
-"""  # noqa: S608 - literal
 
 
 def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
@@ -45,10 +39,9 @@ def check(
     step = matching_step(decrypt(factor.secret), answer.code, now=now)
     if step is None:
         return False
-    with connection.cursor() as cursor:
-        cursor.execute(_USE_STEP, {"step": step, "now": now, "factor": factor.pk})
-        changed: int = cursor.rowcount
-    return changed == 1
+    # One conditional statement, so that of two requests with the same code one succeeds.
+    unused = Factor.objects.filter(pk=factor.pk, last_step__lt=step)
+    return unused.update(last_step=step, **throttle.forgiven(now)) == 1
 
 
 def matching_step(seed: str, code: str, *, now: datetime) -> int | None:
