@@ -74,11 +74,13 @@ def when_ready(server: Any) -> None:
 def post_worker_init(worker: Any) -> None:
     """Start the worker's threads, which no fork copies; the last worker ends the old server."""
     from common import tracing  # noqa: PLC0415 - after the fork
+    from common.every import Every  # noqa: PLC0415 - as above
     from common.metrics import publishing  # noqa: PLC0415 - needs Django
-    from platform_site.staff.activity import keep_writing  # noqa: PLC0415 - as above
+    from platform_site.staff import activity  # noqa: PLC0415 - as above
 
-    publishing.keep_publishing()
-    keep_writing()
+    Every(publishing.EVERY_S, publishing.publish, name="metrics").start()
+    every = Every(activity.WRITE_EVERY_S, activity.write_and_disconnect, name="http-activity")
+    every.start()
     tracing.start(f"{settings.SERVICE_NAME}-web", settings.TRACES_URL, settings.TRACES_SHARE)
     if worker.age == 1:
         from platform_site.startup import probe_cache  # noqa: PLC0415 - Django is loaded by now

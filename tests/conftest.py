@@ -93,7 +93,7 @@ def _conformance(pytestconfig: pytest.Config) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _no_role_checks() -> None:
     """Leave the roles' check to the tests of it: its thread would see no test's transaction."""
-    changed_roles.CHECK_EVERY_S = 3600.0
+    changed_roles.ROLE_CHECK.checks.seconds = 3600.0
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,6 +18,8 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 
+from common.every import Every
+
 # With a frozen database requests answer 503 within ten seconds: this wait, one check, and the two
 # seconds for establishing the next connection.
 LIMIT_S: Final = 7.0
@@ -41,7 +43,7 @@ class RequestDeadline:
         self._lock = threading.Lock()
         self._connections: dict[int, BaseDatabaseWrapper] = {}
         self._waiting_since: dict[int, float] = {}
-        self._thread: threading.Thread | None = None
+        self.checks = Every(CHECK_EVERY_S, self._check_all, name="request-deadline")
 
     @contextlib.contextmanager
     def enforced(self) -> Iterator[None]:
@@ -50,11 +52,7 @@ class RequestDeadline:
         database = connections[DEFAULT_DB_ALIAS]
         with self._lock:
             self._connections[me] = database
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="request-deadline", daemon=True
-                )
-                self._thread.start()
+        self.checks.start()
         try:
             yield
         finally:
@@ -62,16 +60,10 @@ class RequestDeadline:
                 self._connections.pop(me, None)
                 self._waiting_since.pop(me, None)
 
-    def _run(self) -> None:
-        while True:
-            time.sleep(CHECK_EVERY_S)
-            try:
-                with self._lock:
-                    for thread, database in self._connections.items():
-                        self._check(thread, database)
-            except Exception:
-                # The thread must not end, because nothing restarts it.
-                log.exception("request_deadline_failed")
+    def _check_all(self) -> None:
+        with self._lock:
+            for thread, database in self._connections.items():
+                self._check(thread, database)
 
     def _check(self, thread: int, database: BaseDatabaseWrapper) -> None:
         connection = database.connection

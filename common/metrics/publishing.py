@@ -6,14 +6,11 @@ observations, which are counted together with those of many others. A killed pro
 observations of at most a second.
 """
 
-import threading
-import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
-import structlog
 from prometheus_client import Histogram
 
 EVERY_S: Final = 1.0
@@ -22,8 +19,6 @@ MAX_WAITING: Final = 10_000
 
 Observation = TypeVar("Observation")
 Publisher = Callable[[], None]
-
-log = structlog.get_logger(__name__)
 
 _publishers: list[Publisher] = []
 
@@ -83,18 +78,3 @@ def publish() -> None:
     """Publish all observations of this process so far."""
     for publisher in _publishers:
         publisher()
-
-
-def keep_publishing() -> None:
-    """Start a thread that publishes every second; call it after a fork."""
-    threading.Thread(target=_publish_forever, name="metrics", daemon=True).start()
-
-
-def _publish_forever() -> None:
-    while True:
-        time.sleep(EVERY_S)
-        try:
-            publish()
-        except Exception:
-            # The thread must not end, so that the next second can be published.
-            log.exception("metrics_not_published")

@@ -7,8 +7,6 @@ The roll-up adds one row about sign-ins and SQL of all tenants. It only uses ind
 that it only reads the rows since the last one.
 """
 
-import threading
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
@@ -91,22 +89,14 @@ def write_http_samples() -> None:
         TALLY.put_back(taken)
 
 
-def keep_writing() -> None:
-    """Start a thread that writes these counts, and those of organizations, every few seconds."""
-    threading.Thread(target=_write_forever, name="http-activity", daemon=True).start()
-
-
-def _write_forever() -> None:
-    while True:
-        time.sleep(WRITE_EVERY_S)
-        try:
-            write_http_samples()
-            request_activity.write()
-            # Returns the connection to the pool, or closes the thread's own.
-            connection.close()
-        except Exception:
-            # The thread must not end, because nothing restarts it.
-            log.exception("http_activity_failed")
+def write_and_disconnect() -> None:
+    """Write these counts, and those of organizations, in a thread of its own."""
+    try:
+        write_http_samples()
+        request_activity.write()
+    finally:
+        # Returns the connection to the pool, or closes the thread's own.
+        connection.close()
 
 
 def http_samples(*, now: datetime) -> list[HttpSample]:

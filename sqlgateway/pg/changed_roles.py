@@ -15,7 +15,6 @@ session that changes the role waits, and then fails.
 """
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -27,6 +26,7 @@ from django.db import transaction
 
 from audit import trail
 from common.errors import NotFound, PlatformError
+from common.every import Every
 from common.scoping import unscoped
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.clusters.placements import Login, Placement, placement_of
@@ -57,7 +57,7 @@ WHERE relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass)
   AND mode = 'RowExclusiveLock' AND usename = ANY(%s)
 """
 # Shorter than it takes to make use of a password; each check costs one query.
-CHECK_EVERY_S = 5.0
+CHECK_EVERY_S: Final = 5.0
 
 
 def repair(login: Login) -> None:
@@ -126,7 +126,7 @@ class RoleCheck:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._used: dict[str, Login] = {}
-        self._thread: threading.Thread | None = None
+        self.checks = Every(CHECK_EVERY_S, self._run_and_disconnect, name="sql-roles")
 
     def note(self, login: Login) -> None:
         """Schedule a role's check; called when a request has ended."""
@@ -135,9 +135,7 @@ class RoleCheck:
             # A connection may have been opened before the password was rotated.
             if kept is None or not login.is_older_than(kept):
                 self._used[login.user] = login
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._loop, name="sql-roles", daemon=True)
-                self._thread.start()
+        self.checks.start()
 
     def run(self) -> None:
         """Check the scheduled roles; one that cannot be checked is scheduled at its next use."""
@@ -150,16 +148,11 @@ class RoleCheck:
             for login in changed_logins(address, logins):
                 _repair(login)
 
-    def _loop(self) -> None:
-        while True:
-            time.sleep(CHECK_EVERY_S)
-            try:
-                self.run()
-            except Exception:
-                # The control database may be unreachable; the next round tries again.
-                log.exception("sql_role_check_failed")
-            finally:
-                control_connection.close()
+    def _run_and_disconnect(self) -> None:
+        try:
+            self.run()
+        finally:
+            control_connection.close()
 
 
 def _repair(login: Login) -> None:

@@ -9,13 +9,15 @@ database that holds the most locks, beginning with the session that holds the mo
 
 import atexit
 import threading
-import time
+from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 import psycopg
 import structlog
 
+from common.every import Every
 from sqlgateway.clusters.servers import ClusterAddress, said
 from sqlgateway.names import ROLE_PREFIX
 from sqlgateway.pg.administrator import Administrator
@@ -25,7 +27,7 @@ EVERY_S: Final = 0.5
 # The fraction of the server's lock table above which sessions are terminated. The rest remains for
 # other tenants until that has happened.
 SHARE: Final = 0.5
-# A cluster's thread ends when it was not in use at this many checks.
+# The connection to a cluster is closed when it was not in use at this many checks.
 MAX_IDLE_CHECKS: Final = 20
 # Maximum sessions that one check terminates: more than an organization can have.
 ROUNDS: Final = 20
@@ -61,36 +63,34 @@ class LockGuard:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._threads: dict[int, threading.Thread] = {}
+        self._checks: dict[int, Every] = {}
+        self._idle_checks: Counter[int] = Counter()
         self._administrator = Administrator()
         self.addresses: Callable[[], Iterable[ClusterAddress]] = tuple
 
     def start(self, cluster_id: int) -> None:
         """Start a cluster's thread if there is none; cheap enough to be called for each request."""
-        if cluster_id in self._threads:
+        if cluster_id in self._checks:
             return
         with self._lock:
-            if cluster_id not in self._threads:
-                thread = threading.Thread(
-                    target=self._loop, args=[cluster_id], name="sql-locks", daemon=True
-                )
-                self._threads[cluster_id] = thread
-                thread.start()
+            if cluster_id not in self._checks:
+                check = partial(self.check, cluster_id)
+                self._checks[cluster_id] = Every(EVERY_S, check, name="sql-locks")
+            self._checks[cluster_id].start()
 
-    def check(self, cluster_id: int) -> bool:
-        """Terminate sessions that hold too many locks on a cluster; False if it is not in use."""
-        address = self._address(cluster_id)
+    def check(self, cluster_id: int) -> None:
+        """Terminate sessions that hold too many locks on a cluster, if it is in use."""
+        address = next((each for each in self.addresses() if each.cluster_id == cluster_id), None)
         if address is None:
-            return False
+            self._idle_checks[cluster_id] += 1
+            if self._idle_checks[cluster_id] == MAX_IDLE_CHECKS:
+                self._administrator.forget(cluster_id)
+            return
+        self._idle_checks[cluster_id] = 0
         try:
             self._check(address)
         except psycopg.Error as exc:
             log.info("sql_locks_unknown", cluster=cluster_id, said=said(exc))
-        return True
-
-    def _address(self, cluster_id: int) -> ClusterAddress | None:
-        """Return the address of a cluster that is in use."""
-        return next((each for each in self.addresses() if each.cluster_id == cluster_id), None)
 
     def close(self) -> None:
         """Close the administrative connections, at the end of the process."""
@@ -102,22 +102,6 @@ class LockGuard:
             if dbname is None:
                 return
             log.warning("sql_too_many_locks", cluster=address.cluster_id, database=dbname)
-
-    def _loop(self, cluster_id: int) -> None:
-        idle_checks = 0
-        while idle_checks < MAX_IDLE_CHECKS:
-            time.sleep(EVERY_S)
-            try:
-                idle_checks = 0 if self.check(cluster_id) else idle_checks + 1
-            except Exception:
-                # An error must not end the thread.
-                log.exception("sql_lock_guard_failed")
-        with self._lock:
-            del self._threads[cluster_id]
-            self._administrator.forget(cluster_id)
-        if self._address(cluster_id) is not None:
-            # A request that began before that relies on the thread.
-            self.start(cluster_id)
 
 
 LOCK_GUARD: Final = LockGuard()

@@ -10,6 +10,7 @@ import psycopg
 import structlog
 from django.conf import settings
 
+from common.every import Every
 from sqlgateway.clusters import silence
 from sqlgateway.clusters.placements import Login
 from sqlgateway.clusters.servers import ClusterAddress, said
@@ -22,7 +23,6 @@ from sqlgateway.pg.tenant_connection import (
     TenantConnection,
     open_connection,
 )
-from sqlgateway.pg.watchdog import WATCHDOG
 
 Key = tuple[int, str, str]
 # Messages of the server for temporary conditions, none about a role (in English: lc_messages is C).
@@ -42,6 +42,7 @@ NOT_NOW: Final = (
 )
 # How long an unused connection is kept.
 IDLE_S: Final = 60
+SWEEP_EVERY_S: Final = 5.0
 # PgBouncer logs in to the server again a second after a failure (server_login_retry).
 PAUSE_S: Final = 0.2
 
@@ -63,6 +64,7 @@ class ConnectionPool:
         self._idle: OrderedDict[Key, list[TenantConnection]] = OrderedDict()
         self._busy: set[TenantConnection] = set()
         self._open = 0
+        self._sweeps = Every(SWEEP_EVERY_S, self.sweep, name="sql-pool")
 
     def checkout(self, login: Login) -> TenantConnection:
         """Return a clean connection, an idle one if possible.
@@ -90,6 +92,7 @@ class ConnectionPool:
             raise
         with self._lock:
             self._busy.add(connection)
+        self._sweeps.start()
         LOCK_GUARD.start(cluster_id)
         return connection
 
@@ -117,18 +120,14 @@ class ConnectionPool:
         with self._lock:
             return {connection.login.address for connection in self._busy}
 
-    def sweep(self) -> bool:
-        """Close connections that have been idle for longer than IDLE_S.
-
-        True if no connection is left.
-        """
+    def sweep(self) -> None:
+        """Close connections that have been idle for longer than IDLE_S."""
         oldest = time.monotonic() - IDLE_S
         with self._lock:
             expired = [s for kept in self._idle.values() for s in kept if s.used_at < oldest]
             for connection in expired:
                 self._remove(connection)
         self._close(expired)
-        return not self._open
 
     def forget(self, dbname: str) -> None:
         """Close the idle connections to a database."""
@@ -225,7 +224,6 @@ def _open_soon(login: Login) -> TenantConnection:
 
 
 CONNECTION_POOL = ConnectionPool()
-WATCHDOG.on_tick = CONNECTION_POOL.sweep
 LOCK_GUARD.addresses = CONNECTION_POOL.addresses_in_use
 # Close connections before the interpreter warns about open sockets.
 atexit.register(CONNECTION_POOL.clear)

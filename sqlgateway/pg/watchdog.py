@@ -9,6 +9,7 @@ GRACE_MS is terminated by the administrator, which checks MAX_POLLS times whethe
 import atexit
 import heapq
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -33,7 +34,6 @@ POLL_S: Final = 1.0
 MAX_POLLS: Final = 30
 # The heap is rebuilt when it contains more watches that have ended than this.
 MAX_FINISHED: Final = 1000
-TICK_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +76,6 @@ class StatementWatchdog:
         self._wakes_at = 0.0
         self._thread: threading.Thread | None = None
         self._administrator = Administrator()
-        self.on_tick: Callable[[], bool] | None = None
 
     def watch(self, connection: TenantConnection, deadline: float) -> Watch:
         """Cancel a request at its deadline (time.monotonic()), or when its client disconnects."""
@@ -128,42 +127,25 @@ class StatementWatchdog:
 
     def _run(self) -> None:
         while True:
-            due = self._wait()
+            action, watch = self._wait()
             try:
-                if due is not None:
-                    action, watch = due
-                    action(watch)
-                elif self.on_tick is not None and self.on_tick() and self._ends():
-                    return
+                action(watch)
             except Exception:
                 # An error at one request must not stop the deadlines of the others.
                 log.exception("sql_watchdog_failed")
 
-    def _ends(self) -> bool:
-        """True if the thread may end: the next watch starts another."""
+    def _wait(self) -> tuple[Callable[[Watch], None], Watch]:
+        """Wait for the next action that is due, and return it."""
         with self._condition:
-            if self._heap:
-                return False
-            self._thread = None
-        self._administrator.close()
-        return True
-
-    def _wait(self) -> tuple[Callable[[Watch], None], Watch] | None:
-        """Wait for at most TICK_S; return the next action that is due, or None."""
-        with self._condition:
-            self._drop_finished()
-            now = time.monotonic()
-            if not self._heap or self._heap[0][0] > now:
-                until = self._heap[0][0] - now if self._heap else TICK_S
-                self._wakes_at = now + min(until, TICK_S)
-                self._condition.wait(min(until, TICK_S))
-                self._wakes_at = 0.0
+            while True:
                 self._drop_finished()
                 now = time.monotonic()
-            if not self._heap or self._heap[0][0] > now:
-                return None
-            _, _, action, watch = heapq.heappop(self._heap)
-            return action, watch
+                if self._heap and self._heap[0][0] <= now:
+                    _, _, action, watch = heapq.heappop(self._heap)
+                    return action, watch
+                self._wakes_at = self._heap[0][0] if self._heap else math.inf
+                self._condition.wait(self._wakes_at - now if self._heap else None)
+                self._wakes_at = 0.0
 
     def _cancel(self, watch: Watch) -> None:
         with self._condition:
@@ -184,6 +166,7 @@ class StatementWatchdog:
         is_open = None if connection is None else self._administrator.is_open(connection)
         if connection is None or is_open is None:
             watch.connection = None
+            self._administrator.close()
             return
         if watch.polls == 0:
             # Set before the termination, because the request ends as soon as the backend does.
@@ -204,23 +187,17 @@ class StatementWatchdog:
 
 
 class Watchdogs:
-    """A watchdog for each cluster.
-
-    on_tick: called by each of them while it has nothing to do; True if its thread may end.
-    """
+    """A watchdog for each cluster."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._of: dict[int, StatementWatchdog] = {}
-        self.on_tick: Callable[[], bool] | None = None
 
     def of(self, connection: TenantConnection) -> StatementWatchdog:
         """Return the watchdog of a connection's cluster."""
         cluster_id = connection.login.address.cluster_id
         with self._lock:
-            watchdog = self._of.setdefault(cluster_id, StatementWatchdog())
-            watchdog.on_tick = self.on_tick
-        return watchdog
+            return self._of.setdefault(cluster_id, StatementWatchdog())
 
     def watch(self, connection: TenantConnection, deadline: float) -> Watch:
         """As ``StatementWatchdog.watch``."""

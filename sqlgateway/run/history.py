@@ -165,10 +165,10 @@ class Recorder:
                 return
             self._entries.append(entry)
             self._shares[organization_id] += 1
-        WRITER.wake()
+        WRITER.start()
 
-    def flush(self) -> bool:
-        """Write the queued entries and delete rows above the limit; False: no work remains."""
+    def flush(self) -> None:
+        """Write the queued entries and delete rows above the limit."""
         with self._lock:
             entries, self._entries = self._entries, []
             shares, self._shares = self._shares, Counter()
@@ -176,12 +176,11 @@ class Recorder:
         if dropped:
             log.warning("sql_history_dropped", entries=dropped)
         if not entries:
-            return False
+            return
         with connection.cursor() as cursor:
             rows = orjson.dumps([entry.row() for entry in entries])
             cursor.execute(INSERT, [rows.decode()])
         self._trim(shares)
-        return False
 
     def _trim(self, written: Counter[int]) -> None:
         self._untrimmed.update(written)

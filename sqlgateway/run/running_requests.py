@@ -111,7 +111,7 @@ class RunningRequests:
         """Keep a request in the registry while the block runs."""
         with self._lock:
             self._running.add(running)
-        WRITER.wake()
+        WRITER.start()
         try:
             yield
         finally:
@@ -126,11 +126,8 @@ class RunningRequests:
             found = [one for one in self._running if one.request_id == request_id]
         return [one for one in found if one.is_readable_by(caller)]
 
-    def sync(self) -> bool:
-        """Synchronize with the control database: insert, renew and delete rows; cancel requests.
-
-        True while requests run or rows remain.
-        """
+    def sync(self) -> None:
+        """Synchronize with the control database: insert, renew and delete rows; cancel requests."""
         moment = time.monotonic() - PUBLISH_AFTER_S
         with self._lock:
             new = [one for one in self._running if one.row_id is None and one.began <= moment]
@@ -138,7 +135,6 @@ class RunningRequests:
                 one.row_id = uuid7()
             ended, self._ended = self._ended, []
             published = {one.row_id: one for one in self._running if one.row_id is not None}
-            is_busy = bool(self._running)
         rows = RunningSql.objects.all()
         if ended:
             rows.filter(pk__in=ended).delete()
@@ -149,7 +145,6 @@ class RunningRequests:
             marked = rows.filter(pk__in=list(published), is_cancelled=True)
             for row_id in marked.values_list("pk", flat=True):
                 published[row_id].cancellation.request()
-        return is_busy or bool(self._ended)
 
     def _renew(self, row_ids: list[UUID]) -> None:
         if time.monotonic() - self._renewed_at < RENEW_S:

@@ -82,10 +82,10 @@ class UsageMeter:
             counts.statements += statements
             counts.seconds += seconds
             counts.bytes_out += bytes_out
-        WRITER.wake()
+        WRITER.start()
 
-    def flush(self) -> bool:
-        """Write the counts when they are FLUSH_S old; True while there are unwritten ones."""
+    def flush(self) -> None:
+        """Write the counts when they are FLUSH_S old."""
         with self._lock:
             is_due = WRITER.is_closing or time.monotonic() - self._begun_at >= FLUSH_S
             if not self._unwritten and self._open and is_due:
@@ -94,7 +94,6 @@ class UsageMeter:
             with connection.cursor() as cursor:
                 cursor.execute(INSERT, [orjson.dumps(self._unwritten).decode()])
             self._unwritten = []
-        return bool(self._open)
 
 
 def take(*, now: datetime, is_complete: bool = False) -> list[dict[str, Any]]:

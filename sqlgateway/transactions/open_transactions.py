@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Self
 
-import structlog
 from django.conf import settings
 from psycopg import pq
 
 from common.errors import PlatformError
+from common.every import Every
 from common.permissions import database_role
 from common.principals import Principal, Scope
 from sqlgateway import errors
@@ -36,8 +36,6 @@ XID: Final = b"SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.te
 # Answers up to this size are kept: a statement that is sent again gets the same answer.
 KEPT_ANSWER_BYTES: Final = 2**20
 TICK_S: Final = 0.5
-
-log = structlog.get_logger(__name__)
 
 
 class OpenTransactionBoundary:
@@ -110,7 +108,8 @@ class OpenTransactions:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: dict[str, OpenTransaction] = {}
-        self._reaper: threading.Thread | None = None
+        # Without it abandoned transactions would keep their slots and locks.
+        self._reaper = Every(TICK_S, self.end_due, name="sql-reaper")
 
     def add(self, transaction_id: str, connection: TenantConnection, principal: Principal) -> None:
         """Keep a connection with an open transaction until it ends or a limit passes."""
@@ -124,9 +123,7 @@ class OpenTransactions:
         )
         with self._lock:
             self._open[transaction_id] = entry
-            if self._reaper is None:
-                self._reaper = threading.Thread(target=self._reap, name="sql-reaper", daemon=True)
-                self._reaper.start()
+        self._reaper.start()
 
     def check_holder(self, transaction_id: str, holder: Holder) -> None:
         """Raise TransactionNotFound if another principal began the transaction."""
@@ -370,15 +367,6 @@ class OpenTransactions:
             if self._open.pop(transaction_id, None) is None:
                 return
         pool.CONNECTION_POOL.discard(entry.connection)
-
-    def _reap(self) -> None:
-        while True:
-            time.sleep(TICK_S)
-            try:
-                self.end_due()
-            except Exception:
-                # Without this thread abandoned transactions would keep their slots and locks.
-                log.exception("sql_reaper_failed")
 
 
 def _xid(connection: TenantConnection) -> str | None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from common.every import Every
+
 MIN_BYTES_PER_S: Final = 16_384
 # Added to the time of every piece, because networks may stall for a moment.
 STALL_S: Final = 5.0
@@ -61,9 +63,9 @@ class TransferMonitor:
     """The thread that checks all transfers of the process."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        self._lock = threading.Lock()
         self._transfers: set[Transfer] = set()
-        self._thread: threading.Thread | None = None
+        self._checks = Every(TICK_S, self._end_late, name="sql-pace")
 
     @contextmanager
     def upload(self, environ: dict[str, Any], *, deadline: float) -> Iterator[Transfer]:
@@ -80,28 +82,21 @@ class TransferMonitor:
 
     def _watch(self, environ: dict[str, Any], deadline: float, how: int) -> Iterator[Transfer]:
         transfer = Transfer(environ.get("gunicorn.socket"), deadline, how)
-        with self._condition:
+        with self._lock:
             self._transfers.add(transfer)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="sql-pace", daemon=True)
-                self._thread.start()
-            self._condition.notify()
+        self._checks.start()
         try:
             yield transfer
         finally:
-            with self._condition:
+            with self._lock:
                 self._transfers.discard(transfer)
 
-    def _run(self) -> None:
-        while True:
-            with self._condition:
-                while not self._transfers:
-                    self._condition.wait()
-                watched = tuple(self._transfers)
-            now = time.monotonic()
-            for transfer in watched:
-                transfer.end_if_late(now)
-            time.sleep(TICK_S)
+    def _end_late(self) -> None:
+        with self._lock:
+            watched = tuple(self._transfers)
+        now = time.monotonic()
+        for transfer in watched:
+            transfer.end_if_late(now)
 
 
 TRANSFER_MONITOR: Final = TransferMonitor()

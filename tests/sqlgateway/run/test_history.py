@@ -1,6 +1,5 @@
 """The history of SQL requests: what is kept, for how long, and who reads it."""
 
-import threading
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -19,7 +18,6 @@ from sqlgateway.run.history import RECORDER, Recorder
 from sqlgateway.run.record_writer import BackgroundWriter
 from tests import cast
 from tests.sqlgateway.support import Caller
-from tests.waiting import wait_until
 
 PATH = "/v1/sql/history"
 
@@ -195,27 +193,6 @@ def test_the_writer_writes_what_is_queued_when_the_process_ends(
     writer.close()
 
     assert SqlRecord.objects.count() == 2
-
-
-def test_each_job_runs_once_more_after_the_end_was_requested() -> None:
-    writer = BackgroundWriter()
-    was_closing: list[bool] = []
-    closer = threading.Thread(target=writer.close)
-
-    def job() -> bool:
-        was_closing.append(writer.is_closing)
-        if len(was_closing) == 1:
-            # The process ends while the jobs run.
-            closer.start()
-            writer._closing.wait()
-        return False
-
-    writer.add_job(job)
-    writer.wake()
-    wait_until(lambda: bool(was_closing))
-    closer.join()
-
-    assert was_closing[-1] is True
 
 
 def test_the_last_day_is_counted_by_hour_for_its_readers(team: Any) -> None:
