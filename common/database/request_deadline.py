@@ -74,6 +74,8 @@ class RequestDeadline:
         if time.monotonic() - since >= LIMIT_S:
             log.warning("control_database_silent", waited_s=LIMIT_S)
             _shut_down(connection)
+            # The request may continue on another connection, which has the whole time.
+            self._waiting_since.pop(thread)
 
 
 def _is_waiting(connection: psycopg.Connection[Any]) -> bool:
