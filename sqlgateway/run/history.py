@@ -38,11 +38,6 @@ log = structlog.get_logger(__name__)
 MAX_ROWS: Final = 10_000
 # Rows that one statement deletes, so that locks are short.
 BATCH: Final = 5000
-TRIM: Final = """
-DELETE FROM sqlgateway_sqlrecord WHERE id IN (
-    SELECT id FROM sqlgateway_sqlrecord WHERE organization_id = %s
-    ORDER BY id DESC OFFSET %s LIMIT %s)
-"""
 MAX_ENTRIES: Final = 4000
 MAX_ENTRIES_OF_ORGANIZATION: Final = 1000
 # Rows of an organization that this process writes before it deletes those above the limit.
@@ -194,9 +189,9 @@ def trim(organization_id: int) -> int:
     """Delete an organization's rows past MAX_ROWS, oldest first; return their number."""
     deleted = 0
     while True:
-        with connection.cursor() as cursor:
-            cursor.execute(TRIM, [organization_id, MAX_ROWS, BATCH])
-            number: int = cursor.rowcount
+        newest = _all().filter(organization_id=organization_id).order_by("-pk")
+        surplus = newest.values("pk")[MAX_ROWS : MAX_ROWS + BATCH]
+        number, _ = _all().filter(pk__in=surplus).delete()
         deleted += number
         if number < BATCH:
             return deleted

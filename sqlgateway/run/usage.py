@@ -11,27 +11,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-import orjson
 from django.db import connection, transaction
 
 from common.ids import uuid7
 from common.principals import Scope
+from sqlgateway.models import SqlUsage
 from sqlgateway.run.record_writer import WRITER
 
 FLUSH_S: Final = 5.0
 HOUR: Final = timedelta(hours=1)
 HOURS_PER_DAY: Final = 24
 
-INSERT: Final = """
-INSERT INTO sqlgateway_sqlusage (batch, organization_id, environment_pk, hour, statements,
-    milliseconds, bytes_out)
-SELECT given.batch, given.organization_id, given.environment_pk, given.hour, given.statements,
-    given.milliseconds, given.bytes_out
-FROM json_to_recordset(%s::json) AS given(batch uuid, organization_id bigint,
-    environment_pk bigint, hour timestamptz, statements bigint, milliseconds bigint,
-    bytes_out bigint)
-ON CONFLICT (batch, environment_pk, hour) DO NOTHING
-"""
 CLAIM_DAY: Final = "INSERT INTO sqlgateway_sqlstorageday (day) VALUES (%s) ON CONFLICT DO NOTHING"
 ADD_STORAGE: Final = """
 INSERT INTO sqlgateway_sqlusage (batch, organization_id, environment_pk, hour, storage_byte_hours)
@@ -65,7 +55,7 @@ class UsageMeter:
         self._lock = threading.Lock()
         self._open: dict[tuple[int, int], Counts] = {}
         # Rows of a batch that is not confirmed yet.
-        self._unwritten: list[dict[str, Any]] = []
+        self._unwritten: list[SqlUsage] = []
         self._begun_at = 0.0
 
     def add(
@@ -91,8 +81,7 @@ class UsageMeter:
             if not self._unwritten and self._open and is_due:
                 self._unwritten, self._open = _rows(uuid7(), self._open), {}
         if self._unwritten:
-            with connection.cursor() as cursor:
-                cursor.execute(INSERT, [orjson.dumps(self._unwritten).decode()])
+            SqlUsage.objects.bulk_create(self._unwritten, ignore_conflicts=True)
             self._unwritten = []
 
 
@@ -119,17 +108,17 @@ def take(*, now: datetime, is_complete: bool = False) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _rows(batch: UUID, counted: dict[tuple[int, int], Counts]) -> list[dict[str, Any]]:
+def _rows(batch: UUID, counted: dict[tuple[int, int], Counts]) -> list[SqlUsage]:
     return [
-        {
-            "batch": batch,
-            "organization_id": counts.organization_id,
-            "environment_pk": environment_pk,
-            "hour": datetime.fromtimestamp(hour * 3600, UTC),
-            "statements": counts.statements,
-            "milliseconds": round(counts.seconds * 1000),
-            "bytes_out": counts.bytes_out,
-        }
+        SqlUsage(
+            batch=batch,
+            organization_id=counts.organization_id,
+            environment_pk=environment_pk,
+            hour=datetime.fromtimestamp(hour * 3600, UTC),
+            statements=counts.statements,
+            milliseconds=round(counts.seconds * 1000),
+            bytes_out=counts.bytes_out,
+        )
         for (environment_pk, hour), counts in counted.items()
     ]
 

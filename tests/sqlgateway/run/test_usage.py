@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.models import User
@@ -94,22 +95,14 @@ def test_a_write_that_was_committed_but_not_confirmed_counts_once(
 ) -> None:
     place = home_of(owner)
     meter.add(place, statements=1)
-    real = connection.cursor
+    real = QuerySet.bulk_create
 
-    class Lost:
-        def __enter__(self) -> Any:
-            self.cursor = real()
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.cursor.close()
-
-        def execute(self, *words: Any) -> None:
-            self.cursor.execute(*words)
-            raise DatabaseError
+    def lose(*words: Any, **more: Any) -> None:
+        real(*words, **more)
+        raise DatabaseError
 
     with monkeypatch.context() as patch:
-        patch.setattr(connection, "cursor", Lost)
+        patch.setattr(QuerySet, "bulk_create", lose)
         with pytest.raises(DatabaseError):
             meter.flush()
     meter.add(place, statements=2)
