@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+import psycopg
 from psycopg import sql
 
 from common.principals import Scope
@@ -50,6 +51,21 @@ STATE: Final = f"""
     UNION ALL SELECT 'settings', {SUMMARY}.pg_db_role_setting
     WHERE setrole IN ({OF_ROLES}) OR setdatabase IN ({OF_ITSELF})
 """
+# Schemas first, with what is inside; names as they were before anything was dropped.
+MADE: Final = """
+    WITH ours AS (SELECT oid FROM pg_authid WHERE rolname = ANY(%(roles)s))
+    SELECT format('DROP EXTENSION IF EXISTS %%I CASCADE', extname) FROM pg_extension
+    WHERE extname <> 'plpgsql'
+    UNION ALL SELECT format('DROP SCHEMA IF EXISTS %%I CASCADE', nspname) FROM pg_namespace
+    WHERE nspowner IN (TABLE ours) AND nspname !~ '^pg_'
+    UNION ALL SELECT format('DROP %%s IF EXISTS %%s CASCADE', CASE relkind WHEN 'v' THEN 'VIEW'
+        WHEN 'm' THEN 'MATERIALIZED VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, oid::regclass)
+    FROM pg_class WHERE relowner IN (TABLE ours) AND relkind IN ('r', 'p', 'v', 'm', 'S')
+    UNION ALL SELECT format('DROP ROUTINE IF EXISTS %%s CASCADE', oid::regprocedure)
+    FROM pg_proc WHERE proowner IN (TABLE ours)
+    UNION ALL SELECT format('DROP TYPE IF EXISTS %%s CASCADE', oid::regtype)
+    FROM pg_type WHERE typowner IN (TABLE ours) AND typtype IN ('d', 'e', 'r')
+"""
 
 State = list[tuple[Any, ...]]
 
@@ -76,7 +92,7 @@ class Kept:
         database.hand_over(scope.organization_id, scope.environment_pk)
 
     def take(self, database: Database) -> None:
-        """Take one back; it serves again if it came from here and is as it was.
+        """Take one back; it serves again if it came from here and can be made as it was.
 
         The others are dropped in the end: ext4 does not use a file's inode again for a minute or
         more, and a new database has hundreds of files that would each look at all of those.
@@ -87,7 +103,8 @@ class Kept:
         self._address = servers.address_of(database.cluster)
         fields = {name: getattr(database, name) for name in FIELDS}
         state = self._states.get(database.dbname)
-        if len(self._ready) >= MAX_READY or state is None or state_of(database) != state:
+        is_full = len(self._ready) >= MAX_READY
+        if is_full or state is None or not _is_again(database, state):
             self._states.pop(database.dbname, None)
             self._left.append(fields)
             return
@@ -110,9 +127,27 @@ class Kept:
 def state_of(database: Database) -> State:
     """Return what differs once anything in a database, or of its roles, was changed."""
     address = servers.address_of(database.cluster)
-    roles = {"roles": list(database.roles.values())}
     with servers.administer(address, database.dbname) as inside:
-        return inside.execute(STATE.encode(), roles).fetchall()
+        return _state(inside, database)
+
+
+def _state(inside: psycopg.Connection, database: Database) -> State:
+    return inside.execute(STATE.encode(), {"roles": list(database.roles.values())}).fetchall()
+
+
+def _is_again(database: Database, state: State) -> bool:
+    """Drop what a test has made in a database; return whether it is as it was, then."""
+    address = servers.address_of(database.cluster)
+    with servers.administer(address, database.dbname) as inside:
+        if _state(inside, database) == state:
+            return True
+        made = inside.execute(MADE.encode(), {"roles": list(database.roles.values())}).fetchall()
+        drops = "; ".join(["SET lock_timeout = '1s'", *(drop for (drop,) in made)])
+        try:
+            inside.execute(drops.encode())
+        except psycopg.Error:
+            return False
+        return _state(inside, database) == state
 
 
 KEPT: Final = Kept()
