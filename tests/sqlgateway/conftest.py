@@ -10,6 +10,7 @@ from sqlgateway.databases import tenant_databases
 from sqlgateway.models import Database, RetiredDatabase
 from sqlgateway.pg import pool
 from sqlgateway.run.history import RECORDER
+from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests import cast
 from tests.cast import Caller
 from tests.sqlgateway import support
@@ -42,6 +43,7 @@ def databases(db: None) -> Iterator[None]:
 
 
 def _take_back() -> None:
+    OPEN_TRANSACTIONS.clear()
     pool.CONNECTION_POOL.clear()
     # A test may have led the cluster's address astray.
     servers.default()

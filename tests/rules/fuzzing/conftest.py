@@ -8,7 +8,6 @@ from pytest_django import Settings
 
 from accounts.models import User
 from environments.models import Organization
-from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.oauth.conftest import google, platform
 from tests.oauth.domains.nameserver import NameServer
 from tests.rules.fuzzing.world import World
@@ -32,9 +31,7 @@ def _names(platform: None, settings: Settings) -> Iterator[None]:
 
 
 @pytest.fixture
-def world(
-    label: str, home: Organization, alice: User, request: pytest.FixtureRequest
-) -> Iterator[World]:
+def world(label: str, home: Organization, alice: User, request: pytest.FixtureRequest) -> World:
     """Return the callers of an operation, with what the operation uses."""
     path = label.partition(" ")[2]
     if path.startswith("/v1/auth/oauth"):
@@ -44,5 +41,4 @@ def world(
         request.getfixturevalue("databases")
         for admin in made.admins.values():
             KEPT.give(home_of(admin))
-    yield made
-    OPEN_TRANSACTIONS.clear()
+    return made

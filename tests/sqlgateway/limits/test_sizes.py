@@ -15,7 +15,6 @@ from django.test.utils import CaptureQueriesContext
 from sqlgateway.clusters import placements
 from sqlgateway.databases import provisioning
 from sqlgateway.models import Database
-from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests import cast
 from tests.sqlgateway import support
 from tests.sqlgateway.limits.support import limit, the_organization
@@ -160,7 +159,6 @@ def test_a_statement_of_a_transaction_has_the_same_limits(
     assert (len(long.body["rows"]), long.body["truncated"]) == (2, True)
     limit(the_organization(), max_rows="default")
     assert len(ours.run(FIVE).body["rows"]) == 5
-    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.mark.provisions

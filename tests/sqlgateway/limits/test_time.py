@@ -1,13 +1,12 @@
 """An organization's own limit of time holds in every kind of request, and in no other's."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from sqlgateway.transactions.machine import ProcessSocket
-from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from sqlgateway.transfer.exports import StreamCut
 from tests import cast
 from tests.sqlgateway.limits.support import limit, the_organization
@@ -28,12 +27,6 @@ CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON items %s FOR EACH ROW EXECUTE FUN
 """
 DEFERRED = "DEFERRABLE INITIALLY DEFERRED"
 TOO_LONG = [{"field": "timeout_ms", "code": "invalid", "message": f"At most {LIMIT_MS}."}]
-
-
-@pytest.fixture(autouse=True)
-def _none_held() -> Iterator[None]:
-    yield
-    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.fixture

@@ -29,7 +29,6 @@ from sqlgateway.pg import pool
 from sqlgateway.pg.changed_roles import ROLE_CHECK
 from sqlgateway.pg.pool import LoginRefused
 from sqlgateway.run import admission
-from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.cast import Caller as SignedIn
 from tests.commands import refused
 from tests.load import load
@@ -198,14 +197,11 @@ def test_an_interactive_transaction_keeps_its_server(
     admin = signed_in_as("admin")
     sql(admin, "CREATE TABLE items (id int)")
     first, second = begin(admin), begin(admin)
-    try:
-        assert first.run("INSERT INTO items VALUES (1)").status == 200
-        assert second.run("SELECT count(*) FROM items").body["rows"] == [{"count": 0}]
-        assert first.commit().body["state"] == "committed"
-        assert second.run("SELECT count(*) FROM items").body["rows"] == [{"count": 1}]
-        assert second.roll_back().status in {200, 204}
-    finally:
-        OPEN_TRANSACTIONS.clear()
+    assert first.run("INSERT INTO items VALUES (1)").status == 200
+    assert second.run("SELECT count(*) FROM items").body["rows"] == [{"count": 0}]
+    assert first.commit().body["state"] == "committed"
+    assert second.run("SELECT count(*) FROM items").body["rows"] == [{"count": 1}]
+    assert second.roll_back().status in {200, 204}
 
 
 def test_an_environment_is_cloned(alice: Caller) -> None:

@@ -1,7 +1,7 @@
 """What ``commit`` and ``rollback`` say is what happened, whatever happens beside them."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -19,12 +19,6 @@ from tests.sqlgateway.support import as_provisioner
 from tests.sqlgateway.transactions.support import Transaction, begin, sql
 
 SignIn = Callable[[str], Caller]
-
-
-@pytest.fixture(autouse=True)
-def _none_held() -> Iterator[None]:
-    yield
-    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.fixture

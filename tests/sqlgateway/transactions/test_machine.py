@@ -34,12 +34,6 @@ from tests.waiting import wait_until
 SignIn = Callable[[str], Caller]
 
 
-@pytest.fixture(autouse=True)
-def _none_held() -> Iterator[None]:
-    yield
-    OPEN_TRANSACTIONS.clear()
-
-
 @pytest.fixture
 def admin(signed_in_as: SignIn) -> Caller:
     """Return an admin with a table."""

@@ -1,7 +1,7 @@
 """How long an ended transaction can be asked about, and of how many; what an open one holds."""
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from unittest.mock import patch
 
@@ -16,12 +16,6 @@ from sqlgateway.transactions import operations
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.cast import Caller
 from tests.sqlgateway.transactions.support import begin
-
-
-@pytest.fixture(autouse=True)
-def _none_held() -> Iterator[None]:
-    yield
-    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """``/v1/sql/transactions``: one transaction over several requests, in the process that owns it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -33,12 +33,6 @@ from tests.sqlgateway.support import as_provisioner
 from tests.sqlgateway.transactions.support import PATH, begin, sql
 
 SignIn = Callable[[str], Caller]
-
-
-@pytest.fixture(autouse=True)
-def _none_held() -> Iterator[None]:
-    yield
-    OPEN_TRANSACTIONS.clear()
 
 
 @pytest.fixture
