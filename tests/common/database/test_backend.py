@@ -12,12 +12,12 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import close_old_connections, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg_pool.base import AttemptWithBackoff
 
 from accounts.models import User
 from common import problems
 from common.conf import control_database
-from common.database.backend.base import DatabaseWrapper
 from environments.models import Organization
 from tests.cast import PASSWORD, Caller, member, signed_in
 from tests.common.database.read_only import read_only_database
@@ -101,7 +101,7 @@ def test_a_connection_that_ended_is_noticed_before_it_is_used(home: Organization
 
 
 @contextmanager
-def pooled(number: int) -> Iterator[list[DatabaseWrapper]]:
+def pooled(number: int) -> Iterator[list[BaseDatabaseWrapper]]:
     """Return threads' connections to the test's database that share a pool."""
     entry = control_database("postgresql://127.0.0.1/zonal", number)
     options = {**connection.settings_dict["OPTIONS"], "pool": entry["OPTIONS"]["pool"]}

@@ -7,21 +7,19 @@ from typing import Any
 
 import pytest
 import time_machine
-from django.db import connections
+from django.db import connection, connections
 from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
 from accounts.models import User
 from audit.models import AuditEvent
-from common.crypto import decrypt
+from common.crypto import decrypt, encrypt
 from common.scoping import unscoped
 from environments.models import Organization
-from oauth import identities, tasks
-from oauth.memberships import sync
+from oauth import tasks
 from oauth.models import Identity
 from oauth.providers.conf import RoleMapping
-from oauth.providers.profile import ProviderTokens
 from tests.cast import PASSWORD, Caller, member, organization, signed_in
 from tests.oauth.conftest import configure
 from tests.oauth.fake_providers.discord import WEEK_S, DiscordServer
@@ -71,9 +69,11 @@ def roles_of(caller: Caller) -> list[str]:
 def run(*, after: timedelta = HOUR) -> None:
     """Run the tasks that are due some time from now."""
     with time_machine.travel(timezone.now() + after):
-        now = timezone.now()
-        for identity_id in sync.due(now=now):
-            sync.sync(identity_id, now=now)
+        tasks.plan_membership_syncs(0)
+        for job in ProcrastinateJob.objects.filter(task_name="oauth.tasks.sync_membership"):
+            tasks.sync_membership(**job.args)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM procrastinate_jobs")
 
 
 def test_a_role_removed_at_the_provider_is_gone_on_the_next_request(
@@ -297,7 +297,7 @@ def test_a_failed_refresh_is_distinguished_from_a_refused_one(
 @pytest.mark.django_db(transaction=True)
 def test_a_parallel_sign_in_is_not_overwritten(discord: DiscordServer, club: Caller) -> None:
     """The response to an older request must not overwrite what a newer sign-in found."""
-    newer = identities.encrypt_credentials(ProviderTokens("newer", "newer", 0))
+    newer = encrypt(json.dumps(["newer", "newer", 0]))
     answer = discord.member
 
     @unscoped("tests arrange rows")
@@ -309,7 +309,7 @@ def test_a_parallel_sign_in_is_not_overwritten(discord: DiscordServer, club: Cal
 
     discord.member = meanwhile  # type: ignore[method-assign]  # of the fake provider
     identity = Identity.objects.get()
-    sync.sync(identity.pk, now=timezone.now())
+    tasks.sync_membership(str(identity.pk))
     assert Identity.objects.get().credentials == newer
     assert User.objects.get().derived_roles == ["reader"]
 
