@@ -11,7 +11,6 @@ from common.metrics import organization_tally, publishing
 from common.metrics.organization_tally import ORGANIZATIONS, Answers, Key, OrganizationTally
 from environments import request_activity
 from environments.models import Organization, RequestHour
-from organizations import deletion
 from platform_site.staff import activity
 from tests.cast import Caller, signed_in
 
@@ -109,4 +108,3 @@ def test_counts_of_a_deleted_organization_are_dropped(alice: User, charlie: User
     ORGANIZATIONS.count(10**9, 200)
     request_activity.write()
     assert RequestHour.objects.get().organization_id == alice.organization_id
-    assert (RequestHour, "organization") in deletion.owned()

@@ -1,8 +1,14 @@
-"""Inviting, and what arrives in the mailbox."""
+"""Inviting, and what arrives in the mailbox; deletions that are due."""
 
+from datetime import datetime
 from typing import Any
 
+import time_machine
+from django.db.models import ForeignObjectRel
+
 from accounts.models import User
+from environments.models import Organization
+from organizations import tasks
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, signed_in
 
@@ -36,3 +42,17 @@ def accept(token: str, password: str = PASSWORD) -> Answer:
 def preview(token: str) -> Answer:
     """Preview an invitation."""
     return Caller().post(f"{PATH}/preview", {"token": token})
+
+
+def owned() -> list[tuple[Any, str]]:
+    """Return every model that refers to an organization, with the referring field."""
+    fields = Organization._meta.get_fields(include_hidden=True)
+    relations = [each for each in fields if isinstance(each, ForeignObjectRel)]
+    return [(each.related_model, each.field.name) for each in relations]
+
+
+def is_deleted(organization_id: int, *, at: datetime) -> bool:
+    """Run the job that deletes an organization; return whether it did."""
+    with time_machine.travel(at):
+        tasks.delete_organization(organization_id)
+    return Organization.objects.get(pk=organization_id).deleted_at is not None

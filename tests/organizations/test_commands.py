@@ -15,11 +15,11 @@ from audit.models import AuditEvent
 from billing.tenant_data import BillingData
 from common import locks
 from environments.models import Environment, Organization
-from organizations import deletion
 from outbox.models import Delivery
 from sqlgateway.clusters import servers
 from sqlgateway.models import Database, RetiredDatabase
 from tests.cast import signed_in
+from tests.organizations.support import owned
 from tests.platform_site.staff import rows
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,7 +59,7 @@ def rows_of_every_kind(user: User) -> None:
     organization = Organization.objects.get(pk=user.organization_id)
     live = Environment.objects.get(organization=organization, slug="live")
     owners: dict[Any, Any] = {Organization: organization, Environment: live, User: user}
-    for model, _ in deletion.owned():
+    for model, _ in owned():
         # Those with a database behind them are made by the platform.
         if model not in {User, Environment, Database, RetiredDatabase}:
             rows.add(model, 1, owners=owners)
@@ -81,7 +81,7 @@ def test_what_is_away_ends_it_with_a_sentence_and_the_same_command_goes_on(
     settings.CACHE = cache
     for _ in range(2):
         assert said(number, "--name", name, "--at-once")["deleted_at"] is not None
-    for model, field in deletion.owned():
+    for model, field in owned():
         if model is not Delivery:
             assert not model._meta.base_manager.filter(**{field: row}).exists(), model
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -14,9 +13,9 @@ from common.principals import Scope
 from edgecache.api import access_keys, buckets, client, nodes
 from environments import environments
 from environments.models import Organization
-from organizations import deletion
 from tests.cast import signed_in
 from tests.edgecache.cluster import Cluster
+from tests.organizations.support import is_deleted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NODE = {"region": "eu-central", "capacity_bytes": 2**30}
@@ -55,10 +54,8 @@ def held(place: Scope) -> tuple[int, int, int]:
 
 def test_the_cache_forgets_the_organization(alice: User, charlie: User) -> None:
     hers, his = equipped(alice), equipped(charlie)
-    now = timezone.now()
     name = str(Organization.objects.get(pk=alice.organization_id).name)
-    with transaction.atomic():
-        deletion.request(alice.organization_id, name=name, by="x", now=now)
-    assert deletion.carry_out(alice.organization_id, now=now + timedelta(days=8))
+    assert signed_in(alice).post("/v1/organization/deletion", {"name": name}).status == 201
+    assert is_deleted(alice.organization_id, at=timezone.now() + timedelta(days=8))
     assert held(hers) == (0, 0, 0)
     assert held(his) == (1, 1, 1)

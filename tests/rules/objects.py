@@ -11,18 +11,15 @@ from accounts.models import User
 from billing.models.payouts import Payout
 from billing.models.quarantines import Quarantine
 from billing.payouts import methods as payout_methods
-from common.crypto import encrypt
 from common.principals import Scope
 from edgecache.api import buckets, client
 from environments import environments
 from oauth.models import Domain, Identity
-from organizations import invitations
-from organizations.invitations import Inviter, Offer
 from organizations.models import OrganizationExport
-from outbox.models import WebhookEndpoint
-from outbox.webhooks import endpoints, signing
 from sqlgateway.models import InteractiveTransaction, RunningSql, SavedQuery
 from tests.cast import session_of, signed_in
+from tests.organizations.support import invite
+from tests.outbox.webhooks import support as webhooks
 from tests.twofactor.webauthn.authenticator import Authenticator
 from tests.twofactor.webauthn.holder import with_passkey
 from twofactor.trusted_devices import devices
@@ -102,17 +99,9 @@ def key_of(user: User) -> str:
     return str(signed_in(user).post("/v1/api-keys", body).body["id"])
 
 
-def webhook_of(user: User) -> WebhookEndpoint:
+def webhook_of(user: User) -> dict[str, Any]:
     """Add a webhook to the user's organization."""
-    endpoint: WebhookEndpoint = WebhookEndpoint.objects.create(
-        organization_id=user.organization_id,
-        url="https://hooks.example.com/charlies-own",
-        events=["member.added"],
-        secret=encrypt(signing.new_secret()),
-        created_by=user.email,
-        created_at=timezone.now(),
-    )
-    return endpoint
+    return webhooks.added(user, "https://hooks.example.com/charlies-own")
 
 
 def payout_of(user: User) -> str:
@@ -165,17 +154,10 @@ MAKERS: dict[str, Callable[[User], str]] = {
     "device_id": lambda user: str(devices.trust(user, "Charlie's phone", now=timezone.now()).pk),
     "user_id": lambda user: str(user.pk),
     "session_id": lambda user: str(session_of(user).pk),
-    "invitation_id": lambda user: str(
-        invitations.invite(
-            user.organization_id,
-            Offer("charlies-guest@example.org", ["reader"]),
-            inviter=Inviter(user.pk, user.email),
-            now=timezone.now(),
-        ).pk
-    ),
+    "invitation_id": lambda user: invite(user, "charlies-guest@example.org").body["id"],
     "key_id": key_of,
-    "webhook_id": lambda user: str(webhook_of(user).pk),
-    "delivery_id": lambda user: str(endpoints.send_test(webhook_of(user), now=timezone.now()).pk),
+    "webhook_id": lambda user: str(webhook_of(user)["id"]),
+    "delivery_id": lambda user: webhooks.send_test(user, webhook_of(user)),
     "identity_id": lambda user: str(
         Identity.objects.create(
             user=user,

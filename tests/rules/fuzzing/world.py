@@ -8,16 +8,14 @@ from typing import Any, Final
 
 from django.db import transaction
 from django.test import Client
-from django.utils import timezone
 from schemathesis import Case
 
 from accounts.models import User
 from environments.models import Organization
-from outbox.models import WebhookEndpoint
-from outbox.webhooks import endpoints
 from sqlgateway.transactions.open_transactions import OPEN_TRANSACTIONS
 from tests.accounts.api_keys import support as api_keys
 from tests.cast import HANDLER, Caller, member, organization, signed_in
+from tests.outbox.webhooks.support import send_test
 from tests.rules.fuzzing.operations import CHECKS
 from tests.rules.objects import MAKERS, host_in
 
@@ -69,8 +67,7 @@ class World:
             if name == "host":
                 made[name] = host_in(admin, made["bucket_name"])
             elif name == "delivery_id":
-                endpoint = WebhookEndpoint.objects.get(pk=made["webhook_id"])
-                made[name] = str(endpoints.send_test(endpoint, now=timezone.now()).pk)
+                made[name] = send_test(admin, {"id": made["webhook_id"]})
             elif name == "user_id":
                 made[name] = str(member(admin.organization, "guest@example.com", role="reader").pk)
             elif name == "transaction_id" and caller.access_token:
