@@ -19,6 +19,7 @@ DOCUMENTS = (
     "errors.md",
     "audit.md",
     "commands.md",
+    "cli.md",
     "permissions.md",
     "openapi.yaml",
 )

@@ -14,7 +14,6 @@ from django.core.management import (
 from django.core.management.base import BaseCommand
 
 from common.commands import OpsCommand
-from operations.documents import EXTENDED
 from tests.packages import PACKAGES
 
 # They become another process, whose output is its log.
@@ -48,10 +47,12 @@ NO_DRY_RUN: Final = {
     "restoreenvironment": "the present data is kept",
     "warmcache": "adds copies, which the cache evicts by itself",
 }
+OTHERS: Final = {"migrate", "procrastinate"}
 COMMANDS: Final = sorted(
     name
     for name, app in get_commands().items()
-    if isinstance(app, str) and app.split(".")[0] in PACKAGES and name not in EXTENDED
+    # The others are Django's and the queue's, with a check of ours.
+    if isinstance(app, str) and app.split(".")[0] in PACKAGES and name not in OTHERS
 )
 
 
