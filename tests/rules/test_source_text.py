@@ -3,29 +3,28 @@
 import ast
 import re
 import subprocess
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY = re.compile(r"[├└]── (\w*)")
+UNPACKED = re.compile(r"\*[ \n]*[(\[{]")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def modules() -> dict[str, ast.Module]:
-    """Return the syntax tree of every module of the repository, by path."""
+@cache
+def texts() -> dict[str, str]:
+    """Return the text of every module of the repository, by path."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "*.py"], cwd=ROOT, check=True, capture_output=True, text=True
     )
-    paths = listed.stdout.split("\0")[:-1]
-    return {path: ast.parse((ROOT / path).read_text()) for path in paths}
+    return {path: (ROOT / path).read_text() for path in listed.stdout.split("\0")[:-1]}
 
 
-MODULES = modules()
-WITH_TREES = [
-    path for path, module in MODULES.items() if ENTRY.search(ast.get_docstring(module) or "")
-]
+def modules(pattern: re.Pattern[str]) -> dict[str, ast.Module]:
+    """Return the syntax tree of the modules whose text has a pattern, by path."""
+    return {path: ast.parse(text) for path, text in texts().items() if pattern.search(text)}
 
 
 def drawn_bases(docstring: str) -> dict[str, str]:
@@ -48,7 +47,7 @@ def drawn_bases(docstring: str) -> dict[str, str]:
 def test_a_line_of_a_docstring_draws_one_entry() -> None:
     lines = [
         f"{path}: {line}"
-        for path, module in MODULES.items()
+        for path, module in modules(ENTRY).items()
         for node in ast.walk(module)
         if isinstance(node, DOCUMENTED)
         for line in (ast.get_docstring(node) or "").splitlines()
@@ -57,24 +56,27 @@ def test_a_line_of_a_docstring_draws_one_entry() -> None:
     assert lines == []
 
 
-@pytest.mark.parametrize("path", WITH_TREES)
-def test_a_tree_of_errors_has_the_classes_of_its_module(path: str) -> None:
-    drawn = drawn_bases(ast.get_docstring(MODULES[path]) or "")
-    defined = {
-        node.name: ast.unparse(node.bases[0]).rpartition(".")[2]
-        for node in MODULES[path].body
-        if isinstance(node, ast.ClassDef) and node.bases
-    }
-    assert {name: drawn.get(name) for name in defined} == defined
-    # Names from other modules are drawn only above these.
-    assert drawn.keys() - defined.keys() <= set(drawn.values())
+def test_a_tree_of_errors_has_the_classes_of_its_module() -> None:
+    for path, module in modules(ENTRY).items():
+        docstring = ast.get_docstring(module) or ""
+        if not ENTRY.search(docstring):
+            continue
+        drawn = drawn_bases(docstring)
+        defined = {
+            node.name: ast.unparse(node.bases[0]).rpartition(".")[2]
+            for node in module.body
+            if isinstance(node, ast.ClassDef) and node.bases
+        }
+        assert {name: drawn.get(name) for name in defined} == defined, path
+        # Names from other modules are drawn only above these.
+        assert drawn.keys() - defined.keys() <= set(drawn.values()), path
 
 
 def test_a_literal_is_not_unpacked_where_its_elements_can_be_written() -> None:
     """The formatter does not reach into ``*("a", "b")``."""
     places = [
         f"{path}:{node.lineno}"
-        for path, module in MODULES.items()
+        for path, module in modules(UNPACKED).items()
         for node in ast.walk(module)
         if isinstance(node, ast.Starred) and isinstance(node.value, (ast.Tuple, ast.List, ast.Set))
     ]
