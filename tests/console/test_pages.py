@@ -9,11 +9,11 @@ from django.conf import settings
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from console.pages import existing
+from console import urls
 from tests.cast import HANDLER
 from tests.console import browser
 
-PAGES = [f"/console/{page.address}" for page in existing()]
+PAGES = [f"/{page.pattern}" for page in urls.urlpatterns]
 STATIC = Path(__file__).resolve().parents[2] / "console/static"
 
 
