@@ -23,7 +23,6 @@ from tests.cast import organization
 from tests.console.browser import Visitor
 from tests.console.data.test_browser_cache import brain
 from tests.console.journeys import sign_up
-from tests.console.layout import ON_BOTH_SIZES
 from tests.edgecache.api.brain import METRICS, ScriptedBrain
 from tests.edgecache.api.test_endpoints import AUDITS, MINE, node
 
@@ -35,7 +34,6 @@ pytestmark = [
 BY = {"reason": "test", "actor": "staff"}
 
 
-@ON_BOTH_SIZES
 def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
     visitor: Visitor, picture: Callable[[Page, str], None], settings: Settings
 ) -> None:
@@ -93,7 +91,6 @@ def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
     assert not TopUp.objects.exists()
 
 
-@ON_BOTH_SIZES
 def test_a_node_is_registered_with_the_lines_to_paste_and_its_audits_are_shown(
     visitor: Visitor,
     brain: ScriptedBrain,

@@ -15,7 +15,6 @@ from edgecache.api.metrics_history import FIELDS
 from edgecache.models import CacheSample
 from tests.console.browser import Visitor
 from tests.console.journeys import sign_up
-from tests.console.layout import ON_BOTH_SIZES
 from tests.edgecache.api.brain import METRICS, SECRET, ScriptedBrain
 from tests.edgecache.api.test_endpoints import MINE, THEIRS, node
 
@@ -66,7 +65,6 @@ def an_eventful_day() -> None:
     CacheSample.objects.bulk_create(rows)
 
 
-@ON_BOTH_SIZES
 def test_the_page_shows_the_state_of_the_cache(
     visitor: Visitor, brain: ScriptedBrain, picture: Callable[[Page, str], None]
 ) -> None:

@@ -159,7 +159,6 @@ def test_a_value_is_changed_and_a_concurrent_change_is_not_overwritten_silently(
     tables.sees("This row is not there any more")
 
 
-@ON_BOTH_SIZES
 def test_rows_are_inserted_and_deleted(tables: Visitor) -> None:
     page = tables.page
     tables.press("Insert row")
@@ -180,7 +179,6 @@ def test_rows_are_inserted_and_deleted(tables: Visitor) -> None:
     expect(cell(tables, 1, 2)).to_have_text("7")
 
 
-@ON_BOTH_SIZES
 def test_a_table_is_created_and_filled_from_a_file(tables: Visitor, tmp_path: Path) -> None:
     page = tables.page
     tables.press("New table")

@@ -18,7 +18,6 @@ from sqlgateway.run import history
 from tests.billing.support import line, store
 from tests.console.browser import Visitor
 from tests.console.journeys import sign_up
-from tests.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -85,7 +84,6 @@ def test_a_newcomer_sees_what_to_do_first_and_lines_to_paste(visitor: Visitor) -
     visitor.is_at("/console/security")
 
 
-@ON_BOTH_SIZES
 def test_the_last_day_is_shown_by_hour(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

@@ -10,7 +10,6 @@ from tests import inbox
 from tests.accounts.profile.support import mailed_code
 from tests.console.browser import Visitor
 from tests.console.journeys import EMAIL, PASSWORD, age_proofs, enter_password, sign_out, sign_up
-from tests.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -73,7 +72,6 @@ def test_a_new_code_is_mailed_after_a_minute(visitor: Visitor) -> None:
     visitor.sees("Too many codes were mailed. Try again in")
 
 
-@ON_BOTH_SIZES
 def test_a_changed_address_is_used_and_the_former_one_is_notified(
     visitor: Visitor, picture: Picture
 ) -> None:

@@ -15,7 +15,6 @@ from tests.console.journeys import (
     sign_out,
     sign_up,
 )
-from tests.console.layout import ON_BOTH_SIZES
 from twofactor.models import Passkey
 
 pytestmark = [
@@ -33,7 +32,6 @@ def add_passkey(visitor: Visitor, name: str = "My key") -> None:
     visitor.sees_status("Your passkey is added.")
 
 
-@ON_BOTH_SIZES
 def test_a_passkey_is_added_signs_in_confirms_and_is_removed(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

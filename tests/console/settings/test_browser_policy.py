@@ -5,12 +5,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from accounts.models import User
 from environments.models import Organization
 from tests.cast import member
 from tests.console.browser import Visitor
 from tests.console.journeys import set_up_app, sign_up
-from tests.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -18,7 +16,6 @@ pytestmark = [
 ]
 
 
-@ON_BOTH_SIZES
 def test_an_admin_sets_the_policy_and_sees_members_without_a_factor(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
@@ -61,13 +58,3 @@ def test_a_policy_that_locks_out_is_refused(visitor: Visitor) -> None:
     field = visitor.page.get_by_label("Days to set one up")
     expect(field).to_have_attribute("aria-invalid", "true")
     assert not Organization.objects.get().mfa_required
-
-
-def test_only_an_admin_can_change_the_policy(visitor: Visitor) -> None:
-    sign_up(visitor)
-    User.objects.update(roles=["reader"])
-    visitor.go("/console/policy")
-    visitor.sees("Only admins can change the policy.")
-    expect(visitor.page.get_by_label("Days to set one up")).to_be_disabled()
-    expect(visitor.page.get_by_role("button", name="Save")).to_be_hidden()
-    expect(visitor.page.get_by_role("heading", name="Members")).to_be_hidden()

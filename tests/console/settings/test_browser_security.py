@@ -21,7 +21,6 @@ from tests.console.journeys import (
     sign_out,
     sign_up,
 )
-from tests.console.layout import ON_BOTH_SIZES
 from twofactor.models import Factor
 
 pytestmark = [
@@ -117,7 +116,6 @@ def test_a_cancelled_confirmation_changes_nothing(visitor: Visitor) -> None:
     assert Factor.objects.filter(method="totp").exists()
 
 
-@ON_BOTH_SIZES
 def test_text_messages_and_mails_are_set_up_preferred_and_removed(
     visitor: Visitor, sms: None, picture: Picture
 ) -> None:

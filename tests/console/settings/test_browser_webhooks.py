@@ -5,12 +5,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
-from accounts.models import User
 from outbox.models import WebhookDelivery, WebhookEndpoint
 from outbox.webhooks import dispatch
 from tests.console.browser import Visitor
 from tests.console.journeys import sign_up
-from tests.console.layout import ON_BOTH_SIZES
 from tests.outbox.webhooks.receiver import receiving
 
 pytestmark = [
@@ -20,7 +18,6 @@ pytestmark = [
 PATH = "/console/webhooks"
 
 
-@ON_BOTH_SIZES
 def test_a_webhook_is_added_tested_and_removed(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
@@ -60,10 +57,3 @@ def test_a_webhook_is_added_tested_and_removed(
     visitor.agrees("Remove")
     visitor.sees("There are no webhooks.")
     assert not WebhookDelivery.objects.exists()
-
-
-def test_readers_see_no_webhooks(visitor: Visitor) -> None:
-    sign_up(visitor)
-    User.objects.update(roles=["reader"])
-    visitor.go(PATH)
-    visitor.sees("Only admins and operators see the webhooks.")

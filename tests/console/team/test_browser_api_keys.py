@@ -5,11 +5,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from accounts.models import ApiKey, User
+from accounts.models import ApiKey
 from tests.cast import Caller
 from tests.console.browser import Visitor
 from tests.console.journeys import sign_up
-from tests.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -18,7 +17,6 @@ pytestmark = [
 PATH = "/console/api-keys"
 
 
-@ON_BOTH_SIZES
 def test_a_key_is_made_shown_once_and_revoked(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
@@ -48,14 +46,3 @@ def test_a_key_is_made_shown_once_and_revoked(
     visitor.sees_status("nightly import is revoked.")
     visitor.sees("revoked")
     assert Caller(text).get("/v1/whoami").status == 401
-
-
-def test_operators_see_keys_and_readers_none(visitor: Visitor) -> None:
-    sign_up(visitor)
-    User.objects.update(roles=["operator"])
-    visitor.go(PATH)
-    visitor.sees("There are no API keys.")
-    expect(visitor.page.get_by_role("button", name="New API key")).to_be_hidden()
-    User.objects.update(roles=["reader"])
-    visitor.go(PATH)
-    visitor.sees("Only admins and operators see the API keys.")

@@ -12,7 +12,6 @@ from audit.models import AuditEvent
 from tests.audit.test_trail import happened
 from tests.console.browser import Visitor
 from tests.console.journeys import EMAIL, sign_up
-from tests.console.layout import ON_BOTH_SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -20,7 +19,6 @@ pytestmark = [
 ]
 
 
-@ON_BOTH_SIZES
 def test_an_admin_filters_the_audit_trail(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
@@ -90,10 +88,3 @@ def test_events_are_found_by_outcome_and_environment_and_exported(
     events = [json.loads(line) for line in file.read_text().splitlines()]
     assert len(events) == 211
     assert {event["environment"] for event in events} == {"sandbox"}
-
-
-def test_a_reader_sees_that_the_audit_trail_is_not_permitted(visitor: Visitor) -> None:
-    sign_up(visitor)
-    User.objects.update(roles=["reader"])
-    visitor.go("/console/audit")
-    visitor.sees("Only admins and operators see the audit trail.")

@@ -11,7 +11,7 @@ from environments.models import Environment
 from sqlgateway.databases.tasks import clone_database
 from tests.console.browser import Visitor
 from tests.console.journeys import age_proofs, run_sql, sign_up
-from tests.console.layout import ON_BOTH_SIZES, hold
+from tests.console.layout import hold
 
 pytestmark = [
     pytest.mark.browser,
@@ -29,7 +29,6 @@ def create(visitor: Visitor, slug: str) -> None:
     visitor.settle()
 
 
-@ON_BOTH_SIZES
 def test_an_environment_is_created_renamed_and_deleted(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

@@ -19,7 +19,6 @@ from tests.accounts.api_keys.support import made
 from tests.cast import member
 from tests.console.browser import Visitor
 from tests.console.journeys import EMAIL, PASSWORD, age_proofs, sign_up
-from tests.console.layout import ON_BOTH_SIZES
 from tests.twofactor.webauthn.authenticator import Authenticator
 from tests.twofactor.webauthn.holder import with_passkey
 from twofactor.factors import holdings
@@ -53,7 +52,6 @@ def invite(visitor: Visitor, email: str = GUEST, role: str = "Operator") -> None
     visitor.sees_status(f"An invitation is on its way to {email}.")
 
 
-@ON_BOTH_SIZES
 def test_from_an_invitation_to_a_member(
     visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
 ) -> None:
@@ -164,7 +162,6 @@ def test_a_wrong_invitation_is_marked_where_it_is_wrong(visitor: Visitor) -> Non
     assert not Invitation.objects.exists()
 
 
-@ON_BOTH_SIZES
 def test_a_member_is_changed_disabled_and_removed(visitor: Visitor, picture: Picture) -> None:
     sign_up(visitor)
     bob = member(home_of(), "bob@example.com", role="reader")
@@ -242,12 +239,21 @@ def test_a_change_asks_for_a_recent_proof(visitor: Visitor) -> None:
     visitor.sees_status(f"An invitation is on its way to {GUEST}.")
 
 
-def test_a_reader_sees_no_members(visitor: Visitor) -> None:
+def test_a_page_that_is_not_for_readers_says_so(visitor: Visitor) -> None:
     sign_up(visitor)
     User.objects.update(roles=["reader"])
-    visitor.go("/console/members")
-    visitor.sees("Only admins and operators see the members of the organization.")
-    expect(visitor.page.locator("#members")).to_be_hidden()
+    for page, things in (
+        ("members", "members of the organization"),
+        ("api-keys", "API keys"),
+        ("audit", "audit trail"),
+        ("webhooks", "webhooks"),
+    ):
+        visitor.go(f"/console/{page}")
+        visitor.sees(f"Only admins and operators see the {things}.")
+    visitor.go("/console/policy")
+    visitor.sees("Only admins can change the policy.")
+    expect(visitor.page.get_by_label("Days to set one up")).to_be_disabled()
+    expect(visitor.page.get_by_role("button", name="Save")).to_be_hidden()
 
 
 def test_inviting_works_by_keyboard_alone(visitor: Visitor) -> None:
