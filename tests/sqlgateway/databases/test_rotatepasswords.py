@@ -23,7 +23,7 @@ from tests.commands import facts, misused, refused, run
 from tests.sqlgateway.support import Caller
 from tests.staff import staff_inside
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 COMMAND = "rotatepasswords"
 # Nothing listens there.

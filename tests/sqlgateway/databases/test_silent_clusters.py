@@ -25,7 +25,7 @@ from tests.sqlgateway.proxy import Proxy, proxy_before
 from tests.sqlgateway.support import Answer, Caller
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 
 @pytest.fixture

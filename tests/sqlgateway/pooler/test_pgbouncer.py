@@ -39,6 +39,8 @@ from tests.sqlgateway.transfer.test_imports import send
 from tests.sqlgateway.transfer.test_streams import stream
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 # It goes on after its cancellation.
 STUBBORN = (
     "DO $$ BEGIN LOOP BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN query_canceled THEN NULL; END;"

@@ -25,7 +25,7 @@ from tests.sqlgateway.databases.copies.rich_database import check_copy, furnish
 from tests.sqlgateway.support import Caller
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 NOTICE = {"account": "b…", "at": "today", "security_link": "https://zonal.example/"}
 

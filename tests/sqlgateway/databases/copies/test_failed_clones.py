@@ -15,7 +15,7 @@ from sqlgateway.models import Database
 from tests.cast import Caller, signed_in
 from tests.sqlgateway.databases.copies.common_schemas import FUNCTIONS
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 SignIn = Callable[[str], Caller]
 STAGING = "/v1/environments/staging"

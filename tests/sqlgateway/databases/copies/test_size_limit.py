@@ -12,7 +12,7 @@ from sqlgateway.databases.copies import CopyFailed, programs
 from sqlgateway.databases.copies.verified_copy import copy_database
 from tests.sqlgateway.support import Caller
 
-pytestmark = pytest.mark.provisions
+pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 # The view has one row; it is computed again by the copy.
 GROWING = """
