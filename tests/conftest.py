@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
+from django.conf import settings
 from django.core.management.base import BaseCommand
 from procrastinate.contrib.django import app
 
@@ -18,9 +19,10 @@ from sqlgateway.pg import changed_roles
 from sqlgateway.run.record_writer import WRITER
 from tests import cast, conformance, table_cleanup
 from tests.edgecache.cluster import Cluster
-from tests.edgecache.databases import drop_left
+from tests.edgecache.databases import drop_left, template
 from tests.edgecache.new_cluster import new_cluster
 from tests.recorder import Recorder
+from tests.throwaway import is_throwaway
 
 # The same examples each time: a test fails for the change that broke it, and not by chance. CI has
 # a profile of Hypothesis' own with a hundred; elsewhere they are fewer. How long one takes says
@@ -48,6 +50,14 @@ def pytest_collection_finish() -> None:
     """Exclude loaded modules from garbage collection, since they stay to the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Have each process copy its database from one that is migrated once for all."""
+    if is_throwaway():
+        test = settings.DATABASES["default"].setdefault("TEST", {})
+        test |= {"TEMPLATE": template("control_template"), "MIGRATE": False}
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,4 +1,4 @@
-"""Databases with only the brain's tables, copied from a template that is migrated once per run."""
+"""Databases that are copied from a template, which is migrated once per run."""
 
 import os
 import subprocess
@@ -17,38 +17,41 @@ from tests.throwaway import is_throwaway
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = "template1"
-TEMPLATE = "brain_template"
 # Only one of the test processes on this cluster creates the template.
 LOCK = 7_313_001
 
 _left: list[str] = []
 
 
-def migrate(url: str) -> None:
-    """Create the brain's tables in a database."""
+def migrate(url: str, *apps: str) -> None:
+    """Create the tables of these apps in a database, or of all."""
     subprocess.run(
-        [sys.executable, "manage.py", "migrate", "brain", "-v0"],
+        [sys.executable, "manage.py", "migrate", *apps, "-v0"],
         cwd=ROOT,
         check=True,
         env=os.environ | {"DATABASE_URL": url},
     )
 
 
-@contextmanager
-def brain_database() -> Iterator[str]:
-    """Return the URL of a new database with the brain's tables."""
+def template(name: str, *apps: str) -> str:
+    """Return the name of a database with the tables of these apps, or of all."""
     with _administrator() as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE])
+        found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [name])
         if not found.rowcount:
             # It gets its name only when it is complete.
             unfinished = f"brain_{uuid.uuid4().hex}"
             _create(unfinished, PLAIN)
-            migrate(_url(unfinished))
+            migrate(_url(unfinished), *apps)
             rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
-            names = (sql.Identifier(unfinished), sql.Identifier(TEMPLATE))
-            connection.execute(rename.format(*names))
-    with new_database(TEMPLATE) as url:
+            connection.execute(rename.format(sql.Identifier(unfinished), sql.Identifier(name)))
+    return name
+
+
+@contextmanager
+def brain_database() -> Iterator[str]:
+    """Return the URL of a new database with the brain's tables."""
+    with new_database(template("brain_template", "brain")) as url:
         yield url
 
 

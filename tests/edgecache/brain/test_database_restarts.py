@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     own = LocalCluster(CONTROL, folders, binaries)
     try:
         start(own)
-        migrate(own.url)
+        migrate(own.url, "brain")
         own.stop()
         yield own
     finally:
