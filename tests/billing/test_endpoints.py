@@ -99,10 +99,11 @@ def test_a_period_that_is_none_is_refused(alice: User, query: str) -> None:
     assert signed_in(alice).get(f"/v1/usage?{query}").status == 400
 
 
-@pytest.mark.parametrize("path", ["/v1/usage", "/v1/cache/usage", "/v1/cache/earnings"])
-@pytest.mark.parametrize("until", ["0001-01-01", "1999-12-31", "3000-01-01", "9999-12-31"])
-def test_a_day_far_from_now_is_refused(alice: User, path: str, until: str) -> None:
-    assert signed_in(alice).get(f"{path}?until={until}").status == 400
+def test_a_day_far_from_now_is_refused(alice: User) -> None:
+    caller = signed_in(alice)
+    for path in ["/v1/usage", "/v1/cache/usage", "/v1/cache/earnings"]:
+        for until in ["0001-01-01", "1999-12-31", "3000-01-01", "9999-12-31"]:
+            assert caller.get(f"{path}?until={until}").status == 400
 
 
 def test_earnings_do_not_go_to_an_attacker_who_used_the_owners_address(

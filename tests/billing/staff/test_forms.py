@@ -58,23 +58,19 @@ def test_a_rate_is_shown_then_set_with_a_reason(inside: Client) -> None:
     assert event.data["reason"] == "announced in October"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "problem"),
-    [
+def test_a_rate_that_cannot_be_is_refused_before_it_is_confirmed(inside: Client) -> None:
+    before = Rate.objects.count()
+    wrong: tuple[tuple[dict[str, str], str], ...] = (
         ({"begins_at": "2026-01-01T00:00"}, "A rate begins in the future."),
         ({"begins_at": f"{later():%Y-%m-%dT%H}:30"}, "full hour"),
         ({"rate_ucr": "-1"}, "greater than or equal to 0"),
         ({"rate_ucr": str(10**15)}, "The highest rate"),
         ({"kind": "rent"}, "not one of the available choices"),
-    ],
-)
-def test_a_rate_that_cannot_be_is_refused_before_it_is_confirmed(
-    inside: Client, wrong: dict[str, str], problem: str
-) -> None:
-    before = Rate.objects.count()
-    page = post(inside, RATES, new_rate(**wrong, confirmed="1", reason="x"))
-    assert problem in page
-    assert 'name="confirmed"' not in page
+    )
+    for fields, problem in wrong:
+        page = post(inside, RATES, new_rate(**fields, confirmed="1", reason="x"))
+        assert problem in page
+        assert 'name="confirmed"' not in page
     assert Rate.objects.count() == before
 
 
@@ -107,24 +103,20 @@ def test_paid_credits_are_booked_once_for_each_reference(inside: Client) -> None
     assert AuditEvent.objects.filter(tag="admin:credits:grant").count() == 1
 
 
-@pytest.mark.parametrize(
-    ("wrong", "problem"),
-    [
+def test_credits_that_cannot_be_are_refused(inside: Client) -> None:
+    body = {"organization": str(cast.organization("Acme").pk), "credits": "1"}
+    journals = Journal.objects.count()
+    wrong = (
         ({"organization": "0"}, "greater than or equal to 1"),
         ({"organization": "999999"}, "There is no such organization."),
         ({"credits": "0"}, "greater than or equal to"),
         ({"credits": "0.0000001"}, "no more than 6 decimal places"),
         ({"credits": "1e12"}, "less than or equal to"),
         ({"credits": "NaN"}, "Enter a number."),
-    ],
-)
-def test_credits_that_cannot_be_are_refused(
-    inside: Client, wrong: dict[str, str], problem: str
-) -> None:
-    body = {"organization": str(cast.organization("Acme").pk), "credits": "1"}
-    journals = Journal.objects.count()
-    page = post(inside, CREDITS, body | wrong | {"confirmed": "1", "reason": "x"})
-    assert problem in page
+    )
+    for fields, problem in wrong:
+        page = post(inside, CREDITS, body | fields | {"confirmed": "1", "reason": "x"})
+        assert problem in page
     assert Journal.objects.count() == journals
 
 

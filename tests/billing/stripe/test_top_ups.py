@@ -47,12 +47,10 @@ def test_a_purchase_is_begun_at_stripe_and_books_nothing(stripe: Stripe, alice: 
     assert (paid_cents(alice), Journal.objects.count()) == (0, 0)
 
 
-@pytest.mark.parametrize("cents", [0, 499, 1_000_001, -1, "x", None, 5.5])
-def test_an_amount_that_cannot_be_bought_is_refused(
-    stripe: Stripe, alice: User, cents: Any
-) -> None:
-    assert begin(alice, cents).status == 400
-    assert stripe.requests == []
+def test_an_amount_that_cannot_be_bought_is_refused(stripe: Stripe, alice: User) -> None:
+    for cents in [0, 499, 1_000_001, -1, "x", None, 5.5]:
+        assert begin(alice, cents).status == 400
+        assert stripe.requests == []
 
 
 def test_without_a_provider_nothing_can_be_bought(alice: User) -> None:
@@ -161,6 +159,7 @@ def dispute(kind: str, cents: int, status: str = "needs_response") -> tuple[str,
     return f"charge.dispute.{kind}", fields
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("events", "left"),
     [
