@@ -47,26 +47,6 @@ def make(tmp_path: Path, files: Files) -> Make:
     return made
 
 
-def test_an_earlier_turn_s_bodies_are_not_brought_back(
-    make: Make, files: Files, tmp_path: Path
-) -> None:
-    dead, next_one = make("dead"), make("next")
-    assert dead.append([body(data) for data in BODIES])
-    dead.sync()
-    for data in BODIES:
-        files(manifest_of(data).sha256).unlink()
-    # In the same file, before the rest of the others.
-    assert dead.append([body(b"x")])
-    files(manifest_of(b"x").sha256).unlink()
-
-    next_one.adopt(tmp_path / "journals" / "dead")
-
-    assert files(manifest_of(b"x").sha256).read_bytes() == b"x"
-    assert not any(files(manifest_of(data).sha256).exists() for data in BODIES)
-    next_one.end()
-    assert not list(tmp_path.glob("journals/*/journal-*"))
-
-
 @pytest.mark.parametrize("cut", [1, 3, HEADER.size, HEADER.size + 3])
 def test_a_record_that_is_not_whole_ends_the_journal(
     make: Make, files: Files, tmp_path: Path, cut: int
@@ -152,21 +132,6 @@ def test_files_of_a_dead_process_are_rewritten_because_its_syncs_may_have_failed
     assert not list(tmp_path.glob("journals/*/journal-*"))
 
 
-def test_bodies_that_are_durable_are_not_brought_back(
-    make: Make, files: Files, tmp_path: Path
-) -> None:
-    dead, next_one = make("dead"), make("next")
-    assert dead.append([body(data) for data in BODIES])
-    dead.sync()
-    for data in BODIES:
-        files(manifest_of(data).sha256).unlink()
-
-    next_one.adopt(tmp_path / "journals" / "dead")
-
-    assert restored(files) == [False] * 3
-    assert not list(tmp_path.glob("journals/*/journal-*"))
-
-
 def test_a_file_that_cannot_be_read_is_replaced(make: Make, files: Files, tmp_path: Path) -> None:
     assert make("dead").append([body(data) for data in BODIES])
     unreadable = files(manifest_of(BODIES[0]).sha256)
@@ -242,27 +207,6 @@ def test_the_end_waits_for_an_adoption_and_then_there_is_none(
     assert left.parent.name == "later"
 
 
-def test_a_sync_is_asked_for_when_a_segment_is_full(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(segments, "SEGMENT_RECORDS", 2)
-    journal = make("one")
-    assert journal.append([body(b"a")])
-    held = held_at(monkeypatch, "posix_fadvise", lambda *_: True)
-    with ThreadPoolExecutor(1) as threads:
-        syncing = threads.submit(journal.sync)
-        held.wait()
-        asked = [journal.needs_sync_now]
-        for bodies in ([body(b"b")], [body(b"c"), body(b"d")]):
-            assert journal.append(bodies)
-            asked.append(journal.needs_sync_now)
-        held.go_on()
-        syncing.result()
-    journal.sync()
-
-    assert [*asked, journal.needs_sync_now] == [False, False, True, False]
-
-
 def test_a_segment_that_cannot_be_synced_does_not_keep_the_others(
     make: Make, files: Files, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -282,19 +226,3 @@ def test_a_segment_that_cannot_be_synced_does_not_keep_the_others(
     make("next").adopt(tmp_path / "journals" / "dead")
 
     assert restored(files) == [True, False, False]
-
-
-def test_a_segment_whose_name_cannot_be_made_durable_leaves_nothing(
-    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    journal = make("one")
-    opened = len(list(Path("/proc/self/fd").iterdir()))
-    with (
-        syncs(monkeypatch, failing=lambda path: path.name == "one"),
-        pytest.raises(OSError, match="the disk"),
-    ):
-        journal.append([body(b"a")])
-
-    assert not list(tmp_path.glob("journals/*/journal-*"))
-    assert len(list(Path("/proc/self/fd").iterdir())) == opened
-    assert journal.append([body(b"a")])

@@ -7,7 +7,6 @@ import shutil
 import pytest
 
 from edgecache.brain.core.values import BucketInfo, ObjectVersion
-from edgecache.brain.disk import journal as journals
 from edgecache.brain.disk.digests import manifest_of
 from edgecache.brain.disk.process_folders import STARTING_S
 from tests.edgecache.brain.brains import PLAIN, Brain, Rows, buffered, running, until
@@ -106,19 +105,6 @@ async def put_all(brain: Brain, bucket_id: int) -> list[ObjectVersion]:
 async def put(brain: Brain, bucket: BucketInfo, key: str, data: bytes) -> ObjectVersion:
     """Write a body that is in memory."""
     return await brain.objects.put(bucket, key, buffered(brain, data), PLAIN)
-
-
-async def test_without_room_in_the_journal_bodies_get_files_of_their_own(
-    brain: Brain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journals, "SEGMENTS", 0)
-    bucket = await brain.bucket()
-
-    await put_all(brain, bucket.id)
-
-    assert [path.name for path in brain.data_directory.temp.iterdir()] == ["lock"]
-    assert not list(brain.data_directory.root.glob("journals/*/journal-*"))
-    assert await brain.get(bucket, "k2") == BODIES[2]
 
 
 async def test_a_journal_on_a_full_disk_does_not_fail_what_has_room(

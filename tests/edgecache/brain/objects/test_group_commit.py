@@ -19,9 +19,8 @@ from edgecache.brain.core.errors import (
 from edgecache.brain.core.values import BucketInfo, Conditions, ObjectVersion
 from edgecache.brain.disk import durable_bytes, journal
 from edgecache.brain.disk.buffers import Buffers
-from edgecache.brain.disk.durable_bytes import DurableBytes
 from edgecache.brain.disk.syncing import write_new
-from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered, until
+from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered
 from tests.edgecache.brain.children import child
 from tests.edgecache.brain.objects.writes import is_tidy, kinds, locked, outcomes, put
 
@@ -31,14 +30,6 @@ RACED = [f"k{n}" for n in range(6)]
 TRANSACTIONS = (
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'zonal-brain'"
     " AND datname = current_database() AND xact_start IS NOT NULL"
-)
-WHOLE_READS = (
-    "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables"
-    " WHERE relname IN ('brain_storedobject', 'brain_cachedobject', 'brain_blob')"
-)
-END_CONNECTIONS = (
-    "SELECT bool_and(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
-    " WHERE application_name = 'zonal-brain' AND datname = current_database()"
 )
 CREATE = Conditions(if_none_match=True)
 
@@ -91,23 +82,6 @@ async def test_each_write_of_a_group_fails_by_itself(brain: Brain, rows: Rows) -
     await brain.garbage_collector.round()
     assert rows.count("storedobject") == rows.count("cachedobject") == rows.count("blob") == 3
     assert is_tidy(brain)
-
-
-async def test_writes_read_no_whole_table_although_it_was_small(brain: Brain, rows: Rows) -> None:
-    """Plans are kept; the one for a table of one page would be to read it."""
-    bucket = await brain.bucket()
-    for number in range(3):
-        await put(brain, bucket, f"before/{number}", b"x")
-    with psycopg.connect(rows.url, autocommit=True) as connection:
-        connection.execute("ANALYZE brain_storedobject, brain_cachedobject, brain_blob")
-    before = rows.value(WHOLE_READS)
-    for number in range(40):
-        await put(brain, bucket, f"after/{number}", b"x")
-    # A connection that ends reports what it has counted.
-    rows.value(END_CONNECTIONS)
-
-    # Not one for each write; other tests read some at the same time.
-    assert rows.value(WHOLE_READS) - before < 40
 
 
 async def test_a_full_disk_fails_the_write_that_it_is_too_full_for(
@@ -170,21 +144,6 @@ async def test_bodies_that_the_journal_has_no_room_for_are_synced_before_the_tra
     assert is_tidy(brain)
 
 
-async def test_without_room_one_body_that_cannot_be_placed_does_not_fail_the_others(
-    brain: Brain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal, "SEGMENTS", 0)
-    bodies = [buffered(brain, b"%d" % n) for n in range(3)]
-    bad = brain.data_directory.origin_path(bodies[1].manifest.sha256)
-    bad.mkdir()
-
-    found = await DurableBytes(brain.data_directory).write(bodies)
-
-    assert kinds(list(found)) == [type(None), IsADirectoryError, type(None)]
-    assert [path.name for path in brain.data_directory.temp.iterdir()] == ["lock"]
-    assert brain.data_directory.origin_path(bodies[2].manifest.sha256).read_bytes() == b"2"
-
-
 async def test_a_bucket_that_is_locked_holds_up_no_other(brain: Brain, rows: Rows) -> None:
     mine, theirs = await brain.bucket(), await brain.bucket("docs", CHARLIE)
 
@@ -196,24 +155,6 @@ async def test_a_bucket_that_is_locked_holds_up_no_other(brain: Brain, rows: Row
 
     assert len(await asyncio.gather(*waiting)) == 30
     assert await brain.get(theirs, "k7") == b"x"
-
-
-async def test_writes_that_wait_for_one_organization_s_lock_leave_places_to_another(
-    brain: Brain, rows: Rows
-) -> None:
-    mine, theirs = await brain.bucket(), await brain.bucket("docs", CHARLIE)
-    alone = brain.objects._stored_writes._alone
-
-    with locked(rows, theirs):
-        waiting = [asyncio.create_task(put(brain, theirs, f"k{n}", b"x")) for n in range(30)]
-        await until(lambda: len(waiting) == alone.taken + alone.waiting)
-        with locked(rows, mine):
-            contended = asyncio.create_task(put(brain, mine, "k", b"x"))
-            await until(lambda: alone.held((mine.tenant.organization_id,)))
-        await asyncio.wait_for(contended, 5)
-        assert not any(task.done() for task in waiting)
-
-    assert len(await asyncio.gather(*waiting)) == 30
 
 
 async def test_writes_race_everything_that_changes_the_same_keys(

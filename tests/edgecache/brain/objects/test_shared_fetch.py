@@ -36,27 +36,6 @@ async def test_a_miss_is_fetched_and_the_next_read_is_a_hit(
     assert [found.key for found in brain.kept] == ["a/b c.txt"]
 
 
-async def test_a_thousand_concurrent_requests_make_one_fetch(
-    brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo
-) -> None:
-    data = bytes(range(256)) * 1024
-    gate = Gate()
-
-    async def slow(asked: Asked) -> None:
-        await gate.wait()
-        await asked.answer(data)
-
-    origin.handler = slow
-    asking = [asyncio.create_task(brain.get(http_bucket, "cold")) for _ in range(1000)]
-    await gate.came.wait()
-    gate.opened.set()
-    bodies = await asyncio.gather(*asking)
-
-    assert set(map(len, bodies)) == {len(data)}
-    assert set(bodies) == {data}
-    assert origin.count("/cold") == 1
-
-
 async def test_waiting_requests_read_during_the_fetch(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo
 ) -> None:

@@ -1,14 +1,11 @@
 """Writes to the built-in origin, for tests: bodies in memory, concurrent, held or locked out."""
 
 import asyncio
-import os
-import stat
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-import pytest
 
 from edgecache.brain.core.values import (
     ALWAYS,
@@ -18,7 +15,6 @@ from edgecache.brain.core.values import (
     WrittenFields,
 )
 from tests.edgecache.brain.brains import Brain, Rows, buffered
-from tests.edgecache.brain.held import Held, held_at
 
 
 async def put(
@@ -50,25 +46,6 @@ def is_tidy(brain: Brain) -> bool:
     """True if no temporary file and no reserved memory is left."""
     left = [path.name for path in brain.data_directory.temp.iterdir()]
     return left == ["lock"] and brain.data_directory.used_bytes == 0
-
-
-def waiting(brain: Brain) -> int:
-    """Return how many writes wait for a group."""
-    return sum(map(len, brain.objects._stored_writes._queues.values()))
-
-
-def held_once(monkeypatch: pytest.MonkeyPatch, *, is_folder: bool) -> Held:
-    """Hold the next sync of a folder or of a file; no other group begins because it takes long."""
-    monkeypatch.setattr("edgecache.brain.objects.group_commit.SLOW_S", 3600.0)
-    held_files: list[int] = []
-
-    def is_held(file: int) -> bool:
-        if held_files or stat.S_ISDIR(os.fstat(file).st_mode) is not is_folder:
-            return False
-        held_files.append(file)
-        return True
-
-    return held_at(monkeypatch, "fsync", is_held)
 
 
 @contextmanager

@@ -1,15 +1,13 @@
 """A brain of several processes: one port, one data directory, and no request that knows of them."""
 
 import os
-import re
 import signal
-import socket
 import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from cryptography.fernet import Fernet
 from edgecache.brain.db.coherence import LEASE_S
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
-from tests.processes import connections_of, has_ended
+from tests.processes import has_ended
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -52,35 +50,6 @@ def two_processes(start: Callable[..., Cluster], **variables: str) -> Cluster:
     cluster = start(variables={"ZBRAIN_PROCESSES": "2", **variables})
     wait_until(lambda: '"event":"brain_started"' in cluster.log)
     return cluster
-
-
-def test_connections_are_shared_equally_and_every_process_answers(
-    start: Callable[..., Cluster],
-) -> None:
-    cluster = two_processes(start)
-    processes = cluster.brain_processes()
-    assert len(processes) == 2
-    with ExitStack() as stack:
-        for _ in range(8):
-            sock = stack.enter_context(socket.create_connection(("127.0.0.1", cluster.port)))
-            sock.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            assert sock.recv(100).startswith(b"HTTP/1.1 403")
-        assert [connections_of(pid, cluster.port) for pid in processes] == [4, 4]
-
-
-def test_what_one_process_writes_all_read_immediately(start: Callable[..., Cluster]) -> None:
-    cluster = two_processes(start)
-    tenant = cluster.tenant()
-    # Each has a connection of its own, and they belong to both processes.
-    clients = [connect(tenant, cluster.url) for _ in range(4)]
-    clients[0].create_bucket(Bucket="docs")
-    for number in range(40):
-        writer, reader = clients[number % 4], clients[(number + 1) % 4]
-        body = os.urandom(2000)
-        writer.put_object(Bucket="docs", Key="k", Body=body)
-        assert reader.get_object(Bucket="docs", Key="k")["Body"].read() == body
-    for client in clients:
-        client.close()
 
 
 def test_metrics_are_those_of_all_processes_and_never_fall(start: Callable[..., Cluster]) -> None:
@@ -229,65 +198,3 @@ def test_parts_of_uploads_do_not_exceed_the_budget_through_several_processes(
     stored = sum(file.stat().st_size for file in (cluster.folder / "brain" / "parts").iterdir())
     assert set(statuses) == {200, 503}
     assert stored == statuses[200] * 5 * MIB <= 64 * MIB
-
-
-def test_processes_share_one_budget_of_the_disk(start: Callable[..., Cluster]) -> None:
-    """An organization gets two thirds of it, through whichever processes it sends."""
-    cluster = two_processes(start, ZBRAIN_STAGING_MIB="32")
-    tenant = cluster.tenant()
-    with closing(connect(tenant, cluster.url)) as client:
-        client.create_bucket(Bucket="docs")
-        url = client.generate_presigned_url("put_object", Params={"Bucket": "docs", "Key": "k"})
-    target = url.removeprefix(cluster.url)
-
-    def unfinished(size: int) -> socket.socket:
-        """Send a body up to its last byte."""
-        sock = socket.create_connection(("127.0.0.1", cluster.port))
-        head = f"PUT {target} HTTP/1.1\r\nhost: 127.0.0.1:{cluster.port}\r\n"
-        sock.sendall(f"{head}content-length: {size + 1}\r\n\r\n".encode() + b"x" * size)
-        return sock
-
-    def answer(sock: socket.socket) -> bytes:
-        sock.settimeout(10)
-        return sock.recv(2000)
-
-    def held() -> int:
-        size = 0
-        for file in (cluster.folder / "brain" / "temp").glob("*/*"):
-            # A file that is removed during the count is not counted.
-            with suppress(FileNotFoundError):
-                size += file.stat().st_size
-        return size
-
-    refused: list[bytes] = []
-    with ExitStack() as stack:
-
-        def is_taken() -> bool:
-            """True if one more body has room: what each process may take changes every second."""
-            # Its last piece waits in memory.
-            wanted = held() + 2 * MIB
-            sock = stack.enter_context(unfinished(3 * MIB))
-            sock.settimeout(0.05)
-            while held() < wanted:
-                with suppress(TimeoutError):
-                    refused.append(sock.recv(2000))
-                    sock.close()
-                    return False
-            return True
-
-        # Through both processes; together they are more than what each could give on its own.
-        for _ in range(4):
-            wait_until(is_taken)
-        refused.clear()
-        wait_until(lambda: not is_taken())
-    assert refused[0].startswith(b"HTTP/1.1 503")
-    assert re.search(rb"<Code>\w+</Code>", refused[0])
-    # All of it is free again, and the other process learns that within a second.
-    wait_until(lambda: held() == 0)
-
-    def is_stored() -> bool:
-        with unfinished(3 * MIB) as sock:
-            sock.sendall(b"x")
-            return answer(sock).startswith(b"HTTP/1.1 200")
-
-    wait_until(is_stored)
