@@ -19,6 +19,11 @@ async def plain_request(
     return CdnRequest(cache_url, {}, KeyPolicy.of(()), client=client)
 
 
+def looking_up(brain: Brain) -> Lookup:
+    """Return the lookup of a brain's public buckets."""
+    return Lookup(brain.objects, brain.directory)
+
+
 async def opened(looking: Lookup, wanted: CdnRequest) -> OpenObject:
     """Return the response's body."""
     found = (await looking.find(wanted)).opened

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.core.errors import DatabaseBusy, Overloaded
 from edgecache.brain.core.share_key import use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.objects.open_object import OpenObject
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, settled, until
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
-from tests.edgecache.brain.objects.plain_requests import opened, plain_request
+from tests.edgecache.brain.objects.plain_requests import looking_up, opened, plain_request
 
 pytestmark = pytest.mark.slow
 
@@ -277,7 +276,7 @@ async def test_readers_of_event_streams_leave_room_and_end_their_fetches(
         ended += 1
 
     origin.handler = events
-    lookup = Lookup(small.objects, small.directory)
+    lookup = looking_up(small)
     wanted = await plain_request(small, slow[0], "events", client="192.0.2.1")
 
     async def listen() -> None:

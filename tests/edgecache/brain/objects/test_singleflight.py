@@ -10,15 +10,13 @@ import pytest
 from common.crypto import encrypt
 from edgecache.brain.access.access_keys import AccessKeys
 from edgecache.brain.access.platform_keys import PlatformKeys
-from edgecache.brain.cdn.lookup import Lookup
-from edgecache.brain.core.errors import OriginMissing
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.objects.directory_writer import DirectoryWriter
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, settled, until
-from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
-from tests.edgecache.brain.objects.plain_requests import opened, plain_request
+from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+from tests.edgecache.brain.objects.plain_requests import looking_up, opened, plain_request
 
 CROWD = 1000
 
@@ -156,7 +154,7 @@ async def test_concurrent_stale_responses_cause_one_refresh(
         await gate.wait()
         await stale(asked)
 
-    looking = Lookup(brain.objects, brain.directory)
+    looking = looking_up(brain)
     wanted = await plain_request(brain, http_bucket, "k")
     origin.handler = stale
     await read(await opened(looking, wanted))
@@ -198,7 +196,7 @@ async def test_a_response_is_shared_with_later_requests_only_while_fresh(
 
     monkeypatch.setattr(DirectoryWriter, "commit", held)
     origin.handler = answer
-    looking = Lookup(brain.objects, brain.directory)
+    looking = looking_up(brain)
     wanted = await plain_request(brain, http_bucket, "k")
     assert await read(await opened(looking, wanted)) == b"first"
     # Its bytes have arrived but are not committed.
@@ -232,7 +230,7 @@ async def test_a_request_after_a_revalidation_asks_the_origin_again(
 
     monkeypatch.setattr(DirectoryWriter, "refresh", hold)
     origin.handler = answer
-    looking = Lookup(brain.objects, brain.directory)
+    looking = looking_up(brain)
     wanted = await plain_request(brain, http_bucket, "k")
     assert await read(await opened(looking, wanted)) == b"first"
     await settled(brain)
@@ -245,56 +243,6 @@ async def test_a_request_after_a_revalidation_asks_the_origin_again(
     gate.set()
     # The confirmed version is gone: the response is the current version.
     assert await read(await confirming) == b"again"
-    await settled(brain)
-
-
-class ComparedKey(str):
-    """A key that counts how often it is compared with another one."""
-
-    __slots__ = ()
-    comparisons = 0
-    __hash__ = str.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        """Count a comparison."""
-        ComparedKey.comparisons += 1
-        return super().__eq__(other)
-
-
-async def test_a_change_of_a_key_finds_its_fetches_without_a_search(
-    brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("edgecache.brain.objects.singleflight.MISSING_KEPT_S", 600.0)
-    gate, count = Gate(), 30
-
-    async def answer(asked: Asked) -> None:
-        if asked.path.startswith("/gone"):
-            return await asked.answer(b"", status="404 Not Found")
-        return await gate.between_halves(asked)
-
-    origin.handler = answer
-    keys = [ComparedKey(n) for n in range(count)]
-    gone = [brain.objects.open(http_bucket, ComparedKey(f"gone/{n}")) for n in range(count)]
-    for failure in await asyncio.gather(*gone, return_exceptions=True):
-        assert isinstance(failure, OriginMissing)
-    opening = [brain.objects.open(http_bucket, key, variant=v) for key in keys for v in ("", "de")]
-    waiting = [asyncio.create_task(each) for each in opening]
-    await until(lambda: len(origin.asked) >= 3 * count)
-    running = brain.objects.singleflight.running
-    before = set(running)
-
-    ComparedKey.comparisons = 0
-    await brain.purges.purge(ALICE, keys=["docs/7", "docs/gone/7"])
-
-    assert ComparedKey.comparisons < count / 2
-    assert before - set(running) == {(http_bucket.id, "7", ""), (http_bucket.id, "7", "de")}
-    known = [
-        brain.objects.singleflight.is_known_missing((http_bucket.id, f"gone/{n}", ""))
-        for n in range(count)
-    ]
-    assert known.count(False) == 1
-    gate.opened.set()
-    await asyncio.gather(*waiting)
     await settled(brain)
 
 

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
-from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.cdn.urls import CacheUrl, CdnRequest, target_of
 from edgecache.brain.http_caching.cache_keys import KeyPolicy
 from edgecache.brain.objects import singleflight
 from edgecache.brain.origins.http import HttpDriver
 from tests.edgecache.brain.brains import Brain, read, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+from tests.edgecache.brain.objects.plain_requests import looking_up
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ class Clients:
 
     def __init__(self, brain: Brain, cache_url: CacheUrl) -> None:
         self.brain, self.cache_url = brain, cache_url
-        self.lookup = Lookup(brain.objects, brain.directory)
+        self.lookup = looking_up(brain)
 
     def ask(self, coding: str) -> "asyncio.Task[str]":
         """Send a request that accepts one coding."""

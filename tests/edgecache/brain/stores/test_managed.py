@@ -16,13 +16,12 @@ from edgecache.brain.core.errors import (
 )
 from edgecache.brain.core.values import Conditions, Span
 from edgecache.brain.objects import upload_rows
-from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.byte_store import ByteStore
 from edgecache.brain.stores.reachable_stores import StoreError
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, read, running, until
 from tests.edgecache.brain.children import child
-from tests.edgecache.brain.s3.multipart.support import add_part, begin
+from tests.edgecache.brain.s3.multipart.support import add_part, begin, parts_of
 
 pytestmark = pytest.mark.slow
 
@@ -236,9 +235,7 @@ async def test_parts_of_uploads_are_in_the_store_too(stored: Brain, peer: Brain)
     await add_part(stored, bucket, upload, 1, b"a" * 100)
     await add_part(stored, bucket, upload, 1, b"b" * 100)
     await add_part(peer, bucket, upload, 2, b"c" * 50)
-    found = await uploads.parts(peer.database, upload)
-
-    staged = await peer.upload_parts.join([part.stored for part in found])
+    staged = await peer.upload_parts.join(await parts_of(peer, upload))
     assert staged.path.read_bytes() == b"b" * 100 + b"c" * 50
     await peer.data_directory.discard(staged)
     assert not list((stored.data_directory.root / "parts").iterdir())
@@ -258,9 +255,9 @@ async def test_an_altered_part_does_not_become_an_object(
         (name,) = await names(brain)
         (Path(folder_store.parts.path) / name).write_bytes(b"b" * 100)
 
-        (part,) = await uploads.parts(brain.database, upload)
+        parts = await parts_of(brain, upload)
         with pytest.raises(StoreMissing):
-            await brain.upload_parts.join([part.stored])
+            await brain.upload_parts.join(parts)
 
 
 async def test_a_brain_without_the_store_that_holds_the_objects_does_not_start(

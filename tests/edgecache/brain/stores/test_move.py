@@ -16,14 +16,13 @@ from django.core.management.base import CommandError
 
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreUnavailable
-from edgecache.brain.core.values import Span, WrittenFields
-from edgecache.brain.s3.multipart import uploads
+from edgecache.brain.core.values import Span
 from edgecache.brain.stores import relocation
 from edgecache.brain.stores.move import Move, MoveProgress, Remainder
 from edgecache.brain.stores.relocation import CannotMove, RelocationRequest, RelocationResult
 from tests import commands
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, read, running
-from tests.edgecache.brain.s3.multipart.support import add_part
+from tests.edgecache.brain.s3.multipart.support import add_part, begin, parts_of
 from tests.edgecache.brain.stores.test_managed import forget_copies
 from tests.edgecache.cluster import until
 from tests.edgecache.conftest import ROOT
@@ -55,9 +54,7 @@ async def filled(rows: Rows, root: Path, *stores: StoreSettings) -> AsyncIterato
             bucket = await brain.bucket("docs", tenant)
             for n in range(30):
                 await brain.put(bucket, f"k{n}", b"%d" % (n % 20) * 1000)
-        upload = await uploads.create(
-            brain.database, bucket, "k", WrittenFields(), algorithm="", checksum_type=""
-        )
+        upload = await begin(brain, bucket)
         await add_part(brain, bucket, upload, 1, b"a" * 100)
         yield brain
 
@@ -70,8 +67,7 @@ async def check(brain: Brain, rows: Rows) -> None:
         for n in range(30):
             assert await brain.get(bucket, f"k{n}") == b"%d" % (n % 20) * 1000
     (upload,) = [name for (name,) in rows.all("SELECT id FROM brain_upload")]
-    (part,) = await uploads.parts(brain.database, upload)
-    staged = await brain.upload_parts.join([part.stored])
+    staged = await brain.upload_parts.join(await parts_of(brain, upload))
     assert staged.manifest.size == 100
     await brain.data_directory.discard(staged)
 

@@ -8,12 +8,12 @@ from edgecache.brain.aws.errors import from_brain_error
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import TooManyParts
 from edgecache.brain.core.share_key import use_share_of_bucket
-from edgecache.brain.core.values import EnvironmentKey
+from edgecache.brain.core.values import BucketInfo, EnvironmentKey
 from edgecache.brain.objects import upload_rows
-from edgecache.brain.s3.multipart import uploads
-from edgecache.brain.s3.multipart.uploads import UnfinishedUpload
 from edgecache.brain.stores import upload_parts_limit as parts_limit
-from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, PLAIN, Brain, Rows, running
+from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, running
+from tests.edgecache.brain.s3.multipart.support import add_part
+from tests.edgecache.brain.s3.multipart.support import begin as begin_in
 
 LIMIT = 4 * MIB
 
@@ -26,22 +26,16 @@ def store(tmp_path: Path) -> StoreSettings:
     return StoreSettings(url=f"file://{folder}")
 
 
-async def begin(brain: Brain, tenant: EnvironmentKey) -> UnfinishedUpload:
-    """Begin an upload in a new bucket."""
+async def begin(brain: Brain, tenant: EnvironmentKey) -> tuple[BucketInfo, str]:
+    """Begin an upload in a new bucket; return the bucket and the upload's id."""
     bucket = await brain.bucket(tenant=tenant)
     use_share_of_bucket(bucket)
-    upload_id = await uploads.create(
-        brain.database, bucket, "k", PLAIN, algorithm="", checksum_type=""
-    )
-    return await uploads.find(brain.database, bucket, "k", upload_id)
+    return bucket, await begin_in(brain, bucket)
 
 
-async def add(brain: Brain, upload: UnfinishedUpload, number: int, size: int = MIB) -> None:
+async def add(brain: Brain, upload: tuple[BucketInfo, str], number: int) -> None:
     """Upload a part."""
-    receiver = brain.data_directory.receive()
-    await receiver.write(bytes(size))
-    staged = await receiver.finish()
-    await uploads.write_part(brain.database, brain.upload_parts, upload, number, staged, {})
+    await add_part(brain, *upload, number, bytes(MIB))
 
 
 async def test_an_organization_s_unfinished_uploads_are_limited(
@@ -66,7 +60,7 @@ async def test_an_organization_s_unfinished_uploads_are_limited(
 
         # What is aborted makes room.
         monkeypatch.setattr(parts_limit, "FRESH_BEFORE_REFUSAL_S", 0)
-        await upload_rows.remove(brain.database, brain.data_directory, greedy.id)
+        await upload_rows.remove(brain.database, brain.data_directory, greedy[1])
         await brain.upload_parts.check_room(CHARLIE, LIMIT)
 
 

@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from edgecache.brain.core.values import BucketInfo, WrittenFields
 from edgecache.brain.s3.multipart import uploads
+from edgecache.brain.stores.upload_parts import StoredPart
 from tests.edgecache.brain.brains import Brain
 
 PART = 5 * 2**20
@@ -64,3 +65,8 @@ async def add_part(brain: Brain, bucket: BucketInfo, upload: str, number: int, d
     found = await uploads.find(brain.database, bucket, "k", upload)
     staged = await receiver.finish()
     await uploads.write_part(brain.database, brain.upload_parts, found, number, staged, {})
+
+
+async def parts_of(brain: Brain, upload: str) -> list[StoredPart]:
+    """Return where the parts of an upload are."""
+    return [part.stored for part in await uploads.parts(brain.database, upload)]
