@@ -16,7 +16,7 @@ from typing import Any
 from tests.ports import free_port
 from tests.processes import children_of
 
-START_S = 30.0
+START_S = 180.0
 STOP_S = 20.0
 POLL_S = 0.05
 

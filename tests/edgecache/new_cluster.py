@@ -11,14 +11,17 @@ from tests.edgecache.databases import brain_database
 
 
 @contextmanager
-def new_cluster(tmp_path_factory: pytest.TempPathFactory, *, workers: int = 2) -> Iterator[Cluster]:
-    """Start a cluster; stop it when the block ends."""
+def new_cluster(
+    tmp_path_factory: pytest.TempPathFactory, *, workers: int = 2, **variables: str
+) -> Iterator[Cluster]:
+    """Start a cluster; stop it when the block ends. variables: of its environment."""
     with brain_database() as url:
         secret_key = Fernet.generate_key().decode()
         folder = tmp_path_factory.mktemp("cluster")
         beside = {
             "ZBRAIN_S3_DOMAINS": "S3.Own.Example., brain",
             "ZCACHE_BRAIN_S3_URL": "https://objects.own.example",
+            **variables,
         }
         running = Cluster(folder, url, secret_key, variables=beside, workers=workers)
         try:

@@ -151,6 +151,7 @@ def test_a_deleted_environment_is_disabled(alice: User) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_reads_through_an_operators_node_are_charged_and_earn(
     alice: User, charlie: User, cluster: Cluster
 ) -> None:
@@ -181,6 +182,7 @@ def test_reads_through_an_operators_node_are_charged_and_earn(
     assert signed_in(charlie).get("/v1/balance").body["held_ucr"] == earned > 0
 
 
+@pytest.mark.slow
 def test_without_credits_only_other_operators_nodes_stop_serving(
     alice: User, charlie: User, cluster: Cluster, settings: Settings
 ) -> None:

@@ -4,6 +4,7 @@ import base64
 import hmac
 import re
 from email.utils import formatdate
+from functools import cache
 from urllib.parse import parse_qsl, unquote
 from xml.sax.saxutils import escape
 
@@ -17,9 +18,15 @@ from tests.edgecache.brain.s3_origin import S3Origin, Stored
 ACCOUNT_KEY = base64.b64encode(b"azure account key").decode()
 
 
+@cache
+def _key() -> rsa.RSAPrivateKey:
+    """Return a key, which takes a second to make on a busy machine."""
+    return rsa.generate_private_key(65537, 2048)
+
+
 def service_account() -> tuple[dict[str, str], rsa.RSAPublicKey]:
     """Return a service account's file, and its public key."""
-    key = rsa.generate_private_key(65537, 2048)
+    key = _key()
     pem = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,

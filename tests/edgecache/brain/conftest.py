@@ -17,9 +17,17 @@ from tests.edgecache.brain.http_origin import HttpOrigin
 from tests.edgecache.brain.support import ClusterRows, Put
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.databases import brain_database
+from tests.edgecache.memory import memory_folder
 from tests.table_cleanup import empty
 
 TABLES = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'brain\\_%%'"
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Return a folder in memory: a brain makes 256 folders when it starts, and syncs them."""
+    with memory_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.worker.brain import CLIENT, NODE, SECRET, FakeBrain
 from tests.ports import free_port
 
-START_S = 20.0
+START_S = 120.0
 STOP_S = 10.0
 POLL_S = 0.02
 

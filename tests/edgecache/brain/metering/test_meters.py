@@ -24,7 +24,7 @@ from edgecache.brain.metering.meters import (
     hour_of,
 )
 from edgecache.brain.metering.statistics import Statistics
-from tests.edgecache.brain.support import ClusterRows
+from tests.edgecache.brain.brains import Rows
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +72,7 @@ LINES = (
 MEASURES = "SELECT node_id, hits, misses, bytes_served FROM brain_measurement ORDER BY node_id"
 
 
-def test_an_hour_has_one_counter_per_bucket_and_node(database_url: str) -> None:
+def test_an_hour_has_one_counter_per_bucket_and_node(rows: Rows) -> None:
     async def scenario(meters: Meters, _clock: Clock) -> None:
         count(meters)
         count(meters)
@@ -82,8 +82,7 @@ def test_an_hour_has_one_counter_per_bucket_and_node(database_url: str) -> None:
         count(meters)
         await meters.flush()
 
-    run(database_url, scenario)
-    rows = ClusterRows(database_url)
+    run(rows.url, scenario)
     assert rows.all(LINES) == [
         (1, 5, NODE, 3, 0, 300),
         (1, 5, None, 0, 1, 7),
@@ -92,7 +91,7 @@ def test_an_hour_has_one_counter_per_bucket_and_node(database_url: str) -> None:
     assert rows.all(MEASURES) == [(NODE, 4, 0, 400), (None, 4, 1, 407)]
 
 
-def test_counts_that_are_not_written_yet_are_included(database_url: str) -> None:
+def test_counts_that_are_not_written_yet_are_included(rows: Rows) -> None:
     async def scenario(meters: Meters, _clock: Clock) -> None:
         count(meters)
         assert (meters.unwritten().hits, meters.unwritten(NODE).hits) == (1, 1)
@@ -101,32 +100,33 @@ def test_counts_that_are_not_written_yet_are_included(database_url: str) -> None
         assert meters.unwritten().hits == 0
         assert meters.traffic().measure.hits == 1
 
-    run(database_url, scenario)
+    run(rows.url, scenario)
 
 
-def test_nothing_is_lost_during_a_database_outage(database_url: str) -> None:
-    rows = ClusterRows(database_url)
+def test_nothing_is_lost_during_a_database_outage(rows: Rows) -> None:
 
     async def scenario(meters: Meters, clock: Clock) -> None:
         count(meters)
         rows.run("ALTER TABLE brain_usagecounter RENAME TO away")
-        for _ in range(3):
-            clock.now += SLICE_S
-            count(meters)
-            with pytest.raises(Exception, match="brain_usagecounter"):
-                await meters.flush()
-        assert meters.unwritten().hits == 4
-        rows.run("ALTER TABLE away RENAME TO brain_usagecounter")
+        try:
+            for _ in range(3):
+                clock.now += SLICE_S
+                count(meters)
+                with pytest.raises(Exception, match="brain_usagecounter"):
+                    await meters.flush()
+            assert meters.unwritten().hits == 4
+        finally:
+            rows.run("ALTER TABLE away RENAME TO brain_usagecounter")
         await meters.flush()
         assert meters.unwritten().hits == 0
 
-    run(database_url, scenario)
+    run(rows.url, scenario)
     assert sum(hits for *_, hits, _, _ in rows.all(LINES)) == 4
     assert rows.value("SELECT sum(hits) FROM brain_measurement WHERE node_id IS NULL") == 4
 
 
 def test_a_batch_with_an_unconfirmed_commit_counts_once(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(meters: Meters, _clock: Clock) -> None:
         count(meters)
@@ -142,17 +142,16 @@ def test_a_batch_with_an_unconfirmed_commit_counts_once(
         monkeypatch.undo()
         await meters.flush()
 
-    run(database_url, scenario)
-    rows = ClusterRows(database_url)
+    run(rows.url, scenario)
     assert rows.all(LINES) == [(1, 5, NODE, 1, 0, 100)]
     assert rows.all(MEASURES) == [(NODE, 1, 0, 100), (None, 1, 0, 100)]
 
 
-def test_lines_are_made_of_all_counts_and_no_reader_misses_one(database_url: str) -> None:
+def test_lines_are_made_of_all_counts_and_no_reader_misses_one(rows: Rows) -> None:
     """Ids rise in the order in which lines become visible: `id >` misses none."""
 
     async def play() -> int:
-        database = BrainDatabase(database_url, max_connections=12)
+        database = BrainDatabase(rows.url, max_connections=12)
         await database.start()
         seen, cursor = 0, 0
         writers = [Meters(database, uuid4()) for _ in range(8)]
@@ -167,9 +166,9 @@ def test_lines_are_made_of_all_counts_and_no_reader_misses_one(database_url: str
         while not is_last:
             # Read once more after the last writer has ended.
             is_last = work.done()
-            while rows := await usage_lines.page(database, cursor, 3, cuts_all=True):
-                seen += sum(row.hits for row in rows)
-                cursor = rows[-1].id
+            while lines := await usage_lines.page(database, cursor, 3, cuts_all=True):
+                seen += sum(row.hits for row in lines)
+                cursor = lines[-1].id
             await asyncio.sleep(0)
         await work
         await database.stop()
@@ -179,10 +178,10 @@ def test_lines_are_made_of_all_counts_and_no_reader_misses_one(database_url: str
 
 
 def test_an_hour_makes_one_line_and_large_amounts_of_the_running_one_are_cut(
-    database_url: str,
+    rows: Rows,
 ) -> None:
     async def play() -> list[tuple[int, int]]:
-        database = BrainDatabase(database_url)
+        database = BrainDatabase(rows.url)
         await database.start()
         # The database has the real time: the running hour, and one that is over.
         for hours, bucket_id, size in (
@@ -206,8 +205,7 @@ def test_an_hour_makes_one_line_and_large_amounts_of_the_running_one_are_cut(
     assert last == (2, 20)
 
 
-def test_storage_is_added_up_once_an_hour(database_url: str) -> None:
-    rows = ClusterRows(database_url)
+def test_storage_is_added_up_once_an_hour(rows: Rows) -> None:
     rows.run(
         "WITH bucket AS (INSERT INTO brain_bucket"
         " (organization_id, environment_pk, name, public_name)"
@@ -222,7 +220,7 @@ def test_storage_is_added_up_once_an_hour(database_url: str) -> None:
     clock = Clock()
 
     async def play() -> list[Any]:
-        database = BrainDatabase(database_url)
+        database = BrainDatabase(rows.url)
         await database.start()
         for _ in range(2):
             await usage_lines.add_storage(database, clock=clock)
@@ -237,19 +235,17 @@ def test_storage_is_added_up_once_an_hour(database_url: str) -> None:
     assert asyncio.run(play()) == [("assets", 1400, before), ("assets", 1400, now)]
 
 
-def test_old_minutes_become_hours_and_keep_their_sums(database_url: str) -> None:
-    rows = ClusterRows(database_url)
+def test_old_minutes_become_hours_and_keep_their_sums(rows: Rows) -> None:
     for minute in range(90):
         rows.run(
             "INSERT INTO brain_measurement (brain_id, node_id, minute, hits, misses, bytes_served,"
             " latencies) VALUES (%s, NULL, date_trunc('hour', now()) - interval '3 days'"
             ' + make_interval(mins => %s), 1, 2, 3, \'{"counts": {"5": 1}}\')',
-            uuid4(),
-            minute,
+            [uuid4(), minute],
         )
 
     async def play() -> None:
-        database = BrainDatabase(database_url)
+        database = BrainDatabase(rows.url)
         await database.start()
         statistics = Statistics(database, None, None)  # type: ignore[arg-type]  # not used here
         await statistics.roll_up()

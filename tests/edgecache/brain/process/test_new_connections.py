@@ -4,10 +4,10 @@ import os
 import re
 import signal
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 import pytest
 
+from tests.edgecache.brain.support import health_of, run_worker
 from tests.edgecache.cluster import Cluster
 from tests.new_connections import CLIENTS, new_connections
 from tests.processes import has_ended
@@ -19,11 +19,8 @@ pytestmark = pytest.mark.slow
 START_S = 60
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_a_brain_that_ends_resets_no_new_connection(
-    start: Callable[..., Cluster], processes: str
-) -> None:
-    brain = start(workers=0, variables={"ZBRAIN_PROCESSES": processes})
+def test_a_brain_that_ends_resets_no_new_connection(start: Callable[..., Cluster]) -> None:
+    brain = start(workers=0, variables={"ZBRAIN_PROCESSES": "2"})
     with new_connections("/health", [brain.internal_port]) as clients:
         clients.go_on()
         brain.brain.send_signal(signal.SIGTERM)
@@ -32,14 +29,12 @@ def test_a_brain_that_ends_resets_no_new_connection(
     assert brain.brain.wait(20) == 0
 
 
-@pytest.mark.parametrize("how", [signal.SIGUSR2, signal.SIGHUP])
-def test_a_reload_of_a_brain_loses_no_connection(
-    start: Callable[..., Cluster], how: signal.Signals
-) -> None:
+def test_a_reload_of_a_brain_loses_no_connection(start: Callable[..., Cluster]) -> None:
+    """By SIGHUP, which would end it by default; tests of restarts under load send SIGUSR2."""
     brain = start(workers=0)
     with new_connections("/health", [brain.internal_port]) as clients:
         clients.go_on()
-        brain.brain.send_signal(how)
+        brain.brain.send_signal(signal.SIGHUP)
         assert brain.brain.wait(START_S) == 0
         clients.go_on()
         (successor,) = re.findall(r'"pid":(\d+),.*brain_successor_started', brain.log)
@@ -51,14 +46,13 @@ def test_a_reload_of_a_brain_loses_no_connection(
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
 def test_a_cache_worker_that_ends_resets_no_new_connection(
-    start: Callable[..., Cluster], how: signal.Signals
+    bare_cluster: Cluster, how: signal.Signals
 ) -> None:
-    cluster = start(workers=1)
-    port = urlsplit(cluster.nodes[0]["endpoint"]).port
-    assert port
-    with new_connections("/healthz", [port]) as clients:
+    worker = run_worker(bare_cluster, f"ends by {how.name}")
+    wait_until(lambda: health_of(bare_cluster, worker) == "online")
+    with new_connections("/healthz", [worker.port]) as clients:
         clients.go_on()
-        cluster.processes[1].send_signal(how)
+        worker.send(how)
         wait_until(lambda: clients.seen["refused"] == CLIENTS)
     assert clients.lost == {}
-    assert cluster.processes[1].wait(20) == 0
+    assert worker.process.wait(20) == 0

@@ -122,7 +122,7 @@ def test_the_management_command_runs_the_brain_which_needs_a_secret(tmp_path: Pa
     ended = run_python(tmp_path, "manage.py", "runbrain", ZCACHE_BRAIN_SECRET="")
     assert ended.returncode == 1
     assert "The brain needs ZCACHE_BRAIN_SECRET" in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_data_directory_that_cannot_be_used_is_reported(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import select
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
 
@@ -13,6 +13,7 @@ from edgecache.brain.s3.bodies import XML_LIMIT_BYTES
 from tests.edgecache.brain.http_origin import HttpOrigin
 from tests.edgecache.brain.s3.raw import UNSIGNED, Signer
 from tests.edgecache.cluster import Cluster, Keys
+from tests.edgecache.new_cluster import new_cluster
 from tests.processes import connections_of
 from tests.waiting import wait_until
 
@@ -30,13 +31,13 @@ FILLS = {
 }
 
 
-@pytest.fixture
-def cluster(start: Callable[..., Cluster]) -> Cluster:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Return a brain of two processes that serve, with small pools."""
     pools = {"ZBRAIN_FILLS": "40", "ZBRAIN_STAGING_MIB": "64"}
-    made = start(workers=1, variables={"ZBRAIN_PROCESSES": "2", **pools})
-    wait_until(lambda: '"event":"brain_started"' in made.log)
-    return made
+    with new_cluster(tmp_path_factory, workers=1, ZBRAIN_PROCESSES="2", **pools) as made:
+        wait_until(lambda: '"event":"brain_started"' in made.log)
+        yield made
 
 
 @pytest.fixture

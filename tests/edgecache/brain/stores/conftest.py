@@ -77,9 +77,9 @@ def chosen(request: pytest.FixtureRequest) -> StoreSettings:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests of stores with each kind, large bodies with those that take them."""
+    """Run tests of drivers with each kind; what is above them with those that take all bodies."""
     if "chosen" in metafunc.fixturenames:
-        kinds = COMPLETE if metafunc.module.__name__.endswith("test_large_uploads") else KINDS
+        kinds = KINDS if metafunc.module.__name__.endswith("test_drivers") else COMPLETE
         metafunc.parametrize("chosen", kinds, indirect=True)
 
 

@@ -3,12 +3,11 @@
 import hashlib
 import os
 import random
-import shutil
 import sqlite3
-import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,12 @@ from edgecache.worker.store.incoming import Incoming, WrongBytes
 from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.recovery import open_store
 from edgecache.worker.store.worker_store import LEASE_S, StoreFull, WorkerStore
+from tests.edgecache.memory import memory_folder
 
 pytestmark = pytest.mark.slow
 
 KIB = 1 << 10
 BLOCK = 4 * KIB
-IN_MEMORY = Path("/dev/shm")  # noqa: S108 - hundreds of stores, each synced many times
 
 
 def name(content: bytes) -> bytes:
@@ -79,18 +78,18 @@ def wanted(store: WorkerStore) -> set[bytes]:
 
 
 @pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Return a folder in memory: stores sync every object, which is slow on a disk."""
+    with memory_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
 def store(tmp_path: Path) -> Iterator[WorkerStore]:
     """Return a store of 16 blocks."""
     opened = open_store(tmp_path, 16 * BLOCK)
     yield opened
     opened.close()
-
-
-@pytest.fixture
-def quick() -> Iterator[Path]:
-    """Return a folder in memory: stores sync every object, which is slow on a disk."""
-    with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
-        yield Path(folder)
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -101,7 +100,8 @@ class AnyOrder(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
+        self.stack = ExitStack()
+        self.folder = self.stack.enter_context(memory_folder())
         self.capacity = 16 * BLOCK
         self.store = open_store(self.folder, self.capacity)
         self.now = 0.0
@@ -185,7 +185,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.store.close()
-        shutil.rmtree(self.folder)
+        self.stack.close()
 
 
 TestAnyOrder = AnyOrder.TestCase
@@ -305,8 +305,8 @@ def test_deleted_objects_are_evicted_first(store: WorkerStore) -> None:
     assert store.held().evictions == 0
 
 
-def test_an_object_read_twice_outlives_one_read_once(quick: Path) -> None:
-    store = open_store(quick, 100 * BLOCK)
+def test_an_object_read_twice_outlives_one_read_once(tmp_path: Path) -> None:
+    store = open_store(tmp_path, 100 * BLOCK)
     once, twice = os.urandom(BLOCK), os.urandom(BLOCK)
     for content, reads in ((once, 1), (twice, 2)):
         put(store, content)
@@ -319,8 +319,8 @@ def test_an_object_read_twice_outlives_one_read_once(quick: Path) -> None:
     store.close()
 
 
-def test_a_scan_does_not_evict_warm_objects(quick: Path) -> None:
-    store = open_store(quick, 100 * BLOCK)
+def test_a_scan_does_not_evict_warm_objects(tmp_path: Path) -> None:
+    store = open_store(tmp_path, 100 * BLOCK)
     warm = [os.urandom(BLOCK) for _ in range(50)]
     for content in warm:
         put(store, content)
@@ -333,8 +333,8 @@ def test_a_scan_does_not_evict_warm_objects(quick: Path) -> None:
     store.close()
 
 
-def test_an_object_stored_again_soon_enters_the_main_queue(quick: Path) -> None:
-    store = open_store(quick, 100 * BLOCK)
+def test_an_object_stored_again_soon_enters_the_main_queue(tmp_path: Path) -> None:
+    store = open_store(tmp_path, 100 * BLOCK)
     again = os.urandom(BLOCK)
     put(store, again)
     for _ in range(110):
@@ -347,8 +347,8 @@ def test_an_object_stored_again_soon_enters_the_main_queue(quick: Path) -> None:
     store.close()
 
 
-def test_the_ghost_queue_is_bounded(quick: Path) -> None:
-    store = open_store(quick, 4 * BLOCK)
+def test_the_ghost_queue_is_bounded(tmp_path: Path) -> None:
+    store = open_store(tmp_path, 4 * BLOCK)
     for number in range(1500):
         put(store, b"%d" % number)
     with store.using() as db:

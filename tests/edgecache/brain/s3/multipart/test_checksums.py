@@ -12,6 +12,9 @@ from awscrt import checksums as crt
 from tests.edgecache.brain.s3.multipart.support import BODIES, Upload, refused
 from tests.edgecache.brain.s3.raw import Signer
 
+# Parts of an upload have 5 MiB at least.
+pytestmark = pytest.mark.slow
+
 
 def crc32(body: bytes) -> str:
     """Return it in base64."""
@@ -50,32 +53,9 @@ def test_a_full_checksum_covers_the_whole_object(s3: Any, bucket: str, algorithm
 
 
 @pytest.mark.parametrize("kind", ["COMPOSITE", "FULL_OBJECT"])
-def test_parts_have_their_checksums_when_they_are_read(s3: Any, bucket: str, kind: str) -> None:
-    upload = Upload(s3, ChecksumAlgorithm="CRC32", ChecksumType=kind)
-    for number, body in enumerate(BODIES, 1):
-        upload.add(number, body, ChecksumAlgorithm="CRC32")
-    upload.complete()
-    named = {"Bucket": bucket, "Key": "big"}
-    parts = [crc32(body) for body in BODIES]
-
-    part = s3.get_object(**named, PartNumber=2, ChecksumMode="ENABLED")
-    assert (part["ChecksumCRC32"], part["ChecksumType"]) == (parts[1], kind)
-    # The client compares them.
-    assert part["Body"].read() == BODIES[1]
-    head = s3.head_object(**named, PartNumber=3, ChecksumMode="ENABLED")
-    assert head["ChecksumCRC32"] == parts[2]
-    known = s3.get_object_attributes(**named, ObjectAttributes=["ObjectParts"])
-    assert [row["ChecksumCRC32"] for row in known["ObjectParts"]["Parts"]] == parts
-    s3.copy_object(Bucket=bucket, Key="copy", CopySource=named)
-    copy = {"Bucket": bucket, "Key": "copy"}
-    whole = s3.head_object(**copy, ChecksumMode="ENABLED")
-    part = s3.head_object(**copy, PartNumber=1, ChecksumMode="ENABLED")
-    assert part.get("ChecksumCRC32") == whole.get("ChecksumCRC32")
-    assert "PartsCount" not in part
-
-
-@pytest.mark.parametrize("kind", ["COMPOSITE", "FULL_OBJECT"])
-def test_a_completion_s_checksum_is_the_object_s(s3: Any, bucket: str, kind: str) -> None:
+def test_a_completion_s_checksum_is_the_object_s_and_parts_have_their_own(
+    s3: Any, bucket: str, kind: str
+) -> None:
     upload = Upload(s3, ChecksumAlgorithm="CRC32", ChecksumType=kind)
     for number, body in enumerate(BODIES, 1):
         upload.add(number, body, ChecksumAlgorithm="CRC32")
@@ -94,6 +74,24 @@ def test_a_completion_s_checksum_is_the_object_s(s3: Any, bucket: str, kind: str
         assert refused(partial(upload.complete, **options)) == (400, code), options
     done = upload.complete(ChecksumCRC32=right, ChecksumType=kind)
     assert (done["ChecksumCRC32"], done["ChecksumType"]) == (right, kind)
+
+    named = {"Bucket": bucket, "Key": "big"}
+    own = [crc32(body) for body in BODIES]
+
+    part = s3.get_object(**named, PartNumber=2, ChecksumMode="ENABLED")
+    assert (part["ChecksumCRC32"], part["ChecksumType"]) == (own[1], kind)
+    # The client compares them.
+    assert part["Body"].read() == BODIES[1]
+    head = s3.head_object(**named, PartNumber=3, ChecksumMode="ENABLED")
+    assert head["ChecksumCRC32"] == own[2]
+    known = s3.get_object_attributes(**named, ObjectAttributes=["ObjectParts"])
+    assert [row["ChecksumCRC32"] for row in known["ObjectParts"]["Parts"]] == own
+    s3.copy_object(Bucket=bucket, Key="copy", CopySource=named)
+    copy = {"Bucket": bucket, "Key": "copy"}
+    whole = s3.head_object(**copy, ChecksumMode="ENABLED")
+    part = s3.head_object(**copy, PartNumber=1, ChecksumMode="ENABLED")
+    assert part.get("ChecksumCRC32") == whole.get("ChecksumCRC32")
+    assert "PartsCount" not in part
 
 
 def test_a_completion_s_checksum_needs_no_algorithm_at_creation(s3: Any, bucket: str) -> None:

@@ -170,6 +170,7 @@ def test_deleting_a_bucket_aborts_its_uploads(cluster: Cluster, s3: Any, bucket:
     assert refused(upload.complete) == (404, "NoSuchUpload")
 
 
+@pytest.mark.slow
 def test_a_wrong_list_of_parts_is_refused(s3: Any, bucket: str) -> None:
     upload = Upload(s3)
     one, two = upload.add(1, BODIES[0]), upload.add(2, BODIES[2])
@@ -236,6 +237,7 @@ def test_completing_twice_returns_the_same(s3: Any, bucket: str) -> None:
     assert refused(upload.complete) == (404, "NoSuchUpload")
 
 
+@pytest.mark.slow
 def test_completing_and_aborting_concurrently_does_one_of_both(s3: Any, bucket: str) -> None:
     for _ in range(5):
         upload = Upload(s3, "raced")
