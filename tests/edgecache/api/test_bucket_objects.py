@@ -167,11 +167,11 @@ def test_a_key_with_dots_is_a_key_and_no_path(caller: Caller, key: str) -> None:
     assert caller.get(PATH).body["objects"][0]["key"] == key
 
 
-@pytest.mark.parametrize("key", [".", "..", "", "a\0b", "ä" * 513])
-def test_a_key_that_no_url_can_name_is_refused(caller: Caller, key: str) -> None:
-    for path in ("download-url", "upload-urls"):
-        answer = caller.post(f"{PATH}/{path}", {"key": key})
-        assert (answer.status, answer.code) == (400, "invalid_request")
+def test_a_key_that_no_url_can_name_is_refused(caller: Caller) -> None:
+    for key in [".", "..", "", "a\0b", "ä" * 513]:
+        for path in ("download-url", "upload-urls"):
+            answer = caller.post(f"{PATH}/{path}", {"key": key})
+            assert (answer.status, answer.code) == (400, "invalid_request")
 
 
 def test_an_object_is_uploaded_in_parts(caller: Caller) -> None:
@@ -202,9 +202,8 @@ def test_an_upload_in_parts_is_aborted(caller: Caller) -> None:
     assert by_url("PUT", part, b"x").code == "NoSuchUpload"
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
+def test_a_step_names_what_it_needs(caller: Caller) -> None:
+    for body, field in [
         ({"step": "part", "upload_id": "x"}, "part_numbers"),
         ({"step": "complete"}, "upload_id"),
         ({"step": "put", "upload_id": "x"}, "upload_id"),
@@ -214,11 +213,9 @@ def test_an_upload_in_parts_is_aborted(caller: Caller) -> None:
         ({"content_type": "text/plain\r\nx-evil: 1"}, "content_type"),
         ({"if_none_match": '"an etag"'}, "if_none_match"),
         ({"step": "create", "if_none_match": "*"}, "if_none_match"),
-    ],
-)
-def test_a_step_names_what_it_needs(caller: Caller, body: dict[str, Any], field: str) -> None:
-    answer = caller.post(f"{PATH}/upload-urls", {"key": "a", **body})
-    assert (answer.status, answer.body["errors"][0]["field"]) == (400, field)
+    ]:
+        answer = caller.post(f"{PATH}/upload-urls", {"key": "a", **body})
+        assert (answer.status, answer.body["errors"][0]["field"]) == (400, field)
 
 
 def test_only_scripts_of_the_platforms_own_origin_may_use_a_url(caller: Caller) -> None:

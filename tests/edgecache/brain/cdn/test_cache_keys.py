@@ -113,13 +113,11 @@ def test_a_bucket_lists_headers_that_go_to_the_origin(cdn_bucket: CdnBucket) -> 
     assert all("cookie" not in asked.headers for asked in cdn_bucket.origin.asked)
 
 
-@pytest.mark.parametrize(
-    "name", ["Host", "Connection", "Range", "If-None-Match", "a b", "x\r\ny", ""]
-)
-def test_a_bucket_cannot_list_what_is_the_cache_s_own(cdn_bucket: CdnBucket, name: str) -> None:
-    path = f"/v1/buckets/{cdn_bucket.bucket_id}?{cdn_bucket.scope}"
-    with pytest.raises(urllib.error.HTTPError, match="400"):
-        cdn_bucket.cluster.call("PATCH", path, {"forwarded_headers": [name]})
+def test_a_bucket_cannot_list_what_is_the_cache_s_own(cdn_bucket: CdnBucket) -> None:
+    for name in ["Host", "Connection", "Range", "If-None-Match", "a b", "x\r\ny", ""]:
+        path = f"/v1/buckets/{cdn_bucket.bucket_id}?{cdn_bucket.scope}"
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            cdn_bucket.cluster.call("PATCH", path, {"forwarded_headers": [name]})
 
 
 LISTED = KeyPolicy.of(["x-own", "cookie"])

@@ -318,14 +318,14 @@ def test_private_and_absent_buckets_look_the_same(cdn_bucket: CdnBucket) -> None
     )
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_unsafe_methods_are_refused(cdn_bucket: CdnBucket, method: str) -> None:
-    answer = cdn_bucket.get("/a", method)
-    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
-    assert cdn_bucket.origin.asked == []
+def test_unsafe_methods_are_refused(cdn_bucket: CdnBucket) -> None:
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"]:
+        answer = cdn_bucket.get("/a", method)
+        assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+        assert cdn_bucket.origin.asked == []
 
 
-@pytest.mark.parametrize("path", ["/../a", "/a/%2e%2e/b", "/%ff", "/a%00b"])
-def test_invalid_paths_are_not_found(cdn_bucket: CdnBucket, path: str) -> None:
-    assert cdn_bucket.get(path).status == 404
-    assert cdn_bucket.origin.asked == []
+def test_invalid_paths_are_not_found(cdn_bucket: CdnBucket) -> None:
+    for path in ["/../a", "/a/%2e%2e/b", "/%ff", "/a%00b"]:
+        assert cdn_bucket.get(path).status == 404
+        assert cdn_bucket.origin.asked == []

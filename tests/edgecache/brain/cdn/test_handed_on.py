@@ -61,15 +61,19 @@ def test_paths_that_differ_only_in_their_encoding_are_kept_apart(cdn_bucket: Cdn
     assert len(cdn_bucket.origin.asked) == 2
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/../a", "/a/%2e%2E/b", "/a/..;x=1/b", "/a%2f..%2fb", "/a/..%5cb", "/%zz", "/a%", "/a%0"],
-)
-def test_a_path_that_may_leave_the_bucket_or_is_malformed_is_refused(
-    cdn_bucket: CdnBucket, path: str
-) -> None:
-    assert cdn_bucket.get(path).status == 404
-    assert cdn_bucket.origin.asked == []
+def test_a_path_that_may_leave_the_bucket_or_is_malformed_is_refused(cdn_bucket: CdnBucket) -> None:
+    for path in [
+        "/../a",
+        "/a/%2e%2E/b",
+        "/a/..;x=1/b",
+        "/a%2f..%2fb",
+        "/a/..%5cb",
+        "/%zz",
+        "/a%",
+        "/a%0",
+    ]:
+        assert cdn_bucket.get(path).status == 404
+        assert cdn_bucket.origin.asked == []
 
 
 def test_the_root_of_an_origin_is_handed_on_kept_and_purged(cdn_bucket: CdnBucket) -> None:
@@ -103,18 +107,19 @@ def test_all_end_to_end_headers_are_handed_on(cdn_bucket: CdnBucket, control: st
     assert answer.headers.keys().isdisjoint({"x-hop", "keep-alive"})
 
 
-@pytest.mark.parametrize(
-    "status", [201, 204, 300, 400, 401, 402, 403, 410, 418, 429, 451, 500, 501, 502, 503, 504, 599]
-)
-def test_every_status_is_handed_on(cdn_bucket: CdnBucket, status: int) -> None:
-    fields = {"Retry-After": "7", "WWW-Authenticate": "Basic", "Content-Type": "text/x"}
-    body = b"" if status == 204 else b"what the origin said"
-    cdn_bucket.origin.said["/a"] = OriginAnswer(status, fields, body)
-    answer = cdn_bucket.get("/a")
-    assert (answer.status, answer.body) == (status, body)
-    assert {name: answer.headers[name.lower()] for name in fields} == fields
-    assert cdn_bucket.asked("/a") == 1
-    assert cdn_bucket.get("/a", "HEAD").status == status
+STATUSES = (201, 204, 300, 400, 401, 402, 403, 410, 418, 429, 451, 500, 501, 502, 503, 504, 599)
+
+
+def test_every_status_is_handed_on(cdn_bucket: CdnBucket) -> None:
+    for status in STATUSES:
+        fields = {"Retry-After": "7", "WWW-Authenticate": "Basic", "Content-Type": "text/x"}
+        body = b"" if status == 204 else b"what the origin said"
+        cdn_bucket.origin.said[f"/{status}"] = OriginAnswer(status, fields, body)
+        answer = cdn_bucket.get(f"/{status}")
+        assert (answer.status, answer.body) == (status, body)
+        assert {name: answer.headers[name.lower()] for name in fields} == fields
+        assert cdn_bucket.asked(f"/{status}") == 1
+        assert cdn_bucket.get(f"/{status}", "HEAD").status == status
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

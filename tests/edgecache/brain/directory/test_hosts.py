@@ -53,15 +53,19 @@ async def test_a_host_without_a_bucket_is_recognized_without_a_query(brain: Brai
     assert hosts.may_name_bucket(f"{HOST}:9000")
 
 
-@pytest.mark.parametrize(
-    "authority",
-    ["", ":", "localhost:9000", "127.0.0.1", "[::1]:9000", "docs.s3.example.net", "x" * 9000, "\0"],
-)
-async def test_an_invalid_host_costs_no_query(
-    brain: Brain, looks: list[str], authority: str
-) -> None:
-    assert await hosts_of(brain).bucket_id(authority) is None
-    assert not looks
+async def test_an_invalid_host_costs_no_query(brain: Brain, looks: list[str]) -> None:
+    for authority in [
+        "",
+        ":",
+        "localhost:9000",
+        "127.0.0.1",
+        "[::1]:9000",
+        "docs.s3.example.net",
+        "x" * 9000,
+        "\0",
+    ]:
+        assert await hosts_of(brain).bucket_id(authority) is None
+        assert not looks
 
 
 async def test_a_change_is_seen_by_the_other_brain_before_it_returns(

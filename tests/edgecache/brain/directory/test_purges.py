@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from common.ids import uuid7
-from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.core.errors import DatabaseUnavailable, OriginMissing
 from edgecache.brain.core.values import BucketInfo, PurgeResult
 from edgecache.brain.directory.purges import PurgeCount, Targets
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, settled, until
@@ -257,6 +257,25 @@ async def test_a_running_fetch_does_not_bring_back_purged_objects(
     await settled(brain)
     assert await brain.get(bucket, "a/k") == b"new"
     assert result == NOTHING
+
+
+async def test_a_purge_ends_what_is_known_to_be_missing(
+    brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.objects.singleflight.MISSING_KEPT_S", 600.0)
+    for key in ("a/k", "a/other"):
+        with pytest.raises(OriginMissing):
+            await brain.objects.open(http_bucket, key)
+    origin.objects |= {"/a/k": b"new", "/a/other": b"new"}
+    with pytest.raises(OriginMissing):
+        await brain.objects.open(http_bucket, "a/k")
+
+    await brain.purges.purge(ALICE, keys=["docs/a/k"])
+
+    assert await brain.get(http_bucket, "a/k") == b"new"
+    with pytest.raises(OriginMissing):
+        await brain.objects.open(http_bucket, "a/other")
+    await settled(brain)
 
 
 async def test_a_purge_of_another_prefix_does_not_prevent_storing_a_fetch(

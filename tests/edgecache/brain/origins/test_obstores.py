@@ -147,16 +147,16 @@ async def test_listing_pages_are_consecutive(
         assert seen == expected
 
 
-@pytest.mark.parametrize("key", ["a//b", "../k", "a/", "/a", ".", "a/./b", "x\x01y"])
 async def test_a_key_that_the_driver_would_change_is_refused(
-    brain: Brain, origin: tuple[S3Origin, BucketInfo], key: str
+    brain: Brain, origin: tuple[S3Origin, BucketInfo]
 ) -> None:
     server, bucket = origin
 
-    with pytest.raises(KeyRefused):
-        await brain.put(bucket, key, b"x")
-    with pytest.raises(KeyRefused):
-        await brain.objects.open(bucket, key)
+    for key in ("a//b", "../k", "a/", "/a", ".", "a/./b", "x\x01y"):
+        with pytest.raises(KeyRefused):
+            await brain.put(bucket, key, b"x")
+        with pytest.raises(KeyRefused):
+            await brain.objects.open(bucket, key)
     assert server.asked == []
 
 

@@ -84,17 +84,17 @@ async def test_an_object_of_the_origin_is_read_with_its_headers(
     assert opened.version.metadata == {"name": "värde"}
 
 
-@pytest.mark.parametrize("key", HOSTILE, ids=lambda key: ascii(key)[:24])
 async def test_any_key_is_used_unchanged_at_the_origin(
-    brain: Brain, origin: S3Origin, bucket: BucketInfo, key: str
+    brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:
-    await brain.put(bucket, key, b"x")
+    for key in HOSTILE:
+        await brain.put(bucket, key, b"x")
 
-    assert list(origin.store) == [key]
-    assert [row.key for row in (await brain.objects.list(bucket)).objects] == [key]
-    assert (await brain.objects.head(bucket, key)).size == 1
-    await brain.objects.delete(bucket, [key])
-    assert origin.store == {}
+        assert list(origin.store) == [key]
+        assert [row.key for row in (await brain.objects.list(bucket)).objects] == [key]
+        assert (await brain.objects.head(bucket, key)).size == 1
+        await brain.objects.delete(bucket, [key])
+        assert origin.store == {}
 
 
 async def test_a_bucket_is_limited_to_its_prefix(brain: Brain, origin: S3Origin) -> None:

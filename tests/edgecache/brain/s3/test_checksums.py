@@ -50,12 +50,12 @@ def test_each_algorithm_is_verified_stored_and_returned(signer: Signer, name: st
     assert header not in signer.send("GET", "/docs/k", headers=part).headers
 
 
-@pytest.mark.parametrize("name", DIGESTS)
-def test_a_wrong_checksum_is_a_bad_digest(signer: Signer, name: str) -> None:
-    value = DIGESTS[name](BODY + b"x")
-    answer = signer.send("PUT", "/docs/k", BODY, {f"x-amz-checksum-{name}": value})
-    assert (answer.status, answer.code) == (400, "BadDigest")
-    assert signer.send("GET", "/docs/k").code == "NoSuchKey"
+def test_a_wrong_checksum_is_a_bad_digest(signer: Signer) -> None:
+    for name, digest in DIGESTS.items():
+        value = digest(BODY + b"x")
+        answer = signer.send("PUT", "/docs/k", BODY, {f"x-amz-checksum-{name}": value})
+        assert (answer.status, answer.code) == (400, "BadDigest")
+        assert signer.send("GET", "/docs/k").code == "NoSuchKey"
 
 
 def test_content_md5_is_verified(signer: Signer) -> None:
@@ -67,9 +67,8 @@ def test_content_md5_is_verified(signer: Signer) -> None:
         assert (answer.status, answer.code) == (400, code)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+def test_an_invalid_checksum_header_is_refused(signer: Signer) -> None:
+    for headers in [
         {"x-amz-checksum-crc32": "abc"},
         {"x-amz-checksum-sha256": DIGESTS["crc32"](BODY)},
         {
@@ -78,11 +77,9 @@ def test_content_md5_is_verified(signer: Signer) -> None:
         },
         {"x-amz-sdk-checksum-algorithm": "MD4"},
         {"x-amz-trailer": "x-amz-meta-late"},
-    ],
-)
-def test_an_invalid_checksum_header_is_refused(signer: Signer, headers: dict[str, str]) -> None:
-    answer = signer.send("PUT", "/docs/k", BODY, headers)
-    assert (answer.status, answer.code) == (400, "InvalidRequest")
+    ]:
+        answer = signer.send("PUT", "/docs/k", BODY, headers)
+        assert (answer.status, answer.code) == (400, "InvalidRequest")
 
 
 def test_an_upload_without_a_checksum_gets_one(signer: Signer) -> None:

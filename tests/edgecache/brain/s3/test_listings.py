@@ -71,19 +71,16 @@ def test_a_listing_starts_after_a_key_or_marker(s3: Any, filled: str) -> None:
     assert names(s3.list_objects(Bucket=filled, Marker="bb")) == ["c/4", "c/5", "d e", "z"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_a_bad_parameter_is_refused(cluster: Cluster, keys: Keys, filled: str) -> None:
+    for query in [
         "list-type=2&max-keys=-1",
         "list-type=2&max-keys=many",
         "list-type=2&encoding-type=rot13",
         "list-type=2&continuation-token=%21%21",
         "versions=&version-id-marker=null",
-    ],
-)
-def test_a_bad_parameter_is_refused(cluster: Cluster, keys: Keys, filled: str, query: str) -> None:
-    answer = Signer(keys, cluster.url).send("GET", f"/{filled}?{query}")
-    assert (answer.status, answer.code) == (400, "InvalidArgument")
+    ]:
+        answer = Signer(keys, cluster.url).send("GET", f"/{filled}?{query}")
+        assert (answer.status, answer.code) == (400, "InvalidArgument")
 
 
 def test_names_are_encoded_on_request(cluster: Cluster, keys: Keys, filled: str) -> None:

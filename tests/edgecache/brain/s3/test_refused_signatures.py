@@ -107,12 +107,10 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("headers", "status", "code"), MALFORMED)
-def test_a_malformed_signature_is_refused(
-    signer: Signer, headers: dict[str, str], status: int, code: str
-) -> None:
-    answer = get(signer, signer.sign("GET", "/docs/a") | headers)
-    assert (answer.status, answer.code) == (status, code)
+def test_a_malformed_signature_is_refused(signer: Signer) -> None:
+    for headers, status, code in MALFORMED:
+        answer = get(signer, signer.sign("GET", "/docs/a") | headers)
+        assert (answer.status, answer.code) == (status, code)
 
 
 def test_a_session_token_is_refused(signer: Signer) -> None:
@@ -182,14 +180,12 @@ ALTERED = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "status", "code"), ALTERED)
-def test_an_altered_presigned_request_is_refused(
-    signer: Signer, old: str, new: str, status: int, code: str
-) -> None:
-    target = signer.presign("GET", "/docs/a")
-    assert old in target
-    answer = send(signer.url, "GET", target.replace(old, new))
-    assert (answer.status, answer.code) == (status, code)
+def test_an_altered_presigned_request_is_refused(signer: Signer) -> None:
+    for old, new, status, code in ALTERED:
+        target = signer.presign("GET", "/docs/a")
+        assert old in target
+        answer = send(signer.url, "GET", target.replace(old, new))
+        assert (answer.status, answer.code) == (status, code)
 
 
 def test_two_signatures_in_one_request_are_refused(signer: Signer) -> None:

@@ -72,8 +72,8 @@ def test_what_is_no_header_s_name_is_refused(signer: Signer, name: str) -> None:
     assert put(signer, target).code == "InvalidArgument"
 
 
-@pytest.mark.parametrize("seconds", ["--5", "5-", "", "1e3", "9" * 30])
-def test_what_is_no_number_of_seconds_is_refused(signer: Signer, seconds: str) -> None:
-    target = signer.presign("GET", "/docs/source")
-    answer = send(signer.url, "GET", target.replace("Expires=300", f"Expires={seconds}"))
-    assert (answer.status, answer.code) == (400, "AuthorizationQueryParametersError")
+def test_what_is_no_number_of_seconds_is_refused(signer: Signer) -> None:
+    for seconds in ["--5", "5-", "", "1e3", "9" * 30]:
+        target = signer.presign("GET", "/docs/source")
+        answer = send(signer.url, "GET", target.replace("Expires=300", f"Expires={seconds}"))
+        assert (answer.status, answer.code) == (400, "AuthorizationQueryParametersError")

@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.edgecache.brain.support import (
     FakeWorker,
     Internal,
@@ -23,12 +21,12 @@ def test_a_node_cannot_send_messages_for_another_one(bare_cluster: Cluster) -> N
     assert one.beat().status == 200
 
 
-@pytest.mark.parametrize("secret", ["", "x", "x" * 43, "ключ-ключ-ключ-ключ"])
-def test_a_wrong_credential_is_refused(bare_cluster: Cluster, secret: str) -> None:
+def test_a_wrong_credential_is_refused(bare_cluster: Cluster) -> None:
     node = register(bare_cluster)
-    node.secret = secret.encode().decode("latin-1")
-    said = node.beat()
-    assert (said.status, said.code) == (401, "not_authenticated")
+    for secret in ["", "x", "x" * 43, "ключ-ключ-ключ-ключ"]:
+        node.secret = secret.encode().decode("latin-1")
+        said = node.beat()
+        assert (said.status, said.code) == (401, "not_authenticated")
 
 
 def test_the_platform_s_secret_is_refused(bare_cluster: Cluster) -> None:
@@ -79,9 +77,9 @@ def test_a_late_heartbeat_is_ignored(bare_cluster: Cluster) -> None:
     assert Internal(bare_cluster)("GET", f"/v1/nodes/{node.id}").body["used_bytes"] == 100
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
+def test_a_wrong_heartbeat_is_refused_with_its_field(bare_cluster: Cluster) -> None:
+    node = register(bare_cluster)
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"used_bytes": -1}, "used_bytes"),
         ({"sequence": "1"}, "sequence"),
         ({"load": None}, "load"),
@@ -89,13 +87,10 @@ def test_a_late_heartbeat_is_ignored(bare_cluster: Cluster) -> None:
         ({"endpoint": "nowhere"}, "endpoint"),
         ({"extra": 1}, "extra"),
         ({"used_bytes": 2**63}, "used_bytes"),
-    ],
-)
-def test_a_wrong_heartbeat_is_refused_with_its_field(
-    bare_cluster: Cluster, changes: dict[str, Any], field: str
-) -> None:
-    said = register(bare_cluster).beat(**changes)
-    assert (said.status, said.fields) == (400, {field})
+    ]
+    for changes, field in cases:
+        said = node.beat(**changes)
+        assert (said.status, said.fields) == (400, {field})
 
 
 def test_a_platform_node_may_change_its_endpoint_and_a_foreign_one_may_not(

@@ -44,9 +44,8 @@ def test_a_configuration_is_stored_replaced_and_removed(s3: Any, bucket: str) ->
     assert refused(lambda: s3.get_bucket_cors(Bucket=bucket)) == "NoSuchCORSConfiguration"
 
 
-@pytest.mark.parametrize(
-    ("rules", "code"),
-    [
+def test_a_configuration_beyond_the_limits_is_refused(signer: Signer) -> None:
+    for rules, code in [
         ("", "MalformedXML"),
         (rule() * 101, "MalformedXML"),
         ("<Other/>", "MalformedXML"),
@@ -65,15 +64,11 @@ def test_a_configuration_is_stored_replaced_and_removed(s3: Any, bucket: str) ->
         (rule(ExposeHeader="a&#10;b: c"), "InvalidRequest"),
         (rule(ID="x" * 256), "InvalidArgument"),
         (rule(ID="x" * 2**16), "MaxMessageLengthExceeded"),
-    ],
-)
-def test_a_configuration_beyond_the_limits_is_refused(
-    signer: Signer, rules: str, code: str
-) -> None:
-    body = f"<CORSConfiguration>{rules}</CORSConfiguration>".encode()
-    answer = signer.send("PUT", "/docs?cors=", body)
-    assert (answer.status, answer.code) == (400, code)
-    assert signer.send("GET", "/docs?cors=").code == "NoSuchCORSConfiguration"
+    ]:
+        body = f"<CORSConfiguration>{rules}</CORSConfiguration>".encode()
+        answer = signer.send("PUT", "/docs?cors=", body)
+        assert (answer.status, answer.code) == (400, code)
+        assert signer.send("GET", "/docs?cors=").code == "NoSuchCORSConfiguration"
 
 
 def test_a_hundred_rules_are_accepted(signer: Signer) -> None:

@@ -72,9 +72,8 @@ def test_a_preflight_is_answered_by_the_rules(cluster: Cluster, name: str) -> No
     assert granted(ask(cluster, f"/{name}", "GET", below))[ALLOW_ORIGIN] == below
 
 
-@pytest.mark.parametrize(
-    ("method", "origin", "headers"),
-    [
+def test_a_preflight_that_no_rule_allows_is_refused(cluster: Cluster, name: str) -> None:
+    for method, origin, headers in [
         ("PUT", OTHER, ""),
         ("PUT", "https://example.org", ""),
         ("PUT", "http://app.example.com", ""),
@@ -84,13 +83,9 @@ def test_a_preflight_is_answered_by_the_rules(cluster: Cluster, name: str) -> No
         ("PUT", APP, "x-amz-date, cookie"),
         ("DELETE", OTHER, "x-amz-date"),
         ("PUT", APP, "x-amz-a:b"),
-    ],
-)
-def test_a_preflight_that_no_rule_allows_is_refused(
-    cluster: Cluster, name: str, method: str, origin: str, headers: str
-) -> None:
-    answer = ask(cluster, f"/{name}/k", method, origin, headers)
-    assert (answer.status, answer.code, granted(answer)) == (403, "AccessForbidden", {})
+    ]:
+        answer = ask(cluster, f"/{name}/k", method, origin, headers)
+        assert (answer.status, answer.code, granted(answer)) == (403, "AccessForbidden", {})
 
 
 def test_a_refused_preflight_does_not_tell_whether_the_bucket_exists(

@@ -98,15 +98,13 @@ RANGES = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "content", "said"), RANGES)
-def test_a_range_returns_its_bytes(
-    s3: Any, bucket: str, stored: Mapping[str, Any], asked: str, content: bytes, said: str
-) -> None:
-    found = s3.get_object(Bucket=bucket, Key="thing", Range=asked)
-    assert found["ResponseMetadata"]["HTTPStatusCode"] == 206
-    assert (found["Body"].read(), found["ContentRange"]) == (content, said)
-    head = s3.head_object(Bucket=bucket, Key="thing", Range=asked)
-    assert (head["ContentLength"], head["ContentRange"]) == (len(content), said)
+def test_a_range_returns_its_bytes(s3: Any, bucket: str, stored: Mapping[str, Any]) -> None:
+    for asked, content, said in RANGES:
+        found = s3.get_object(Bucket=bucket, Key="thing", Range=asked)
+        assert found["ResponseMetadata"]["HTTPStatusCode"] == 206
+        assert (found["Body"].read(), found["ContentRange"]) == (content, said)
+        head = s3.head_object(Bucket=bucket, Key="thing", Range=asked)
+        assert (head["ContentLength"], head["ContentRange"]) == (len(content), said)
 
 
 @pytest.mark.parametrize("asked", ["bytes=1280-", "bytes=99999-100000", "bytes=-0"])
@@ -119,10 +117,10 @@ def test_a_range_after_the_end_is_refused(
     assert answer.text("ActualObjectSize") == "1280"
 
 
-@pytest.mark.parametrize("asked", ["bytes=5-1", "bytes=a-b", "lines=1-2", "bytes=0-1,5-6", "x"])
-def test_an_invalid_range_is_ignored(signer: Signer, stored: Mapping[str, Any], asked: str) -> None:
-    answer = signer.send("GET", "/docs/thing", headers={"range": asked})
-    assert (answer.status, answer.body) == (200, BODY)
+def test_an_invalid_range_is_ignored(signer: Signer, stored: Mapping[str, Any]) -> None:
+    for asked in ["bytes=5-1", "bytes=a-b", "lines=1-2", "bytes=0-1,5-6", "x"]:
+        answer = signer.send("GET", "/docs/thing", headers={"range": asked})
+        assert (answer.status, answer.body) == (200, BODY)
 
 
 def test_if_range_with_another_version_returns_the_whole_object(
@@ -223,33 +221,36 @@ def test_metadata_beyond_ascii_and_beyond_its_limit(signer: Signer, s3: Any) -> 
     assert code_of(refused.value) == (400, "MetadataTooLarge")
 
 
-@pytest.mark.parametrize(
-    ("headers", "status", "code"),
-    [
+def test_an_unsupported_header_is_refused(signer: Signer) -> None:
+    for headers, status, code in [
         ({"x-amz-acl": "public-read"}, 400, "AccessControlListNotSupported"),
         ({"x-amz-server-side-encryption": "AES256"}, 501, "NotImplemented"),
         ({"x-amz-storage-class": "GLACIER"}, 400, "InvalidStorageClass"),
         ({"x-amz-object-lock-mode": "GOVERNANCE"}, 501, "NotImplemented"),
         ({"x-amz-expected-bucket-owner": "123456789012"}, 403, "AccessDenied"),
-    ],
-)
-def test_an_unsupported_header_is_refused(
-    signer: Signer, headers: dict[str, str], status: int, code: str
-) -> None:
-    answer = signer.send("PUT", "/docs/k", b"x", headers)
-    assert (answer.status, answer.code) == (status, code)
-    assert signer.send("GET", "/docs/k").code == "NoSuchKey"
+    ]:
+        answer = signer.send("PUT", "/docs/k", b"x", headers)
+        assert (answer.status, answer.code) == (status, code)
+        assert signer.send("GET", "/docs/k").code == "NoSuchKey"
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["acl", "cors", "lifecycle", "policy", "retention", "tagging", "torrent", "versioning"],
+SUBRESOURCES = (
+    "acl",
+    "cors",
+    "lifecycle",
+    "policy",
+    "retention",
+    "tagging",
+    "torrent",
+    "versioning",
 )
-def test_a_subresource_is_never_taken_for_its_object(signer: Signer, query: str) -> None:
+
+
+def test_a_subresource_is_never_taken_for_its_object(signer: Signer) -> None:
     signer.send("PUT", "/docs/a", b"bytes")
     for target, method in (
-        (f"/docs?{query}=", "POST"),
-        (f"/docs/a?{query}=", "POST"),
+        *((f"/docs?{query}=", "POST") for query in SUBRESOURCES),
+        *((f"/docs/a?{query}=", "POST") for query in SUBRESOURCES),
         ("/docs/a?torrent=", "GET"),
         ("/docs/a?policy=", "GET"),
         ("/docs/a?cors=", "PUT"),
@@ -334,13 +335,13 @@ BAD_XML = [
 ]
 
 
-@pytest.mark.parametrize("body", BAD_XML)
-def test_bad_xml_is_refused(signer: Signer, body: bytes) -> None:
-    digest = base64.b64encode(md5(body)).decode()
-    answer = signer.send("POST", "/docs?delete=", body, {"content-md5": digest})
-    wanted = "MalformedXML" if body else "MissingRequestBodyError"
-    assert (answer.status, answer.code) == (400, wanted)
-    assert b"root:" not in answer.body
+def test_bad_xml_is_refused(signer: Signer) -> None:
+    for body in BAD_XML:
+        digest = base64.b64encode(md5(body)).decode()
+        answer = signer.send("POST", "/docs?delete=", body, {"content-md5": digest})
+        wanted = "MalformedXML" if body else "MissingRequestBodyError"
+        assert (answer.status, answer.code) == (400, wanted)
+        assert b"root:" not in answer.body
 
 
 def test_deleting_many_objects_requires_a_digest(signer: Signer) -> None:
