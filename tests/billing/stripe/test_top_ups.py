@@ -48,7 +48,8 @@ def test_a_purchase_is_begun_at_stripe_and_books_nothing(stripe: Stripe, alice: 
 
 
 def test_an_amount_that_cannot_be_bought_is_refused(stripe: Stripe, alice: User) -> None:
-    for cents in [0, 499, 1_000_001, -1, "x", None, 5.5]:
+    wrong: list[Any] = [0, 499, 1_000_001, -1, "x", None, 5.5]
+    for cents in wrong:
         assert begin(alice, cents).status == 400
         assert stripe.requests == []
 

@@ -203,7 +203,7 @@ def test_an_upload_in_parts_is_aborted(caller: Caller) -> None:
 
 
 def test_a_step_names_what_it_needs(caller: Caller) -> None:
-    for body, field in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"step": "part", "upload_id": "x"}, "part_numbers"),
         ({"step": "complete"}, "upload_id"),
         ({"step": "put", "upload_id": "x"}, "upload_id"),
@@ -213,7 +213,8 @@ def test_a_step_names_what_it_needs(caller: Caller) -> None:
         ({"content_type": "text/plain\r\nx-evil: 1"}, "content_type"),
         ({"if_none_match": '"an etag"'}, "if_none_match"),
         ({"step": "create", "if_none_match": "*"}, "if_none_match"),
-    ]:
+    ]
+    for body, field in cases:
         answer = caller.post(f"{PATH}/upload-urls", {"key": "a", **body})
         assert (answer.status, answer.body["errors"][0]["field"]) == (400, field)
 

@@ -1,5 +1,7 @@
 """Origins' configurations: validation by field, and secrets that are never returned."""
 
+from typing import Any
+
 import pytest
 
 from edgecache.brain.core.errors import BrainError, Invalid, OriginExists
@@ -9,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 async def test_a_wrong_configuration_is_refused_with_its_field(strict: Brain) -> None:
-    for kind, config, secret, field in [
+    cases: list[tuple[str, dict[str, Any], dict[str, Any] | None, str]] = [
         ("file", {"url": "file:///"}, None, "kind"),
         ("http", {"url": "file:///etc/passwd"}, None, "config.url"),
         ("http", {"url": "ftp://example.com"}, None, "config.url"),
@@ -56,7 +58,8 @@ async def test_a_wrong_configuration_is_refused_with_its_field(strict: Brain) ->
             {"account_key": "YQ==", "sas_token": "x"},
             "secret",
         ),
-    ]:
+    ]
+    for kind, config, secret, field in cases:
         with pytest.raises(Invalid) as caught:
             await strict.catalog.create(ALICE, "o", kind, config, secret)
 
