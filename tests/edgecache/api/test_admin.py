@@ -109,7 +109,7 @@ def test_long_lists_are_paginated(inside: Client, cluster: Cluster) -> None:
     names = [f"paged-{number:03}" for number in range(101)]
     ClusterRows(cluster.database_url).run(
         "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name)"
-        " SELECT 1, 1, name, md5(name) FROM unnest(%s) name",
+        " SELECT 1, 1, name, md5(name) FROM unnest(%s::text[]) name",
         names,
     )
 
