@@ -11,7 +11,7 @@ import pytest
 
 from edgecache.brain.db.coherence import CHANNEL
 from tests.edgecache.brain.delivery.shelf import BODY, Shelf, direct_shelf
-from tests.edgecache.brain.s3.raw import Signer, md5, send
+from tests.edgecache.brain.s3.raw import Answer, Signer, md5, send
 from tests.edgecache.cluster import Cluster, Keys, until
 
 OTHER = os.urandom(5001)
