@@ -47,11 +47,12 @@ NO_DRY_RUN: Final = {
     "restoreenvironment": "the present data is kept",
     "warmcache": "adds copies, which the cache evicts by itself",
 }
-OTHERS: Final = {"migrate", "procrastinate"}
+# The first two are Django's and the queue's, with a check of ours; the others refuse, and name what
+# to use instead.
+OTHERS: Final = {"migrate", "procrastinate", "createsuperuser", "dumpdata"}
 COMMANDS: Final = sorted(
     name
     for name, app in get_commands().items()
-    # The others are Django's and the queue's, with a check of ours.
     if isinstance(app, str) and app.split(".")[0] in PACKAGES and name not in OTHERS
 )
 

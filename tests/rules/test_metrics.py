@@ -59,7 +59,7 @@ def worker_text() -> str:
         store=SimpleNamespace(held=lambda: held),
         options=SimpleNamespace(capacity_bytes=1),
         is_brain_up=True,
-        acknowledged=SimpleNamespace(transfers=0),
+        direct_answers=0,
         receipts=(),
         problems=SimpleNamespace(now=list),
         counters=Counters(),
