@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -174,7 +174,9 @@ class Platform:
     def kill_postgres(self) -> None:
         """Kill every process of the server, and start it again."""
         for server in processes_in(self.postgres.data, program="postgres"):
-            os.kill(server, signal.SIGKILL)
+            # Some end by themselves when the first one is gone.
+            with suppress(ProcessLookupError):
+                os.kill(server, signal.SIGKILL)
         self.postgres.stop()
         start(self.postgres)
 

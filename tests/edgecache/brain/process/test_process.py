@@ -77,13 +77,14 @@ def test_all_three_ports_respond(shared_bare_cluster: Cluster) -> None:
 def test_a_brain_with_a_short_secret_does_not_start(tmp_path: Path) -> None:
     ended = run(tmp_path, ZCACHE_BRAIN_SECRET="short")
     assert ended.returncode == 1
-    assert ended.stderr.strip() == "zonal: ZCACHE_BRAIN_SECRET must have at least 32 characters."
+    said = "zonal: ZCACHE_BRAIN_SECRET must have at least 32 characters in each secret."
+    assert ended.stderr.strip() == said
 
 
 def test_in_production_a_brain_needs_the_platform_s_keys(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = replace(settings.BRAIN, secret=SECRET, is_production=True)
+    chosen = replace(settings.BRAIN, secrets=(SECRET,), is_production=True)
     monkeypatch.setenv("ZSECRET_KEYS", "one")
     assert refusal(chosen) == ""
     monkeypatch.setenv("ZSECRET_KEYS", "")
@@ -95,7 +96,7 @@ def test_in_production_a_brain_does_not_accept_worker_credentials_without_tls(
 ) -> None:
     monkeypatch.setenv("ZSECRET_KEYS", "one")
     public = replace(settings.BRAIN.workers, address="203.0.113.7")
-    chosen = replace(settings.BRAIN, secret=SECRET, is_production=True, workers=public)
+    chosen = replace(settings.BRAIN, secrets=(SECRET,), is_production=True, workers=public)
     assert "ZBRAIN_TLS_CERT" in refusal(chosen)
 
 
