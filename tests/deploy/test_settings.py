@@ -26,7 +26,7 @@ YET_TO_DO = {
     "queue": "procrastinate worker",
     "cache": "edgecache.brain",
 }
-SUBSTITUTED = re.compile(r"\$\{(\w+)(?::[-?][^}]*)?\}")
+SUBSTITUTED = re.compile(r"\$\{(\w+)(?::\?[^}]*|:-([^}]*))?\}")
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def of_compose(folder: Path) -> dict[str, str]:
     """Return the settings of the services that are processes of the platform."""
     environment: dict[str, str] = compose()["x-zonal"]["environment"]
     filled = {
-        name: SUBSTITUTED.sub(lambda found: NAMES.get(found[1], ""), value)
+        name: SUBSTITUTED.sub(lambda found: NAMES.get(found[1], found[2] or ""), value)
         for name, value in environment.items()
     }
     made = secrets(folder)
