@@ -46,13 +46,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-examples", action="store_true", help=text)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Measure no coverage in a browser: what a page calls has tests of its own."""
-    for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker("no_cover")
-
-
 def pytest_collection_finish() -> None:
     """Exclude loaded modules from garbage collection, since they stay to the end."""
     gc.collect()

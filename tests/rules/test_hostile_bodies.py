@@ -12,7 +12,7 @@ from environments.models import Organization
 from tests.cast import member, signed_in
 from tests.rules.routes import Route, api_routes
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.no_cover]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MEGABYTE = 2**20
 NOBODYS = "00000000-0000-7000-8000-000000000000"
 HOSTILE: list[Any] = [

@@ -16,7 +16,7 @@ from schemathesis import Case, GenerationMode
 from tests.rules.fuzzing.operations import LABELS, can_be_invalid, operations
 from tests.rules.fuzzing.world import World
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.no_cover]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 EXAMPLES = int(os.environ.get("ZFUZZ_EXAMPLES", "0"))
 FEW = 2
 
