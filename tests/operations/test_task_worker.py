@@ -49,6 +49,6 @@ def test_each_line_of_a_task_worker_s_log_is_json(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert lines[0]["event"] == "process_starting"
     assert (lines[0]["process"], lines[0]["version"]) == ("task worker", VERSION)
-    assert {"event": "task_worker", "message": "Launching a worker on all queues"}.items() <= (
-        lines[-1].items()
-    )
+    # A task that began at once may write lines behind it.
+    said = [line.get("message") for line in lines if line["event"] == "task_worker"]
+    assert "Launching a worker on all queues" in said

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,9 @@ def restart(cluster: LocalCluster, *, is_killed: bool) -> None:
     """Stop the server and start it again."""
     if is_killed:
         for server in processes_in(cluster.data, program="postgres"):
-            os.kill(server, signal.SIGKILL)
+            # Some end by themselves when the first one is gone.
+            with suppress(ProcessLookupError):
+                os.kill(server, signal.SIGKILL)
     cluster.stop()
     start(cluster)
 
