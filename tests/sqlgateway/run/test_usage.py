@@ -1,9 +1,11 @@
 """What SQL costs is counted in the process, written once for each batch, and taken once."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.db import DatabaseError
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -38,6 +40,13 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> UsageMeter:
 
 
 @pytest.fixture
+def noon() -> Iterator[None]:
+    """Let it be noon: no hour and no day ends during the test."""
+    with time_machine.travel(timezone.now().replace(hour=12, minute=0), tick=True):
+        yield
+
+
+@pytest.fixture
 def owner(db: None) -> User:
     return cast.member(cast.organization())
 
@@ -52,7 +61,7 @@ def counted() -> list[tuple[int, int]]:
 
 
 def test_statements_time_and_bytes_show_in_the_organizations_usage(
-    databases: None, meter: UsageMeter
+    noon: None, databases: None, meter: UsageMeter
 ) -> None:
     caller = cast.signed_in(cast.member(cast.organization()))
     bodies = [
@@ -65,9 +74,10 @@ def test_statements_time_and_bytes_show_in_the_organizations_usage(
     meter.flush()
     assert SqlUsage.objects.count() == 1
     Database.objects.filter(environment__slug="live").update(size_bytes=1000)
-    # Two imports: what was taken is gone.
+    # Two imports of one day: what was taken is gone.
+    now = timezone.now()
     for _ in range(2):
-        usage_import.import_sql(now=timezone.now(), is_complete=True)
+        usage_import.import_sql(now=now, is_complete=True)
     charges_and_shares.settle()
     (row,) = caller.get("/v1/usage").body["sql"]
     assert (row["environment"], row["statements"], row["charged_ucr"]) == ("live", 4, 0)
