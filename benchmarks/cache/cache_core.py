@@ -210,7 +210,6 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     catalog = Catalog(database, coherence, allows_private=True)
     await database.start()
     await data_directory.start()
-    await origins.start()
     await coherence.start()
     await stores.start()
     if is_new:

@@ -338,7 +338,7 @@ class OriginRequestSerializer(StrictSerializer):
     """
 
     name = serializers.RegexField(NAME, max_length=LABEL_CHARS)
-    kind = serializers.ChoiceField(["s3", "gcs", "azure", "http"])
+    kind = serializers.ChoiceField(["s3", "gcs", "http"])
     config = serializers.DictField(child=serializers.CharField(max_length=2048), default=dict)
     secret = serializers.DictField(
         child=serializers.CharField(max_length=16384, trim_whitespace=False), required=False

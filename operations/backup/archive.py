@@ -114,4 +114,7 @@ def open_archive() -> Iterator[BackupArchive]:
         # disk.
         raise Unreachable("store_unreachable", "The folder of ZBACKUP_URL does not exist.")
     with asyncio.Runner() as runner:
-        yield BackupArchive(store, chosen.name, runner)
+        try:
+            yield BackupArchive(store, chosen.name, runner)
+        finally:
+            runner.run(store.close())

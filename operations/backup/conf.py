@@ -43,8 +43,7 @@ class BackupSettings:
     store: StoreSettings = text(
         "ZBACKUP_URL",
         "Where `manage.py backup` writes, as ZBRAIN_STORE_URL: `file:///folder`, "
-        "`s3://ACCESS_KEY@bucket/prefix?region=…`, `gs://bucket/prefix` or "
-        "`az://account/container/prefix`.",
+        "`s3://ACCESS_KEY@bucket/prefix?region=…` or `gs://ACCESS_KEY@bucket/prefix`.",
         parse=_store,
     )
     secret_key: str = secret(

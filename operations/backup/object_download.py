@@ -70,6 +70,7 @@ def download(
             if time.monotonic() - said_at >= SAY_EVERY_S:
                 said_at = time.monotonic()
                 say(f"{count} of {found.objects} objects.")
+    archive.run(target.close())
     return count
 
 

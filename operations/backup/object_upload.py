@@ -72,6 +72,7 @@ def upload(
             if time.monotonic() - said_at >= SAY_EVERY_S:
                 said_at = time.monotonic()
                 say(f"{moved.uploaded + moved.present} objects, {moved.uploaded} of them new.")
+    archive.run(sources.close())
     return moved
 
 

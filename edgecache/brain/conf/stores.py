@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-import orjson
-
 from common.settings.env import Env, SettingError
 from common.settings.table import (
     load,
@@ -19,14 +17,12 @@ from common.settings.table import (
 )
 
 DATA_FOLDER: Final = "file://"
-EXAMPLES: Final = (
-    "file:///folder, s3://ACCESS_KEY@bucket/prefix, gs://bucket/prefix, az://account/container"
-)
+EXAMPLES: Final = "file:///folder, s3://ACCESS_KEY@bucket/prefix, gs://ACCESS_KEY@bucket/prefix"
 BUCKET: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9])?", re.ASCII)
 PATH: Final = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*", re.ASCII)
 ENDPOINT: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+", re.ASCII)
 ACCESS_KEY: Final = re.compile(r"[A-Za-z0-9._%+=-]+", re.ASCII)
-SCHEMES: Final = ("file", "s3", "gs", "az")
+SCHEMES: Final = ("file", "s3", "gs")
 DEFAULT_REGION: Final = "us-east-1"
 
 
@@ -34,7 +30,6 @@ class StoreUrl(NamedTuple):
     """The parts of a store's URL. path: a folder, or the prefix within the bucket."""
 
     scheme: str
-    account: str
     bucket: str
     path: str
 
@@ -53,15 +48,10 @@ def parse_url(text: str) -> StoreUrl:
     if parts.scheme == "file":
         if parts.netloc:
             raise ValueError(refusal)
-        return StoreUrl("file", "", "", parts.path)
+        return StoreUrl("file", "", parts.path)
     if not BUCKET.fullmatch(parts.netloc):
         raise ValueError(refusal)
-    if parts.scheme == "az":
-        container, _, prefix = parts.path[1:].partition("/")
-        if not container:
-            raise ValueError(refusal)
-        return StoreUrl("az", parts.netloc, container, prefix)
-    return StoreUrl(parts.scheme, "", parts.netloc, parts.path[1:])
+    return StoreUrl(parts.scheme, parts.netloc, parts.path[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +99,10 @@ def parse_store(text: str) -> StoreSettings:
     parse_url(url)
     if query.keys() - {"endpoint", "region"} or (mark and not ACCESS_KEY.fullmatch(user)):
         raise ValueError(refusal)
-    if parts.scheme != "s3" and (mark or "region" in query):
-        raise ValueError("may have an access key and a region for S3 alone.")
-    if parts.scheme == "file" and query:
-        raise ValueError("may not have an endpoint for a folder.")
+    if parts.scheme != "s3" and "region" in query:
+        raise ValueError("may have a region for S3 alone.")
+    if parts.scheme == "file" and (mark or query):
+        raise ValueError("may not have an access key or an endpoint for a folder.")
     return StoreSettings(
         url=url,
         endpoint=_endpoint(query.get("endpoint", "")),
@@ -135,8 +125,8 @@ class ManagedStores:
     store: StoreSettings = text(
         "ZBRAIN_STORE_URL",
         "Where objects of buckets without an origin are kept: `file://` (the data directory), "
-        "`file:///folder`, `s3://ACCESS_KEY@bucket/prefix?region=eu-central-1`, "
-        "`gs://bucket/prefix` or `az://account/container/prefix`; "
+        "`file:///folder`, `s3://ACCESS_KEY@bucket/prefix?region=eu-central-1` or, for Google "
+        "Cloud Storage, `gs://ACCESS_KEY@bucket/prefix`; "
         "`?endpoint=https://s3.example.com` where it is not the provider's own. Change it with "
         "`manage.py movestore`.",
         default=DATA_FOLDER,
@@ -144,8 +134,7 @@ class ManagedStores:
     )
     secret_key: str = secret(
         "ZBRAIN_STORE_SECRET_KEY",
-        "Secret of ZBRAIN_STORE_URL: the secret access key (S3), the service account's JSON "
-        "(Google Cloud Storage), the account's key (Azure).",
+        "Secret of ZBRAIN_STORE_URL's access key; for Google Cloud Storage an HMAC key's.",
         min_chars=1,
     )
     next_store: StoreSettings = text(
@@ -171,21 +160,11 @@ def read_stores(env: Env) -> tuple[StoreSettings, ...]:
 def with_secret(store: StoreSettings, secret_key: str, prefix: str) -> StoreSettings:
     """Return a store with its secret. Raises SettingError if it lacks a credential."""
     scheme = store.parts.scheme
-    if scheme == "s3" and not store.access_key:
+    if scheme != "file" and not store.access_key:
         raise SettingError(
-            f"{prefix}URL", "must have the id of its access key: s3://ACCESS_KEY@bucket/prefix."
+            f"{prefix}URL",
+            f"must have the id of its access key: {scheme}://ACCESS_KEY@bucket/prefix.",
         )
     if scheme != "file" and not secret_key:
         raise SettingError(f"{prefix}SECRET_KEY", "is missing: the store needs it.")
-    if scheme == "gs" and not _is_service_account(secret_key):
-        raise SettingError(f"{prefix}SECRET_KEY", "must be the JSON of a service account.")
     return replace(store, secret_key=secret_key)
-
-
-def _is_service_account(text: str) -> bool:
-    try:
-        account = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    names = ("client_email", "private_key", "private_key_id")
-    return isinstance(account, dict) and all(isinstance(account.get(n), str) for n in names)

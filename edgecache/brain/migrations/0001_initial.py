@@ -213,7 +213,7 @@ class Migration(migrations.Migration):
                 ('organization_id', models.BigIntegerField()),
                 ('environment_pk', models.BigIntegerField()),
                 ('name', models.CharField(max_length=63)),
-                ('kind', models.CharField(choices=[('s3', 'S3'), ('gcs', 'Gcs'), ('azure', 'Azure'), ('http', 'Http')], max_length=8)),
+                ('kind', models.CharField(choices=[('s3', 'S3'), ('gcs', 'Gcs'), ('http', 'Http')], max_length=8)),
                 ('config', models.JSONField(default=dict)),
                 ('secret', models.TextField(blank=True, db_default='')),
                 ('created_by', models.CharField(blank=True, db_default='', max_length=254)),

@@ -9,7 +9,7 @@ from common.models import ModelWithoutLabel
 class Origin(ModelWithoutLabel):
     """Where a bucket's objects come from, when not from the built-in origin.
 
-    config: what the kind needs (endpoint, bucket, region, account), without secrets.
+    config: what the kind needs (endpoint, bucket, region), without secrets.
     secret: credentials as encrypted JSON; empty means anonymous, never the machine's own identity.
     created_by, creator_id: the member's name at that time and id; no id for an API key.
     """
@@ -19,7 +19,6 @@ class Origin(ModelWithoutLabel):
 
         S3 = "s3"
         GCS = "gcs"
-        AZURE = "azure"
         HTTP = "http"
 
     organization_id = models.BigIntegerField()

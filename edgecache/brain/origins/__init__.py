@@ -1,6 +1,6 @@
 """Drivers of external origins; egress/ guards addresses.
 
-Door: catalog, connections, driver, http, obstores, open_origins, s3.
+Door: catalog, connections, driver, http, open_origins, s3.
 Imports: aws, common, core, db, disk, edgecache.http, edgecache.protocol, edgecache.runtime,
 http_caching.
 """

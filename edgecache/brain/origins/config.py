@@ -7,34 +7,27 @@ kind   config                                         secret, or none for anonym
 ====== ============================================== =======================================
 s3     bucket, region, endpoint, addressing           access_key_id, secret_access_key,
                                                       session_token
-gcs    bucket                                         service_account (the key file's JSON)
-azure  account, container, endpoint                   account_key or sas_token
+gcs    bucket, endpoint                               access_key_id, secret_access_key (HMAC)
 http   url                                            authorization (the header's value)
 ====== ============================================== =======================================
 """
 
-import base64
-import binascii
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
-import orjson
-
 from edgecache.brain.core.errors import Invalid
 from edgecache.protocol.fields import FieldError
 
-Kind = Literal["s3", "gcs", "azure", "http"]
+Kind = Literal["s3", "gcs", "http"]
 
 TEXT_LIMIT: Final = 2_048
-KEY_FILE_LIMIT: Final = 16_384
+TOKEN_LIMIT: Final = 16_384
 BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}[A-Za-z0-9]")
 REGION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
-CONTAINER: Final = re.compile(r"(?:\$root|\$web|[a-z0-9](?:-?[a-z0-9]){2,62})")
 VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
@@ -58,21 +51,15 @@ CONFIG: Final[dict[str, dict[str, ConfigField]]] = {
         "addressing": ConfigField(ADDRESSING),
     },
     "gcs": {"bucket": ConfigField(BUCKET, is_required=True), "endpoint": ConfigField(None)},
-    "azure": {
-        "account": ConfigField(ACCOUNT, is_required=True),
-        "container": ConfigField(CONTAINER, is_required=True),
-        "endpoint": ConfigField(None),
-    },
     "http": {"url": ConfigField(None, is_required=True)},
 }
+KEY_PAIR: Final = {
+    "access_key_id": ConfigField(VISIBLE, is_required=True),
+    "secret_access_key": ConfigField(VISIBLE, is_required=True),
+}
 SECRET: Final[dict[str, dict[str, ConfigField]]] = {
-    "s3": {
-        "access_key_id": ConfigField(VISIBLE, is_required=True),
-        "secret_access_key": ConfigField(VISIBLE, is_required=True),
-        "session_token": ConfigField(VISIBLE, limit=KEY_FILE_LIMIT),
-    },
-    "gcs": {"service_account": ConfigField(None, is_required=True, limit=KEY_FILE_LIMIT)},
-    "azure": {"account_key": ConfigField(VISIBLE), "sas_token": ConfigField(VISIBLE)},
+    "s3": {**KEY_PAIR, "session_token": ConfigField(VISIBLE, limit=TOKEN_LIMIT)},
+    "gcs": KEY_PAIR,
     "http": {"authorization": ConfigField(HEADER_VALUE, is_required=True)},
 }
 URLS: Final = frozenset({"endpoint", "url"})
@@ -110,11 +97,6 @@ def parse(
         wrong = _wrong_url(given[name], is_plain_allowed=is_plain_allowed)
         if wrong:
             errors.append(FieldError(f"config.{name}", wrong, "url"))
-    if kept:
-        check = SECRET_CHECKS.get(kind)
-        wrong = check(kept) if check else ""
-        if wrong:
-            errors.append(FieldError("secret", wrong))
     if errors:
         raise Invalid(errors)
     return OriginConfig(kind, given, kept)  # type: ignore[arg-type]  # one of CONFIG's keys
@@ -168,30 +150,3 @@ def _is_host(parts: SplitResult) -> bool:
     except ValueError:
         return HOST.fullmatch(host) is not None
     return True
-
-
-def _wrong_service_account(secret: Mapping[str, str]) -> str:
-    try:
-        key = orjson.loads(secret["service_account"])
-    except orjson.JSONDecodeError:
-        return "service_account is not the JSON of a key file."
-    wanted = ("client_email", "private_key", "private_key_id")
-    if not isinstance(key, dict) or not all(isinstance(key.get(name), str) for name in wanted):
-        return "service_account is not the key file of a service account."
-    return ""
-
-
-def _wrong_azure(secret: Mapping[str, str]) -> str:
-    if len(secret) != 1:
-        return "give either account_key or sas_token."
-    try:
-        base64.b64decode(secret.get("account_key", ""), validate=True)
-    except binascii.Error:
-        return "account_key is not base64."
-    return ""
-
-
-SECRET_CHECKS: Final[dict[str, Callable[[Mapping[str, str]], str]]] = {
-    "gcs": _wrong_service_account,
-    "azure": _wrong_azure,
-}

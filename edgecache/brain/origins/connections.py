@@ -180,14 +180,16 @@ async def exchange(
     request: Request,
     *,
     try_again: frozenset[HTTPStatus] = TRY_AGAIN,
+    attempts: int = 0,
 ) -> AsyncIterator[Reply]:
     """Send a request and yield the reply; the connection then returns to the pool.
 
     A safe request is sent again if it fails; try_again: the statuses for which it is, too. Others
     are sent once: the origin may have acted before the connection broke.
+    attempts: how often it is sent at most, whatever the method, if its body is no iterator.
     Raises OriginTimeout, OriginFailed, OriginForbidden.
     """
-    attempts = ATTEMPTS if request.method in SAFE_METHODS else 1
+    attempts = attempts or (ATTEMPTS if request.method in SAFE_METHODS else 1)
     async with connections.in_use(), contextlib.AsyncExitStack() as stack:
         for attempt in range(1, attempts + 1):
             is_last = attempt == attempts

@@ -1,6 +1,5 @@
 """The drivers of origins, with their open connections."""
 
-import os
 import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -23,20 +22,16 @@ from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.coherent_cache import CoherentCache
 from edgecache.brain.db.database import BrainDatabase, Row
 from edgecache.brain.disk.data_directory import DataDirectory
-from edgecache.brain.origins import obstores
 from edgecache.brain.origins.config import OriginConfig
 from edgecache.brain.origins.connections import STALL_TIMEOUT_S, OriginConnections
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.egress.guard import Guard, Resolve
 from edgecache.brain.origins.egress.pool import ConnectionPool
-from edgecache.brain.origins.egress.proxy import Proxy
 from edgecache.brain.origins.http import HttpDriver
-from edgecache.brain.origins.s3 import S3Driver, location_of
+from edgecache.brain.origins.s3 import S3Driver, google_location, location_of
 
 log = structlog.get_logger(__name__)
 
-# Prefixes of the variables with which clouds' libraries find credentials.
-AMBIENT: Final = ("AWS_", "AZURE_", "GOOGLE_", "GCLOUD_", "MSI_", "IDENTITY_")
 ORIGINS_KEPT: Final = 256
 ORIGIN: Final = "SELECT id, organization_id, kind, config, secret FROM brain_origin WHERE id = %s"
 
@@ -49,12 +44,11 @@ class OpenOrigin:
     """An origin that is in use.
 
     row: its configuration in the database.
-    connections: None if obstore has its own.
     """
 
     row: Row
     opener: Opener
-    connections: OriginConnections | None = None
+    connections: OriginConnections
 
 
 class Origins:
@@ -80,9 +74,7 @@ class Origins:
         self._database = database
         self._data_directory = data_directory
         self._guard = Guard(allows_private=allows_private, refused=refused)
-        self._proxy = Proxy(self._guard)
-        self._trust_pem = "" if trust is None else trust.read_text(encoding="ascii")
-        self._trust = _trusting(self._trust_pem)
+        self._trust = _trusting("" if trust is None else trust.read_text(encoding="ascii"))
         self._stall_timeout_s = stall_timeout_s
         self._rows: CoherentCache[int, Row] = CoherentCache(
             coherence, "origin", row_of=lambda row: row.id
@@ -92,16 +84,10 @@ class Origins:
         coherence.subscribe("origin", self._close)
         coherence.on_loss(self._on_loss)
 
-    async def start(self) -> None:
-        """Remove the machine's cloud identity, and start obstore's proxy."""
-        forget_ambient_identity()
-        await self._proxy.start()
-
     async def stop(self) -> None:
         """Close every connection."""
         self._on_loss()
         await self._closing.finish()
-        await self._proxy.stop()
 
     async def driver(self, bucket: BucketInfo) -> Driver:
         """Return the driver of a bucket's origin.
@@ -135,8 +121,6 @@ class Origins:
             log.error("origin_secret_unreadable", origin_id=origin_id)  # noqa: TRY400 - no trace
             raise OriginFailed("The origin's credentials cannot be read.") from None
         config = OriginConfig(row.kind, row.config, secret)
-        if config.kind in {"gcs", "azure"}:
-            return OpenOrigin(row, self._through_proxy(config, row.organization_id))
         pool = ConnectionPool(self._resolve(row.organization_id), self._trust)
         connections = OriginConnections(pool, self._stall_timeout_s)
         if config.kind == "http":
@@ -146,22 +130,9 @@ class Origins:
     def _resolve(self, owner: int) -> Resolve:
         return partial(self._guard.resolve, owner=owner)
 
-    def _through_proxy(self, config: OriginConfig, owner: int) -> Opener:
-        resolve = self._resolve(owner)
-        access = obstores.ObstoreAccess(
-            self._proxy.url(owner), self._stall_timeout_s, self._trust_pem
-        )
-        if config.kind == "gcs":
-            gcs = obstores.open_gcs(config, access)
-            endpoint = config.config.get("endpoint", obstores.GOOGLE)
-            return lambda prefix: obstores.ObstoreDriver(gcs, resolve, endpoint, prefix=prefix)
-        azure = obstores.open_azure(config, access)
-        endpoint = obstores.azure_endpoint(config)
-        return lambda prefix: obstores.ObstoreDriver(azure, resolve, endpoint, prefix=prefix)
-
     def _close(self, origin_id: int) -> None:
         opened = self._open.pop(origin_id, None)
-        if opened is not None and opened.connections is not None:
+        if opened is not None:
             self._closing.add(opened.connections.retire())
 
     def _on_loss(self) -> None:
@@ -183,7 +154,8 @@ def _s3(
         credentials = OriginCredentials(
             secret["access_key_id"], secret["secret_access_key"], secret.get("session_token", "")
         )
-    return S3Driver(connections, location_of(config.config, prefix), credentials, data_directory)
+    location_for = google_location if config.kind == "gcs" else location_of
+    return S3Driver(connections, location_for(config.config, prefix), credentials, data_directory)
 
 
 @cache
@@ -196,14 +168,3 @@ def _trusting(pem: str) -> ssl.SSLContext:
     if pem:
         context.load_verify_locations(cadata=pem)
     return context
-
-
-def forget_ambient_identity() -> None:
-    """Remove the clouds' variables from this process's environment.
-
-    obstore adds them to its configuration: the machine's key would be used for a tenant that gave
-    none, or sent to an endpoint that a tenant chose.
-    """
-    for name in tuple(os.environ):
-        if name.upper().startswith(AMBIENT):
-            del os.environ[name]

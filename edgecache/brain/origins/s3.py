@@ -1,7 +1,6 @@
-"""S3 origins. Keys are sent unchanged, whatever they contain.
+"""S3 origins, and Google Cloud Storage by its S3 endpoint. Keys are sent unchanged.
 
-obstore is not used here: its paths cannot represent ``a//b``, ``..`` or ``a/``, and it completes
-its configuration from the machine's AWS_* variables. An origin's XML is untrusted and limited in
+Nothing is taken from the machine's AWS_* variables. An origin's XML is untrusted and limited in
 size.
 """
 
@@ -17,7 +16,7 @@ from typing import Final
 from urllib.parse import unquote_plus, urlsplit
 
 from edgecache.brain.aws import xml
-from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.errors import S3Error, not_implemented
 from edgecache.brain.aws.sigv4.canonical import encoded
 from edgecache.brain.aws.sigv4.signing import OriginCredentials, query_string, signed
 from edgecache.brain.core.errors import (
@@ -44,6 +43,8 @@ from edgecache.brain.origins.connections import OriginConnections, Reply, Reques
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import answer_of, date_of, etag_of
 
+GOOGLE_HOST: Final = "storage.googleapis.com"
+GOOGLE_REGION: Final = "auto"
 DOCUMENT_LIMIT_BYTES: Final = 16 * 2**20
 ERROR_LIMIT_BYTES: Final = 64 * 1024
 PAGE_KEYS: Final = 1000
@@ -60,11 +61,16 @@ CODE: Final = re.compile(r"[A-Za-z]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class S3Location:
-    """Where the objects are. endpoint: the URL that a key follows, bucket included."""
+    """Where the objects are. endpoint: the URL that a key follows, bucket included.
+
+    is_google: Google Cloud Storage, which differs: it knows no POST that deletes several objects,
+    ignores the conditions of a PUT, and decompresses objects for who does not accept gzip.
+    """
 
     endpoint: str
     region: str
     prefix: str
+    is_google: bool = False
 
 
 def location_of(config: Mapping[str, str], prefix: str) -> S3Location:
@@ -78,7 +84,17 @@ def location_of(config: Mapping[str, str], prefix: str) -> S3Location:
         endpoint = f"{parts.scheme}://{bucket}.{parts.netloc}{parts.path}"
     else:
         endpoint = f"{endpoint}/{encoded(bucket)}"
-    return S3Location(endpoint, region, prefix)
+    is_google = (urlsplit(endpoint).hostname or "").endswith(GOOGLE_HOST)
+    return S3Location(endpoint, region, prefix, is_google=is_google)
+
+
+def google_location(config: Mapping[str, str], prefix: str) -> S3Location:
+    """Return the location of a bucket of Google Cloud Storage.
+
+    Source: Google, "Simple migration from Amazon S3": signed as for S3, with an HMAC key.
+    """
+    chosen = {"region": GOOGLE_REGION, "endpoint": f"https://{GOOGLE_HOST}", **config}
+    return replace(location_of(chosen, prefix), is_google=True)
 
 
 class S3Requests:
@@ -93,6 +109,9 @@ class S3Requests:
         self._connections = connections
         self._location = location
         self._credentials = credentials
+        # Not signed: proxies of the provider change it. Google's "Transcoding of gzip-compressed
+        # files": with it the bytes come as they are stored.
+        self._unsigned = [("accept-encoding", "gzip")] if location.is_google else []
 
     @asynccontextmanager
     async def ask(
@@ -104,8 +123,11 @@ class S3Requests:
         headers: Sequence[tuple[str, str]] = (),
         body: bytes | AsyncIterator[bytes] = b"",
         payload_hash: str = NOTHING,
+        attempts: int = 0,
     ) -> AsyncIterator[Reply]:
         """Send a request and yield the reply. name: of an object; '' for the bucket.
+
+        attempts: as for ``exchange``.
 
         Raises as ``exchange`` does.
         """
@@ -123,8 +145,9 @@ class S3Requests:
                 payload_hash=payload_hash,
                 now=datetime.now(UTC),
             )
+        sent = [*sent, *self._unsigned]
         request = Request(method, f"{url}?{search}" if search else url, sent, body)
-        async with exchange(self._connections, request) as reply:
+        async with exchange(self._connections, request, attempts=attempts) as reply:
             yield reply
 
 
@@ -140,6 +163,7 @@ class S3Driver:
     ) -> None:
         self._ask = S3Requests(connections, location, credentials).ask
         self._prefix = location.prefix
+        self._is_google = location.is_google
         self._data_directory = data_directory
 
     @asynccontextmanager
@@ -160,6 +184,8 @@ class S3Driver:
     ) -> WriteResult:
         """Write an object; its hash is signed, so the origin takes these bytes or none."""
         manifest = staged.manifest
+        if self._is_google and (conditions.if_none_match or conditions.if_match is not None):
+            raise not_implemented("A write with a condition to Google Cloud Storage")
         if manifest.size > PUT_LIMIT_BYTES:
             raise OriginFailed("The origin does not accept more than 5 GiB in one request.")
         headers = [
@@ -185,20 +211,16 @@ class S3Driver:
 
     async def delete(self, keys: Sequence[str]) -> None:
         names = [self._named(key) for key in keys]
-        body = deletion(names) if len(names) > 1 else None
+        body = deletion(names) if len(names) > 1 and not self._is_google else None
         if body is None:
             for name in names:
                 await self._delete_one(name)
             return
-        headers = [
-            ("content-length", str(len(body))),
-            ("content-md5", b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()),
-        ]
         async with self._ask(
             "POST",
             "",
             query={"delete": ""},
-            headers=headers,
+            headers=deletion_headers(body),
             body=body,
             payload_hash=hashlib.sha256(body).hexdigest(),
         ) as reply:
@@ -209,12 +231,7 @@ class S3Driver:
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> KeyPage:
         home = self._prefix
-        query = {
-            "list-type": "2",
-            "encoding-type": "url",
-            "max-keys": str(min(limit, PAGE_KEYS)),
-            "prefix": home + prefix,
-        }
+        query = listing_query(home + prefix, limit)
         if delimiter:
             query["delimiter"] = delimiter
         if start_after:
@@ -233,6 +250,16 @@ class S3Driver:
         if len(name.encode()) > KEY_LIMIT_BYTES:
             raise KeyRefused("With its bucket's prefix the key is too long for the origin.")
         return name
+
+
+def listing_query(prefix: str, limit: int) -> dict[str, str]:
+    """Return the parameters that ask for the first page of keys with a prefix."""
+    return {
+        "list-type": "2",
+        "encoding-type": "url",
+        "max-keys": str(min(limit, PAGE_KEYS)),
+        "prefix": prefix,
+    }
 
 
 async def listing_of(body: bytes, home: str) -> KeyPage:
@@ -270,6 +297,12 @@ def deletion(names: Sequence[str]) -> bytes | None:
         return None
     rows: list[xml.Node] = [("Object", [("Key", name)]) for name in names]
     return xml.document("Delete", [("Quiet", "true"), *rows])
+
+
+def deletion_headers(body: bytes) -> list[tuple[str, str]]:
+    """Return the headers of a request with that document."""
+    md5 = hashlib.md5(body, usedforsecurity=False).digest()
+    return [("content-length", str(len(body))), ("content-md5", b64encode(md5).decode())]
 
 
 async def failed_deletions(body: bytes) -> int:

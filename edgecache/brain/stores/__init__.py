@@ -1,4 +1,4 @@
-"""The managed store: folders, S3, GCS, Azure; parts of uploads.
+"""The managed store: folders, S3, GCS; parts of uploads.
 
 Door: archived_bytes, byte_store, folder_store, managed, move, reachable_stores, readiness,
 relocation, stored_blobs, upload_parts, upload_parts_limit.

@@ -79,6 +79,12 @@ class Sources:
         self._data_dir = data_dir
         self._stores = {each.name: open_store(each) for each in configured}
 
+    async def close(self) -> None:
+        """Close the stores' connections."""
+        for store in self._stores.values():
+            if store is not None:
+                await store.close()
+
     async def copy(self, wanted: Bytes, location: BytesLocation | None, target: Path) -> bool:
         """Write bytes to a file; False if they are missing or wrong.
 
@@ -138,6 +144,11 @@ class BytesRestore:
         for sha256, organization_id, environment_pk in connection.execute(WANTING, [digests]):
             wanting.setdefault(sha256, []).append(EnvironmentKey(organization_id, environment_pk))
         return wanting
+
+    async def close(self) -> None:
+        """Close the store's connections."""
+        if self._store is not None:
+            await self._store.close()
 
     async def write(
         self, found: Bytes, body: Path, tenants: Sequence[EnvironmentKey]

@@ -58,6 +58,9 @@ class ByteStore(Protocol):
     async def abort_unfinished(self, folder: str, before: datetime) -> int:
         """Abort uploads below a folder that began earlier and never ended; return their number."""
 
+    async def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+
 
 def request_permits(limit: int) -> Shares:
     """Return permits for requests to a store; a request waits for one, then gets Overloaded.

@@ -44,6 +44,9 @@ class FolderStore:
         self._writing = FairThreads(THREADS, "store-writing", shares=request_permits(THREADS))
         self._others = FairThreads(THREADS, "store", shares=request_permits(THREADS))
 
+    async def close(self) -> None:
+        """Do nothing: no file stays open."""
+
     async def put(self, name: str, body: Body, size: int) -> None:
         """Write bytes. Raises Overloaded."""
         del size

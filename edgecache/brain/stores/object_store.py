@@ -1,39 +1,38 @@
-"""A store at S3, Google Cloud Storage or Azure, through obstore.
+"""A store at S3, or at Google Cloud Storage by its S3 endpoint.
 
-obstore does not list multipart uploads that a crash left in an S3 store. They are invisible and
-are paid for, so they are listed and aborted here.
+Multipart uploads that a crash left are invisible and are paid for, so they are listed and aborted.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final, NamedTuple, TypeVar
 
 import httpcore
-import obstore
-import orjson
 import structlog
-from obstore import exceptions
-from obstore.store import AzureStore, GCSStore, S3Store
 
 from common.machine.reasons import reason
 from edgecache.brain.aws import xml
 from edgecache.brain.aws.errors import S3Error
-from edgecache.brain.aws.sigv4.canonical import encoded
 from edgecache.brain.aws.sigv4.signing import OriginCredentials
 from edgecache.brain.conf.stores import StoreSettings
-from edgecache.brain.core.errors import OriginError, StoreMissing, StoreUnavailable
+from edgecache.brain.core.errors import (
+    OriginError,
+    OriginFailed,
+    StoreMissing,
+    StoreUnavailable,
+)
 from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import Span
-from edgecache.brain.origins.connections import OriginConnections
-from edgecache.brain.origins.obstores import GOOGLE, google_token
-from edgecache.brain.origins.s3 import DOCUMENT_LIMIT_BYTES, S3Location, S3Requests
+from edgecache.brain.origins import s3
+from edgecache.brain.origins.connections import TRY_AGAIN, OriginConnections
 from edgecache.brain.stores.byte_store import Body, ListedFile, request_permits
 
-if TYPE_CHECKING:
-    from obstore.store import AzureCredential, S3Config
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -46,119 +45,55 @@ CONCURRENT_PARTS: Final = 3
 # One request each, kept whole: a slow reader must not hold a response of the store's open.
 FIRST_WINDOW_BYTES: Final = 2**20
 WINDOW_BYTES: Final = 4 * 2**20
-LIST_STEP: Final = 1000
 # Bodies that are written; as many requests that read.
 MAX_CONCURRENT_REQUESTS: Final = 64
-# One request moves at most a part.
-CLIENT: Final[dict[str, Any]] = {
-    "connect_timeout": timedelta(seconds=5),
-    "read_timeout": timedelta(seconds=30),
-    "timeout": timedelta(seconds=120),
-    "user_agent": "zonal",
-}
-RETRY: Final[dict[str, Any]] = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-
+# Names are random and written once, so a request may be sent again.
+ATTEMPTS: Final = 3
+PAUSE_S: Final = 0.2
+WRITES: Final = ("PUT", "POST")
+# Where several objects cannot be deleted in one request.
+CONCURRENT_DELETIONS: Final = 16
 PAGES: Final = 1000
-DONE: Final = frozenset({HTTPStatus.OK, HTTPStatus.NO_CONTENT})
 
 
-class S3Uploads:
-    """The unfinished uploads of one bucket."""
+class StoreAnswer(NamedTuple):
+    """A successful response. fields: its headers, names in lower case."""
 
-    def __init__(self, chosen: StoreSettings) -> None:
-        self._credentials = OriginCredentials(chosen.access_key, chosen.secret_key)
-        prefix = f"{chosen.parts.path}/" if chosen.parts.path else ""
-        endpoint = chosen.endpoint or f"https://s3.{chosen.region}.amazonaws.com"
-        bucket = encoded(chosen.parts.bucket)
-        self._location = S3Location(f"{endpoint}/{bucket}", chosen.region, prefix)
-
-    async def abort(self, folder: str, before: datetime) -> int:
-        """Abort those below a folder that began earlier; return their number.
-
-        Raises StoreUnavailable.
-        """
-        try:
-            async with httpcore.AsyncConnectionPool() as pool:
-                requests = S3Requests(OriginConnections(pool), self._location, self._credentials)
-                return await self._abort(requests, folder, before)
-        except (OriginError, S3Error, ValueError) as exc:
-            raise StoreUnavailable from exc
-
-    async def _abort(self, requests: S3Requests, folder: str, before: datetime) -> int:
-        parameters = {"uploads": "", "prefix": f"{self._location.prefix}{folder}/"}
-        aborted = 0
-        for _ in range(PAGES):
-            async with requests.ask("GET", "", query=parameters) as reply:
-                if reply.status not in DONE:
-                    raise StoreUnavailable
-                body = await reply.text(DOCUMENT_LIMIT_BYTES)
-            page = await xml.parse(body, "ListMultipartUploadsResult")
-            for row in page.all("Upload"):
-                if datetime.fromisoformat(row.value("Initiated")).astimezone(UTC) >= before:
-                    continue
-                upload = {"uploadId": row.value("UploadId")}
-                async with requests.ask("DELETE", row.value("Key"), query=upload) as reply:
-                    # Another brain may have aborted it.
-                    if reply.status not in DONE | {HTTPStatus.NOT_FOUND}:
-                        raise StoreUnavailable
-                aborted += 1
-            if page.value("IsTruncated") != "true":
-                break
-            parameters |= {
-                "key-marker": page.value("NextKeyMarker"),
-                "upload-id-marker": page.value("NextUploadIdMarker"),
-            }
-        return aborted
+    status: int
+    fields: Mapping[str, str]
+    body: bytes
 
 
 class ObjectStore:
-    """One bucket or container, and the prefix within it."""
+    """One bucket, and the prefix within it."""
 
     max_object_bytes: int = PARTS * MAX_PART_BYTES
 
-    def __init__(
-        self,
-        store: S3Store | GCSStore | AzureStore,
-        label: str,
-        uploads: S3Uploads | None = None,
-    ) -> None:
-        """label: names it in the log. uploads: what obstore cannot list."""
-        self._store = store
+    def __init__(self, location: s3.S3Location, credentials: OriginCredentials, label: str) -> None:
+        """label: names it in the log."""
+        self._connections = OriginConnections(httpcore.AsyncConnectionPool(max_connections=None))
+        self._requests = s3.S3Requests(self._connections, location, credentials)
+        self._prefix = location.prefix
+        self._is_google = location.is_google
         self._label = label
-        self._uploads = uploads
         self.reads = request_permits(MAX_CONCURRENT_REQUESTS)
         self.writes = request_permits(MAX_CONCURRENT_REQUESTS)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._connections.retire()
 
     async def put(self, name: str, body: Body, size: int) -> None:
         """Write bytes, in parts where they are many. Raises Overloaded."""
         part_bytes = max(PART_BYTES, -(-size // PARTS))
-        concurrency = max(1, CONCURRENT_PARTS * PART_BYTES // part_bytes)
+        parts = _parts(body, part_bytes)
         async with self.writes.permit(SHARE_KEY.get()):
-            if not isinstance(body, Path | bytes):
-                await self._put_pieces(name, body, part_bytes, concurrency)
-                return
-            with self._named(name):
-                await obstore.put_async(
-                    self._store,
-                    name,
-                    body,
-                    use_multipart=size > PART_BYTES,
-                    chunk_size=part_bytes,
-                    max_concurrency=concurrency,
-                )
-
-    async def _put_pieces(
-        self, name: str, pieces: AsyncIterator[bytes], part_bytes: int, concurrency: int
-    ) -> None:
-        """Write pieces as they arrive; an incomplete upload is aborted later, as after a crash."""
-        writer = obstore.open_writer_async(
-            self._store, name, buffer_size=part_bytes, max_concurrency=concurrency
-        )
-        async for piece in pieces:
-            with self._named(name):
-                await writer.write(piece)
-        with self._named(name):
-            await writer.close()
+            if size > part_bytes:
+                concurrency = max(1, CONCURRENT_PARTS * PART_BYTES // part_bytes)
+                await self._put_parts(name, parts, concurrency)
+            else:
+                whole = b"".join([part async for part in parts])
+                await self._call("PUT", self._prefix + name, body=whole)
 
     async def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
         """Yield bytes, some MiB with each request. Raises Overloaded before the first ones."""
@@ -166,134 +101,228 @@ class ObjectStore:
         while position < end:
             # A response that has begun would be cut short.
             has_begun = position > span.start
+            stop = min(position + window, end)
+            headers = [("range", f"bytes={position}-{stop - 1}")]
             async with self.reads.permit(SHARE_KEY.get(), has_no_timeout=has_begun):
-                with self._named(name):
-                    piece = bytes(
-                        await obstore.get_range_async(
-                            self._store, name, start=position, end=min(position + window, end)
-                        )
-                    )
-            if not piece:
-                raise StoreMissing
-            position += len(piece)
+                answer = await self._call("GET", self._prefix + name, headers=headers)
+            is_range = answer.status == HTTPStatus.PARTIAL_CONTENT
+            if not is_range or not 0 < len(answer.body) <= stop - position:
+                raise StoreUnavailable from self._logged(
+                    OriginFailed("The store did not answer with the range of bytes.")
+                )
+            position += len(answer.body)
             window = WINDOW_BYTES
-            yield piece
+            yield answer.body
 
     async def size(self, name: str) -> int:
         """Return the size that the store says. Raises Overloaded."""
         async with self.reads.permit(SHARE_KEY.get()):
-            with self._named(name):
-                return (await obstore.head_async(self._store, name))["size"]
+            answer = await self._call("HEAD", self._prefix + name)
+        length = answer.fields.get("content-length", "")
+        if not length.isascii() or not length.isdigit():
+            raise StoreUnavailable from self._logged(
+                OriginFailed("The store does not say how large an object is.")
+            )
+        return int(length)
 
     async def delete(self, names: Sequence[str]) -> None:
-        if not names:
-            return
-        try:
-            with self._named(names[0]):
-                await obstore.delete_async(self._store, list(names))
-        except StoreMissing:
-            # Only S3 takes absent ones in its stride: delete the others one by one.
-            for name in names:
-                await self._delete_one(name)
-
-    async def _delete_one(self, name: str) -> None:
-        try:
-            with self._named(name):
-                await obstore.delete_async(self._store, name)
-        except StoreMissing:
-            return
+        keys = [self._prefix + name for name in names]
+        for start in range(0, len(keys), s3.DELETIONS):
+            some = keys[start : start + s3.DELETIONS]
+            document = None if self._is_google or len(some) == 1 else s3.deletion(some)
+            if document is None:
+                await self._delete_each(some)
+                continue
+            headers = s3.deletion_headers(document)
+            answer = await self._call(
+                "POST", "", query={"delete": ""}, headers=headers, body=document
+            )
+            if await self._parsed(s3.failed_deletions(answer.body)):
+                raise StoreUnavailable from self._logged(
+                    OriginFailed("The store did not delete some objects.")
+                )
 
     async def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
         """Yield everything below a folder."""
-        stream = obstore.list(self._store, folder, chunk_size=LIST_STEP)
+        query = s3.listing_query(self._below(folder), s3.PAGE_KEYS)
         while True:
-            with self._named(""):
-                try:
-                    metas = await anext(stream)
-                except StopAsyncIteration:
-                    return
-            yield [
-                ListedFile(meta["path"], meta["last_modified"].astimezone(UTC)) for meta in metas
-            ]
+            answer = await self._call("GET", "", query=query)
+            page = await self._parsed(s3.listing_of(answer.body, self._prefix))
+            yield [ListedFile(row.key, row.last_modified) for row in page.objects]
+            if page.next is None:
+                return
+            query["start-after"] = self._prefix + page.next
 
     async def abort_unfinished(self, folder: str, before: datetime) -> int:
-        """Abort them at S3; Azure drops unused blocks, and Google has rules of the bucket."""
-        if self._uploads is None:
-            return 0
-        return await self._uploads.abort(folder, before)
+        """Abort the uploads below a folder that began earlier; return their number."""
+        query = {"uploads": "", "prefix": self._below(folder)}
+        aborted = 0
+        for _ in range(PAGES):
+            answer = await self._call("GET", "", query=query)
+            page = await self._parsed(xml.parse(answer.body, "ListMultipartUploadsResult"))
+            for row in page.all("Upload"):
+                if self._date(row.value("Initiated")) < before:
+                    await self._delete(row.value("Key"), {"uploadId": row.value("UploadId")})
+                    aborted += 1
+            if page.value("IsTruncated") != "true":
+                break
+            query |= {
+                "key-marker": page.value("NextKeyMarker"),
+                "upload-id-marker": page.value("NextUploadIdMarker"),
+            }
+        return aborted
 
-    @contextmanager
-    def _named(self, name: str) -> Iterator[None]:
-        """Map obstore's errors; their texts name addresses of ours and go to the log only."""
+    async def _put_parts(self, name: str, parts: AsyncIterator[bytes], concurrency: int) -> None:
+        """Write parts as they come; an incomplete upload is aborted later, as after a crash."""
+        key = self._prefix + name
+        answer = await self._call("POST", key, query={"uploads": ""}, attempts=1)
+        begun = await self._parsed(xml.parse(answer.body, "InitiateMultipartUploadResult"))
+        upload = {"uploadId": begun.value("UploadId")}
+        room, sending = asyncio.Semaphore(concurrency), list[asyncio.Task[str]]()
+
+        async def send(number: int, part: bytes) -> str:
+            query = {**upload, "partNumber": str(number)}
+            try:
+                return (await self._call("PUT", key, query=query, body=part)).fields.get("etag", "")
+            except StoreUnavailable:
+                for task in sending[number:]:
+                    task.cancel()
+                raise
+            finally:
+                room.release()
+
         try:
-            yield
-        except FileNotFoundError as exc:
-            if "NoSuchBucket" in str(exc):
-                self._failed(exc)
-                raise StoreUnavailable from exc
-            raise StoreMissing(name) from None
-        except (exceptions.BaseError, ValueError, OSError) as exc:
-            self._failed(exc)
-            raise StoreUnavailable from exc
+            await room.acquire()
+            async for part in parts:
+                sending.append(asyncio.create_task(send(len(sending) + 1, part)))
+                await room.acquire()
+            etags = await asyncio.gather(*sending)
+        finally:
+            for task in sending:
+                task.cancel()
+            await asyncio.gather(*sending, return_exceptions=True)
+        rows: list[xml.Node] = [
+            ("Part", [("PartNumber", number), ("ETag", etag)])
+            for number, etag in enumerate(etags, 1)
+        ]
+        document = xml.document("CompleteMultipartUpload", rows)
+        answer = await self._call("POST", key, query=upload, body=document, attempts=1)
+        # It may be an error with the status 200.
+        await self._parsed(xml.parse(answer.body, "CompleteMultipartUploadResult"))
 
-    def _failed(self, exc: Exception) -> None:
-        log.warning("store_failed", store=self._label, reason=reason(exc))
+    async def _delete_each(self, keys: Sequence[str]) -> None:
+        for start in range(0, len(keys), CONCURRENT_DELETIONS):
+            some = keys[start : start + CONCURRENT_DELETIONS]
+            await asyncio.gather(*(self._delete(key) for key in some))
+
+    async def _delete(self, key: str, query: Mapping[str, str] | None = None) -> None:
+        with suppress(StoreMissing):
+            await self._call("DELETE", key, query=query)
+
+    async def _call(
+        self,
+        method: str,
+        key: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+        body: bytes = b"",
+        attempts: int = ATTEMPTS,
+    ) -> StoreAnswer:
+        """Send a request, again if it fails. key: '' for the bucket.
+
+        Raises StoreMissing, StoreUnavailable.
+        """
+        digest = await asyncio.to_thread(_sha256, body) if body else s3.NOTHING
+        if method in WRITES:
+            headers = [*dict([("content-length", str(len(body))), *headers]).items()]
+        failure: Exception = OriginFailed()
+        for attempt in range(attempts):
+            await asyncio.sleep(PAUSE_S * attempt)
+            try:
+                async with self._requests.ask(
+                    method,
+                    key,
+                    query=query,
+                    headers=headers,
+                    body=body,
+                    payload_hash=digest,
+                    attempts=1,
+                ) as reply:
+                    data = await reply.text(s3.DOCUMENT_LIMIT_BYTES)
+            except OriginError as exc:
+                failure = exc
+                continue
+            if reply.status < HTTPStatus.MULTIPLE_CHOICES:
+                return StoreAnswer(reply.status, dict(reply.pairs), data)
+            code = await s3.error_code(data)
+            is_absent = reply.status == HTTPStatus.NOT_FOUND and code != "NoSuchBucket"
+            if is_absent and method not in WRITES:
+                raise StoreMissing(key)
+            failure = OriginFailed(f"The store answered {reply.status} {code}".strip())
+            if reply.status not in TRY_AGAIN:
+                break
+        raise StoreUnavailable from self._logged(failure)
+
+    async def _parsed(self, parsing: Awaitable[T]) -> T:
+        """Return what a document says. Raises StoreUnavailable if it is not what S3 says."""
+        try:
+            return await parsing
+        except (OriginError, S3Error) as exc:
+            raise StoreUnavailable from self._logged(exc)
+
+    def _below(self, folder: str) -> str:
+        return f"{self._prefix}{folder}/" if folder else self._prefix
+
+    def _date(self, text: str) -> datetime:
+        try:
+            return datetime.fromisoformat(text).astimezone(UTC)
+        except ValueError as exc:
+            raise StoreUnavailable from self._logged(exc)
+
+    def _logged(self, exc: Exception) -> BaseException:
+        """Return the cause of a failure, which goes to the log only."""
+        cause = exc.__cause__ or exc
+        log.warning("store_failed", store=self._label, reason=reason(cause))
+        return cause
+
+
+async def _parts(body: Body, part_bytes: int) -> AsyncIterator[bytes]:
+    """Yield a body in parts of a size. Raises StoreUnavailable if its file cannot be read."""
+    if isinstance(body, bytes):
+        yield body
+    elif isinstance(body, Path):
+        try:
+            with await asyncio.to_thread(body.open, "rb") as file:
+                while part := await asyncio.to_thread(file.read, part_bytes):
+                    yield part
+        except OSError as exc:
+            raise StoreUnavailable from exc
+    else:
+        came = bytearray()
+        async for piece in body:
+            came += piece
+            while len(came) >= part_bytes:
+                yield bytes(came[:part_bytes])
+                del came[:part_bytes]
+        if came:
+            yield bytes(came)
+
+
+def _sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
 
 
 def open_object_store(chosen: StoreSettings) -> ObjectStore:
     """Return the store of a URL; nothing is asked yet."""
-    client = {**CLIENT, "allow_http": chosen.endpoint.startswith("http://")}
-    if chosen.parts.scheme == "gs":
-        return ObjectStore(_open_gcs(chosen, client), chosen.name)
-    if chosen.parts.scheme == "az":
-        return ObjectStore(_open_azure(chosen, client), chosen.name)
-    return ObjectStore(_open_s3(chosen, client), chosen.name, S3Uploads(chosen))
-
-
-def _open_s3(chosen: StoreSettings, client: dict[str, Any]) -> S3Store:
-    config: S3Config = {
-        "access_key_id": chosen.access_key,
-        "secret_access_key": chosen.secret_key,
-        "region": chosen.region,
-        "virtual_hosted_style_request": False,
-    }
+    where = chosen.parts
+    config = {"bucket": where.bucket, "addressing": "path"}
     if chosen.endpoint:
         config["endpoint"] = chosen.endpoint
-    where = chosen.parts
-    return S3Store(
-        where.bucket,
-        prefix=where.path or None,
-        config=config,
-        client_options=client,  # type: ignore[arg-type]  # built from parts
-        retry_config=RETRY,  # type: ignore[arg-type]  # as above
-    )
-
-
-def _open_gcs(chosen: StoreSettings, client: dict[str, Any]) -> GCSStore:
-    account = orjson.loads(chosen.secret_key)
-    where = chosen.parts
-    return GCSStore(
-        where.bucket,
-        prefix=where.path or None,
-        config={"base_url": chosen.endpoint or GOOGLE},
-        credential_provider=lambda: google_token(account),
-        client_options=client,  # type: ignore[arg-type]  # as above
-        retry_config=RETRY,  # type: ignore[arg-type]  # as above
-    )
-
-
-def _open_azure(chosen: StoreSettings, client: dict[str, Any]) -> AzureStore:
-    credential: AzureCredential = {"access_key": chosen.secret_key, "expires_at": None}
-    where = chosen.parts
-    return AzureStore(
-        where.bucket,
-        prefix=where.path or None,
-        config={
-            "account_name": where.account,
-            "endpoint": chosen.endpoint or f"https://{where.account}.blob.core.windows.net",
-            "use_emulator": False,
-        },
-        credential_provider=lambda: credential,
-        client_options=client,  # type: ignore[arg-type]  # as above
-        retry_config=RETRY,  # type: ignore[arg-type]  # as above
-    )
+    prefix = f"{where.path}/" if where.path else ""
+    if where.scheme == "gs":
+        location = s3.google_location(config, prefix)
+    else:
+        location = s3.location_of({**config, "region": chosen.region}, prefix)
+    credentials = OriginCredentials(chosen.access_key, chosen.secret_key)
+    return ObjectStore(location, credentials, chosen.name)

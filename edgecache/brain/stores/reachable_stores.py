@@ -97,6 +97,13 @@ class Stores(PeriodicTask):
             self._wakeup.set()
         await super().start()
 
+    async def stop(self) -> None:
+        """Stop, and close the stores' connections."""
+        await super().stop()
+        for store in self._opened.values():
+            if store is not None:
+                await store.close()
+
     async def refresh(self) -> None:
         """Follow the database, and note what this brain reaches and where its writes go.
 

@@ -129,6 +129,7 @@ async def _opened(settings: BrainSettings, request: RelocationRequest) -> AsyncI
         finally:
             await data_directory.stop()
     finally:
+        await stores.stop()
         await database.stop()
 
 

@@ -142,7 +142,6 @@ async def running(url: str, root: Path, **options: Any) -> AsyncIterator[Brain]:
     brain = assemble(url, root, **options)
     await brain.database.start()
     await brain.data_directory.start()
-    await brain.origins.start()
     await brain.coherence.start()
     try:
         await brain.stores.start()

@@ -27,14 +27,8 @@ const FIELDS = {
   ],
   gcs: [
     { name: "config.bucket", label: "Bucket" },
-    { name: "secret.service_account", label: "Service account (the key file's JSON)", optional: true, isSecret: true },
-  ],
-  azure: [
-    { name: "config.account", label: "Account" },
-    { name: "config.container", label: "Container" },
-    { name: "config.endpoint", label: "Endpoint", optional: true },
-    { name: "secret.account_key", label: "Account key", optional: true, isSecret: true },
-    { name: "secret.sas_token", label: "SAS token", optional: true, isSecret: true },
+    { name: "secret.access_key_id", label: "HMAC access key", optional: true },
+    { name: "secret.secret_access_key", label: "HMAC secret", optional: true, isSecret: true },
   ],
 };
 

@@ -13,8 +13,8 @@ from common.ids import uuid7
 from edgecache.brain.core.errors import DatabaseBusy, DatabaseUnavailable
 from edgecache.brain.core.share_key import use_share_of_organization
 from edgecache.brain.db.database import BrainDatabase, RawConnection
-from edgecache.brain.origins.egress.proxy import StreamServer
 from tests.edgecache.brain.brains import Rows, running, until
+from tests.edgecache.brain.http_origin import StreamServer
 
 pytestmark = pytest.mark.slow
 

@@ -1,24 +1,20 @@
-"""Stores on this machine: folders, buckets of another brain's object API, and local servers.
-
-The servers speak the protocols of Google Cloud Storage and of Azure, as far as small objects need.
-"""
+"""Stores on this machine: folders, buckets of another brain's object API, and local servers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import orjson
 import pytest
 
 from edgecache.brain.conf.stores import StoreSettings
 from tests.edgecache.brain.brains import Brain, Rows, running
-from tests.edgecache.brain.cloud_origins import ACCOUNT_KEY, Azure, Google, service_account
+from tests.edgecache.brain.s3_origin import ACCESS, SECRET, GoogleOrigin
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
 
 # Stores for bodies of any size, and all stores.
 COMPLETE = ("file", "s3")
-KINDS = (*COMPLETE, "gs", "az")
+KINDS = (*COMPLETE, "gs")
 
 
 @pytest.fixture
@@ -47,23 +43,12 @@ def folder_store(tmp_path: Path) -> StoreSettings:
 @pytest.fixture
 async def gs_store() -> AsyncIterator[StoreSettings]:
     """Return a store at Google Cloud Storage: a local server."""
-    account, public = service_account()
-    async with Google(takes_ranges=True, listed_at="") as server:
-        server.public = public
+    async with GoogleOrigin(takes_ranges=True, listed_at="") as server:
         yield StoreSettings(
             url="gs://store/some/prefix",
             endpoint=server.url,
-            secret_key=orjson.dumps(account).decode(),
-        )
-        assert server.wrong == []
-
-
-@pytest.fixture
-async def az_store() -> AsyncIterator[StoreSettings]:
-    """Return a store at Azure: a local server."""
-    async with Azure(takes_ranges=True, listed_at="") as server:
-        yield StoreSettings(
-            url="az://acc/store/some/prefix", endpoint=server.url, secret_key=ACCOUNT_KEY
+            access_key=ACCESS,
+            secret_key=SECRET,
         )
         assert server.wrong == []
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,12 +22,20 @@ MIB = 2**20
 TAG = "0123456789abcdef"
 
 
+@asynccontextmanager
+async def opened(chosen: StoreSettings) -> AsyncIterator[ByteStore]:
+    """Open a store."""
+    store = open_store(chosen)
+    assert store is not None
+    yield store
+    await store.close()
+
+
 @pytest.fixture
-def store(chosen: StoreSettings) -> ByteStore:
+async def store(chosen: StoreSettings) -> AsyncIterator[ByteStore]:
     """Return a store of each kind."""
-    opened = open_store(chosen)
-    assert opened is not None
-    return opened
+    async with opened(chosen) as one:
+        yield one
 
 
 async def read(store: ByteStore, name: str, start: int, length: int) -> bytes:
@@ -79,16 +89,15 @@ async def test_absent_bytes_are_missing(store: ByteStore) -> None:
 async def test_an_interrupted_multipart_upload_is_aborted(
     s3_store: StoreSettings, bare_cluster: Cluster
 ) -> None:
-    store = open_store(s3_store)
-    assert store is not None
     keys = Keys(0, 0, s3_store.access_key, s3_store.secret_key)
     client = connect(keys, bare_cluster.url)
     for key in (f"some/prefix/{TAG}/a", "some/prefix/other/b"):
         client.create_multipart_upload(Bucket="managed", Key=key)
     later = datetime.now(UTC) + timedelta(seconds=5)
 
-    assert await store.abort_unfinished(TAG, datetime.now(UTC) - timedelta(hours=1)) == 0
-    assert await store.abort_unfinished(TAG, later) == 1
+    async with opened(s3_store) as store:
+        assert await store.abort_unfinished(TAG, datetime.now(UTC) - timedelta(hours=1)) == 0
+        assert await store.abort_unfinished(TAG, later) == 1
 
     left = client.list_multipart_uploads(Bucket="managed")["Uploads"]
     assert [row["Key"] for row in left] == ["some/prefix/other/b"]
@@ -113,9 +122,7 @@ async def test_a_store_that_does_not_answer_is_away(s3_store: StoreSettings) -> 
         access_key="k",
         secret_key="s",
     )
-    store = open_store(closed)
-    assert store is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(20), opened(closed) as store:
         for work in (
             store.put(f"{TAG}/a", b"x", 1),
             read(store, f"{TAG}/a", 0, 1),
@@ -143,10 +150,9 @@ async def test_wrong_credentials_and_an_absent_bucket_are_no_lost_bytes(
         secret_key=s3_store.secret_key,
     )
     for chosen in (wrong, absent):
-        store = open_store(chosen)
-        assert store is not None
-        with pytest.raises(StoreUnavailable):
-            await read(store, f"{TAG}/a", 0, 1)
+        async with opened(chosen) as store:
+            with pytest.raises(StoreUnavailable):
+                await read(store, f"{TAG}/a", 0, 1)
 
 
 async def test_a_folder_that_is_not_mounted_is_away(folder_store: StoreSettings) -> None:

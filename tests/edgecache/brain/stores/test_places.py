@@ -56,12 +56,19 @@ async def server() -> AsyncIterator[SlowStore]:
         one.gate.opened.set()
 
 
-@pytest.fixture
-def store(server: SlowStore) -> ObjectStore:
-    """Return the driver of that store."""
+def opened(server: SlowStore) -> ObjectStore:
+    """Return a driver of that store."""
     return open_object_store(
         StoreSettings(url="s3://store", endpoint=server.url, access_key="key", secret_key="secret")
     )
+
+
+@pytest.fixture
+async def store(server: SlowStore) -> AsyncIterator[ObjectStore]:
+    """Return the driver of that store."""
+    one = opened(server)
+    yield one
+    await one.close()
 
 
 async def put(store: ObjectStore, name: str) -> None:
@@ -104,10 +111,10 @@ async def test_slow_requests_leave_places_for_another_organization(
 
 @pytest.mark.parametrize("kind", WORK)
 async def test_requests_over_the_share_are_refused_after_a_while(
-    server: SlowStore, store: ObjectStore, monkeypatch: pytest.MonkeyPatch, kind: str
+    server: SlowStore, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(stores, "WAIT_S", 0.01)
-    store = ObjectStore(store._store, "slow")
+    store = opened(server)
     working = [
         asyncio.create_task(charged(GREEDY, WORK[kind](store, f"held-{n}"))) for n in range(MANY)
     ]
@@ -120,14 +127,15 @@ async def test_requests_over_the_share_are_refused_after_a_while(
         sum(not isinstance(end, Exception) for end in ends)
         >= object_store.MAX_CONCURRENT_REQUESTS / 2
     )
+    await store.close()
 
 
 async def test_a_read_that_has_begun_is_not_cut_while_it_waits(
-    server: SlowStore, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+    server: SlowStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stores, "WAIT_S", 0.01)
     monkeypatch.setattr(object_store, "FIRST_WINDOW_BYTES", 5)
-    store = ObjectStore(store._store, "slow")
+    store = opened(server)
     use_share_of_organization(GREEDY)
     reading = store.read("quick", Span(0, 10))
     assert await anext(reading) == b"bytes"
@@ -139,6 +147,7 @@ async def test_a_read_that_has_begun_is_not_cut_while_it_waits(
     server.gate.opened.set()
     assert await rest == b"bytes"
     await asyncio.gather(*working, return_exceptions=True)
+    await store.close()
 
 
 class SlowFolder(FolderStore):

@@ -168,7 +168,6 @@ PRIVATE = [
     ("http", {"url": "http://[::ffff:127.0.0.1]:{port}"}),
     ("s3", {"bucket": "store", "region": "eu", "endpoint": "https://127.0.0.1:{port}"}),
     ("gcs", {"bucket": "store", "endpoint": "https://127.0.0.1:{port}"}),
-    ("azure", {"account": "acc", "container": "store", "endpoint": "https://localhost:{port}"}),
 ]
 
 
