@@ -1,12 +1,12 @@
-"""The HTTP client of the brain and the workers: connections that are kept and shared.
+"""The HTTP client of brains and workers, for origins, stores and each other.
 
-Environment variables for proxies mean nothing here.
+Connections are kept and shared. Environment variables for proxies mean nothing here.
 """
 
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -14,7 +14,15 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from edgecache.http.addresses import is_public, parse_address
-from edgecache.http.outgoing import NEVER, HeadCheck, OutgoingConnection, RequestFailed, Stale
+from edgecache.http.outgoing import (
+    LENGTH_DIGITS,
+    NEVER,
+    HeadCheck,
+    OutgoingConnection,
+    RequestFailed,
+    ResponseHead,
+    Stale,
+)
 from edgecache.runtime.fair_shares import ShareKey, Shares
 
 SWEEP_S: Final = 0.25
@@ -22,7 +30,6 @@ IDLE_LIMIT: Final = 128
 IDLE_S: Final = 20.0
 RUNNING_LIMIT: Final = 1024
 ALL: Final[ShareKey] = ("all",)
-LENGTH_DIGITS: Final = 19
 NO_CONTENT: Final = 204
 BODYLESS: Final = frozenset(("GET", "DELETE"))
 
@@ -32,11 +39,18 @@ class ServerAddress:
     """Where a server is. is_guarded: connect to public addresses only.
 
     ca: a PEM file; its authorities alone are trusted.
+    owner: the organization that connects; organizations share no connections.
     """
 
     endpoint: str
     is_guarded: bool = False
     ca: Path | None = None
+    owner: int = 0
+
+
+# Returns the addresses to connect to, in this order. Raises RequestFailed, OSError, or an error of
+# its own, which the caller gets.
+Resolve = Callable[[ServerAddress, str, int], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,9 @@ class HttpClient:
     running: permits for requests until their responses are read; it refuses with
         ConnectionShareExhausted.
     share_key: returns the share key of a request.
+    resolve: looks up a server's name, and refuses forbidden addresses.
+    trust: the authorities that are trusted, where a server has none of its own.
+    idle_limit: connections to a server that are kept.
 
     Idle connections are closed when their room is needed.
     """
@@ -74,6 +91,9 @@ class HttpClient:
         local: str = "",
         running: Shares | None = None,
         share_key: Callable[[], ShareKey] = lambda: ALL,
+        resolve: Resolve | None = None,
+        trust: ssl.SSLContext | None = None,
+        idle_limit: int = IDLE_LIMIT,
     ) -> None:
         self.running = running or Shares(
             RUNNING_LIMIT, refusal=ConnectionShareExhausted, headroom=0
@@ -82,18 +102,18 @@ class HttpClient:
         self._local = (local, 0) if local else None
         self._connect_timeout_s = connect_timeout_s
         self._stall_s = stall_s
+        self._resolve = resolve or _resolve
+        self._trust = trust
+        self._idle_limit = idle_limit
         self._idle: dict[ServerAddress, list[OutgoingConnection]] = {}
         self._all: set[OutgoingConnection] = set()
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Begin to close connections that stall or idle."""
-        self._task = asyncio.create_task(self._sweep())
+        self._timer: asyncio.TimerHandle | None = None
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        """Close all connections; a later request opens new ones."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for connection in list(self._all):
             connection.give_up("stopped")
         self._all.clear()
@@ -105,15 +125,20 @@ class HttpClient:
         request: bytes,
         check: HeadCheck,
         *,
+        body: AsyncIterator[bytes] | None = None,
         waits_for_all: bool = False,
         stall_s: float | None = None,
         has_no_timeout: bool = False,
+        is_repeatable: bool = True,
     ) -> OutgoingConnection:
-        """Send a request that can be repeated; return when the response's head has arrived.
+        """Send a request; return when the response's head has arrived.
 
-        waits_for_all: wait for the body, too, which is small.
-        stall_s: until the response, if different from the client's.
+        body: what follows; an early response, such as an error, ends it.
+        waits_for_all: wait for the response's body, too, which is small.
+        stall_s: while the body is sent, and until the response; if different from the client's.
         has_no_timeout: wait for a permit without a limit.
+        is_repeatable: send it again if a kept connection turns out to be closed; with a body it
+            goes on a new one.
 
         The caller must ``release`` the connection. Raises RequestFailed.
         """
@@ -122,11 +147,18 @@ class HttpClient:
         await self.running.take(share_key, has_no_timeout=has_no_timeout)
         connection: OutgoingConnection | None = None
         try:
-            connection = await self._connection(address)
+            goes_on_new = body is not None and is_repeatable
+            connection = await (self._connect if goes_on_new else self._connection)(address)
+            connection.send(request, check, waits_for_all=waits_for_all)
             try:
-                connection.send(request, check, waits_for_all=waits_for_all)
+                if body is not None:
+                    async for piece in body:
+                        if not await connection.send_piece(piece, wait_s):
+                            break
                 await connection.answered(wait_s)
             except Stale:
+                if not is_repeatable:
+                    raise RequestFailed("closed") from None
                 self._drop(connection)
                 connection = await self._connect(address)
                 connection.send(request, check, waits_for_all=waits_for_all)
@@ -140,47 +172,30 @@ class HttpClient:
         return connection
 
     async def fetch(
-        self, address: ServerAddress, request: bytes, *, limit_bytes: int, timeout_s: float
+        self,
+        address: ServerAddress,
+        request: bytes,
+        *,
+        limit_bytes: int,
+        timeout_s: float,
+        body: AsyncIterator[bytes] | None = None,
     ) -> ShortResponse:
         """Return a response of any status with at most limit_bytes. Raises RequestFailed."""
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await self.request(
-                    address, request, _at_most(limit_bytes), waits_for_all=True, stall_s=timeout_s
+                    address,
+                    request,
+                    _at_most(limit_bytes),
+                    body=body,
+                    waits_for_all=True,
+                    stall_s=timeout_s,
                 )
         except TimeoutError as exc:
             raise RequestFailed("too_slow") from exc
         response = ShortResponse(connection.status, connection.whole_body())
         self.release(address, connection)
         return response
-
-    async def upload(
-        self,
-        address: ServerAddress,
-        request: bytes,
-        body: AsyncIterator[bytes],
-        *,
-        limit_bytes: int,
-        timeout_s: float,
-    ) -> ShortResponse:
-        """Send a request with a long body, on its own connection; otherwise as ``fetch``.
-
-        An early response, such as an error, ends the upload.
-        """
-        async with self.running.permit(self._share_key()):
-            connection = await self._connect(address)
-            try:
-                async with asyncio.timeout(timeout_s):
-                    connection.send(request, _at_most(limit_bytes), waits_for_all=True)
-                    async for piece in body:
-                        if not await connection.send_piece(piece):
-                            break
-                    await connection.answered(timeout_s)
-            except TimeoutError as exc:
-                raise RequestFailed("too_slow") from exc
-            finally:
-                self._drop(connection)
-            return ShortResponse(connection.status, connection.whole_body())
 
     def release(self, address: ServerAddress, connection: OutgoingConnection) -> None:
         """Keep a connection for the next request if its response was read, otherwise close it."""
@@ -191,7 +206,7 @@ class HttpClient:
             idle = self._idle.get(address)
             if idle is None:
                 idle = self._idle[address] = []
-            if len(idle) < IDLE_LIMIT:
+            if len(idle) < self._idle_limit:
                 connection.deadline = NEVER
                 connection.idle_since = asyncio.get_running_loop().time()
                 idle.append(connection)
@@ -216,20 +231,34 @@ class HttpClient:
         host = parts.hostname or ""
         is_secure = parts.scheme == "https"
         port = parts.port or (443 if is_secure else 80)
+        context = None
+        if is_secure:
+            context = _context(address.ca) if address.ca or not self._trust else self._trust
+        failure: Exception | None = None
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                _, connection = await loop.create_connection(
-                    lambda: OutgoingConnection(loop, stall_s=self._stall_s),
-                    await _resolve(host, port, is_guarded=address.is_guarded),
-                    port,
-                    ssl=_context(address.ca) if is_secure else None,
-                    server_hostname=host if is_secure else None,
-                    local_addr=self._local,
-                )
+                addresses = await self._resolve(address, host, port)
         except (OSError, TimeoutError) as exc:
             raise RequestFailed("unreachable") from exc
-        self._all.add(connection)
-        return connection
+        for each in addresses:
+            try:
+                async with asyncio.timeout(self._connect_timeout_s):
+                    _, connection = await loop.create_connection(
+                        lambda: OutgoingConnection(loop, stall_s=self._stall_s),
+                        each,
+                        port,
+                        ssl=context,
+                        server_hostname=host if is_secure else None,
+                        local_addr=self._local,
+                    )
+            except (OSError, TimeoutError, ValueError) as exc:
+                failure = exc
+                continue
+            self._all.add(connection)
+            if self._timer is None:
+                self._timer = loop.call_later(SWEEP_S, self._sweep)
+            return connection
+        raise RequestFailed("unreachable") from failure
 
     def _close_idle(self) -> None:
         """Close one connection that waits for a request, to the server with the most of these."""
@@ -241,33 +270,41 @@ class HttpClient:
         connection.give_up("dropped")
         self._all.discard(connection)
 
-    async def _sweep(self) -> None:
+    def _sweep(self) -> None:
+        """Close connections that stall or idle, as long as there are connections."""
         loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(SWEEP_S)
-            now = loop.time()
-            for connection in [each for each in self._all if each.deadline < now]:
-                connection.give_up("stalled")
-            for address, idle in list(self._idle.items()):
-                fresh = [each for each in idle if each.idle_since > now - IDLE_S and each.is_open]
-                for connection in set(idle) - set(fresh):
-                    self._drop(connection)
-                if fresh:
-                    self._idle[address] = fresh
-                else:
-                    del self._idle[address]
+        now = loop.time()
+        for connection in [each for each in self._all if each.deadline < now]:
+            connection.give_up("stalled")
+        for address, idle in list(self._idle.items()):
+            fresh = [each for each in idle if each.idle_since > now - IDLE_S and each.is_open]
+            for connection in set(idle) - set(fresh):
+                self._drop(connection)
+            if fresh:
+                self._idle[address] = fresh
+            else:
+                del self._idle[address]
+        self._timer = loop.call_later(SWEEP_S, self._sweep) if self._all else None
+
+
+def head_bytes(method: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
+    """Return a request's head. Raises RequestFailed if a part of it has a line break or a NUL."""
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields)]
+    text = "\r\n".join(lines)
+    breaks = len(lines) - 1
+    if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text or " " in target:
+        raise RequestFailed("malformed_request")
+    return f"{text}\r\n\r\n".encode()
 
 
 def request_head(
     address: ServerAddress, method: str, target: str, fields: Mapping[str, str], *, length: int = 0
 ) -> bytes:
     """Return the bytes of a request's head. length: of the body; 0 for none."""
-    text = f"{method} {target} HTTP/1.1\r\nhost: {_host_of(address.endpoint)}\r\n"
-    for name, value in fields.items():
-        text += f"{name}: {value}\r\n"
+    pairs = [("host", _host_of(address.endpoint)), *fields.items()]
     if length or method not in BODYLESS:
-        text += f"content-length: {length}\r\n"
-    return f"{text}\r\n".encode("ascii")
+        pairs.append(("content-length", str(length)))
+    return head_bytes(method, target, pairs)
 
 
 @lru_cache(maxsize=4096)
@@ -278,28 +315,28 @@ def _host_of(endpoint: str) -> str:
 def _at_most(limit_bytes: int) -> HeadCheck:
     """Return a check that accepts responses of any status up to a length."""
 
-    def check(status: int, fields: Mapping[bytes, bytes]) -> int:
-        if status == NO_CONTENT:
+    def check(head: ResponseHead) -> int:
+        if head.status == NO_CONTENT:
             return 0
-        text = fields.get(b"content-length", b"")
-        if b"transfer-encoding" in fields or not text.isdigit() or len(text) > LENGTH_DIGITS:
-            raise RequestFailed("no_length", status=status)
+        text = head.field(b"content-length")
+        if head.field(b"transfer-encoding") or not text.isdigit() or len(text) > LENGTH_DIGITS:
+            raise RequestFailed("no_length", status=head.status)
         if int(text) > limit_bytes:
-            raise RequestFailed("too_long", status=status)
+            raise RequestFailed("too_long", status=head.status)
         return int(text)
 
     return check
 
 
-async def _resolve(host: str, port: int, *, is_guarded: bool) -> str:
-    """Return the address to connect to. Raises RequestFailed for a forbidden one, OSError."""
+async def _resolve(server: ServerAddress, host: str, port: int) -> Sequence[str]:
+    """Return a name's addresses. Raises RequestFailed for a forbidden one, OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     texts = [str(row[4][0]) for row in found]
     addresses = [parse_address(text) for text in texts]
-    if is_guarded and not all(address and is_public(address) for address in addresses):
+    if server.is_guarded and not all(address and is_public(address) for address in addresses):
         raise RequestFailed("address_forbidden")
-    return texts[0]
+    return texts
 
 
 # Made once: reading the machine's authorities takes tens of milliseconds, which block the loop.

@@ -1,27 +1,39 @@
 """A connection to a server: one request at a time, its response read with back-pressure.
 
-The server may be a foreign machine: a response without a Content-Length, or of another length than
-announced, is a failure. Redirects are not followed.
+The server may be a foreign machine: where a response ends must be clear, and bytes that follow it
+end the connection. Interim responses are passed over, redirects are not followed.
 """
 
 import asyncio
+import re
 import select
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.futures import wake
 
-HEAD_LIMIT_BYTES: Final = 16_384
+# Of the head, interim responses included.
+HEAD_LIMIT_BYTES: Final = 65_536
 NEVER: Final = float("inf")
 # Limit of bytes that are received before the caller reads them.
 AHEAD_BYTES: Final = 2**18
-HEAD_END: Final = b"\r\n\r\n"
+LENGTH_DIGITS: Final = 19
+# A chunk's size, with its extensions.
+CHUNK_LINE_LIMIT_BYTES: Final = 4096
+FINAL: Final = 200
+BODYLESS: Final = frozenset((204, 304))
+# Instead of a body's length.
+CHUNKED: Final = -1
+UNTIL_CLOSE: Final = -2
 
-# Takes the status and the fields of a head, names in lower case; returns the length of the body.
-# Raises RequestFailed for a response that is not wanted.
-HeadCheck = Callable[[int, Mapping[bytes, bytes]], int]
+_HEAD_END: Final = re.compile(rb"\n\r?\n")
+_FOLD: Final = re.compile(rb"\r?\n[ \t]+")
+_STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: .*)?")
+_TOKEN: Final = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
 
 
 class RequestFailed(Exception):
@@ -37,12 +49,135 @@ class Stale(Exception):
     """A kept connection was closed by the server before the request."""
 
 
+@dataclass(frozen=True, slots=True)
+class ResponseHead:
+    """The head of a response. fields: names in lower case, as they came, repeated ones too."""
+
+    status: int
+    fields: list[tuple[bytes, bytes]]
+    is_http_1_1: bool = True
+
+    def field(self, wanted: bytes) -> bytes:
+        """Return a field, b"" without it. Raises RequestFailed if it has several values."""
+        values = {value for name, value in self.fields if name == wanted}
+        if len(values) > 1:
+            raise RequestFailed("ambiguous_head", status=self.status)
+        return values.pop() if values else b""
+
+    @property
+    def announces_close(self) -> bool:
+        """True if the connection ends with this response."""
+        return any(
+            name == b"connection" and b"close" in value.lower() for name, value in self.fields
+        )
+
+    @property
+    def keeps_connection(self) -> bool:
+        """True if the next response may follow on the connection.
+
+        RFC 9112 §6.3: a sender of a length and of chunks may mean another end than the receiver.
+        """
+        names = {name for name, _ in self.fields}
+        is_clear = not names.issuperset((b"content-length", b"transfer-encoding"))
+        return self.is_http_1_1 and is_clear and not self.announces_close
+
+
+# Returns the length of the body, or CHUNKED or UNTIL_CLOSE. Raises RequestFailed for a response
+# that is not wanted.
+HeadCheck = Callable[[ResponseHead], int]
+
+
+def any_body(head: ResponseHead, *, is_head: bool = False) -> int:
+    """Return where the body of any response ends (RFC 9112 §6.3). is_head: it answers a HEAD.
+
+    Raises RequestFailed if that is not clear.
+    """
+    codings = [value.lower() for name, value in head.fields if name == b"transfer-encoding"]
+    lengths = {
+        text.strip()
+        for name, value in head.fields
+        if name == b"content-length"
+        for text in value.split(b",")
+    }
+    is_length = all(text.isdigit() and len(text) <= LENGTH_DIGITS for text in lengths)
+    if codings not in ([], [b"chunked"]) or len(lengths) > 1 or not is_length:
+        raise RequestFailed("unclear_end", status=head.status)
+    if is_head or head.status in BODYLESS:
+        return 0
+    if codings:
+        return CHUNKED
+    return int(lengths.pop()) if lengths else UNTIL_CLOSE
+
+
+class _Chunks:
+    """Decodes a chunked body (RFC 9112 §7.1)."""
+
+    def __init__(self) -> None:
+        self._line = b""
+        self._left = 0
+        self._trailer_bytes = 0
+        self._follows_data = self._is_trailer = False
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes | None]:
+        """Return the content, and what follows the body; None before its end.
+
+        Raises RequestFailed.
+        """
+        content, position = [], 0
+        while position < len(data):
+            if self._left:
+                piece = data[position : position + self._left]
+                content.append(piece)
+                position += len(piece)
+                self._left -= len(piece)
+                self._follows_data = not self._left
+                continue
+            end = data.find(b"\n", position) + 1
+            self._line += data[position : end or len(data)]
+            if len(self._line) > CHUNK_LINE_LIMIT_BYTES:
+                raise RequestFailed("malformed_chunk")
+            if not end:
+                break
+            position = end
+            if self._end_line():
+                return b"".join(content), data[position:]
+        return b"".join(content), None
+
+    def _end_line(self) -> bool:
+        """Return True at the end of the body."""
+        line, self._line = self._line, b""
+        if not line.endswith(b"\r\n"):
+            raise RequestFailed("malformed_chunk")
+        line = line[:-2]
+        if self._is_trailer:
+            self._trailer_bytes += len(line)
+            if self._trailer_bytes > HEAD_LIMIT_BYTES:
+                raise RequestFailed("malformed_chunk")
+            return not line
+        if self._follows_data:
+            self._follows_data = False
+            if line:
+                raise RequestFailed("malformed_chunk")
+            return False
+        size = _CHUNK_SIZE.fullmatch(line)
+        if size is None:
+            raise RequestFailed("malformed_chunk")
+        self._left = int(size[1], 16)
+        self._is_trailer = not self._left
+        return False
+
+
 class OutgoingConnection(asyncio.Protocol):
     """A connection.
 
     deadline: the event loop's time at which it is closed.
     share_key: the share in which its request counts.
+    head: of the response, once it has come.
+    may_be_kept: False if the next request needs another connection.
+    has_clean_end: the server has closed it properly, over TLS with its closing message.
     """
+
+    head: ResponseHead
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, stall_s: float) -> None:
         self.deadline = NEVER
@@ -50,13 +185,16 @@ class OutgoingConnection(asyncio.Protocol):
         self.is_open = True
         self.is_new = True
         self.share_key: ShareKey | None = None
-        self.status = 0
+        self.may_be_kept = True
+        self.has_clean_end = False
         self._stall_s = stall_s
         self._loop = loop
         self._transport: asyncio.Transport
         self._check: HeadCheck | None = None
-        self._head = b""
+        self._head = bytearray()
+        self._passed = 0
         self._left = 0
+        self._chunks: _Chunks | None = None
         self._pieces: deque[bytes] = deque()
         self._held = 0
         self._is_paused = False
@@ -64,6 +202,10 @@ class OutgoingConnection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._waits_for_all = False
         self._can_write = asyncio.Event()
+
+    @property
+    def status(self) -> int:
+        return self.head.status
 
     # --- asyncio's side -----------------------------------------------------------------------
 
@@ -73,27 +215,27 @@ class OutgoingConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the head, then collect the body."""
-        if self._check is not None:
-            self._head = data = self._head + data
-            end = data.find(HEAD_END)
-            if end < 0:
-                if len(data) > HEAD_LIMIT_BYTES:
-                    self.give_up("head_too_long")
-                return
-            try:
-                self.status, fields = _parse(data[:end])
-                self._left = self._check(self.status, fields)
-            except RequestFailed as failure:
-                self._give_up(failure)
-                return
-            self._check, self._head = None, b""
-            data = data[end + len(HEAD_END) :]
-        if data:
-            self._keep(data)
+        try:
+            if self._check is not None:
+                rest = self._take_head(self._check, data)
+                if rest is None:
+                    return
+                data = rest
+            if data:
+                self._keep(data)
+        except RequestFailed as failure:
+            self._give_up(failure)
+            return
         if not self._waits_for_all or self._left == 0:
             wake(self._waiter)
 
+    def eof_received(self) -> None:
+        """Note a proper end; over TLS asyncio calls it for the closing message alone."""
+        self.has_clean_end = True
+
     def connection_lost(self, exc: Exception | None) -> None:
+        if exc is None and self._check is None and self._left == UNTIL_CLOSE and self.is_open:
+            self._left = 0
         self._give_up(self._failure or RequestFailed("closed"))
 
     def pause_writing(self) -> None:
@@ -111,15 +253,19 @@ class OutgoingConnection(asyncio.Protocol):
         self._waits_for_all = waits_for_all
         self._transport.write(request)
 
-    async def send_piece(self, data: bytes) -> bool:
+    async def send_piece(self, data: bytes, stall_s: float) -> bool:
         """Send a piece of a body; return False if the response has begun: no more is needed.
 
-        Raises RequestFailed.
+        stall_s: how long the server may take none of it. Raises RequestFailed.
         """
-        await self._can_write.wait()
+        if not self._can_write.is_set():
+            self.deadline = self._loop.time() + stall_s
+            await self._can_write.wait()
+            self.deadline = NEVER
         if self._failure is not None and self._check is not None:
             raise self._failure
         if self._check is None or not self.is_open:
+            self.may_be_kept = False
             return False
         self._transport.write(data)
         return True
@@ -130,7 +276,7 @@ class OutgoingConnection(asyncio.Protocol):
         Raises RequestFailed: an unwanted response, a timeout. Raises Stale.
         """
         self.deadline = self._loop.time() + stall_s
-        while self._check is not None or (self._waits_for_all and self._left > 0):
+        while self._check is not None or (self._waits_for_all and self._left):
             if self._failure is not None:
                 if not self.is_new and self._check is not None and not self._head:
                     raise Stale
@@ -140,7 +286,7 @@ class OutgoingConnection(asyncio.Protocol):
     async def piece(self) -> bytes:
         """Return the next bytes; empty at the end.
 
-        Raises RequestFailed if the body ends too early, stalls or is too long.
+        Raises RequestFailed if the body ends too early or stalls.
         """
         while not self._pieces:
             if self._left == 0:
@@ -169,7 +315,8 @@ class OutgoingConnection(asyncio.Protocol):
     @property
     def is_spent(self) -> bool:
         """True if the response was read to its end, so that the connection can be used again."""
-        return self.is_open and self._check is None and self._left == 0 and not self._pieces
+        is_read = self._check is None and self._left == 0 and not self._pieces
+        return self.is_open and self.may_be_kept and is_read
 
     def is_silent(self) -> bool:
         """True if nothing came since the last response, not even bytes that wait in the kernel."""
@@ -191,16 +338,45 @@ class OutgoingConnection(asyncio.Protocol):
         self._can_write.set()
         wake(self._waiter)
 
+    def _take_head(self, check: HeadCheck, data: bytes) -> bytes | None:
+        """Return what follows the head, None before its end. Raises RequestFailed."""
+        received, searched = self._head, max(0, len(self._head) - 3)
+        received += data
+        start = 0
+        while found := _HEAD_END.search(received, max(start, searched)):
+            if self._passed + found.end() > HEAD_LIMIT_BYTES:
+                break
+            head = _parse(bytes(received[start : found.start()]))
+            start = found.end()
+            if head.status >= FINAL:
+                rest = bytes(received[start:])
+                self._left = check(head)
+                self._chunks = _Chunks() if self._left == CHUNKED else None
+                self.may_be_kept = self.may_be_kept and head.keeps_connection
+                self.head, self._check, self._head, self._passed = head, None, bytearray(), 0
+                return rest
+        if self._passed + len(received) > HEAD_LIMIT_BYTES:
+            raise RequestFailed("head_too_long")
+        del received[:start]
+        self._passed += start
+        return None
+
     def _keep(self, data: bytes) -> None:
-        if len(data) > self._left:
-            self._pieces.clear()
+        rest: bytes | None = None
+        if self._chunks is not None and self._left:
+            data, rest = self._chunks.feed(data)
+            self._left = CHUNKED if rest is None else 0
+        elif self._left != UNTIL_CLOSE:
+            data, rest = data[: self._left], data[self._left :]
+            self._left -= len(data)
+        if data:
+            self._pieces.append(data)
+            self._held += len(data)
+        if rest:
+            # They would become the response to the next request.
             self.give_up("too_long")
-            return
-        self._left -= len(data)
-        self._pieces.append(data)
-        self._held += len(data)
         # After the last byte it is read on: what follows shows that the connection is not usable.
-        is_ahead = self._held > AHEAD_BYTES and self._left > 0
+        is_ahead = self._held > AHEAD_BYTES and self._left != 0
         if is_ahead and not self._is_paused and not self._waits_for_all:
             self._is_paused = True
             self._transport.pause_reading()
@@ -213,16 +389,21 @@ class OutgoingConnection(asyncio.Protocol):
             self._waiter = None
 
 
-def _parse(head: bytes) -> tuple[int, dict[bytes, bytes]]:
-    """Return the status and the fields of a head. Raises RequestFailed."""
-    status_line, *lines = head.split(b"\r\n")
-    words = status_line.split(b" ", 2)
-    if len(words) < 2 or not words[0].startswith(b"HTTP/1.1") or not words[1].isdigit():
+def _parse(head: bytes) -> ResponseHead:
+    """Return a head. Raises RequestFailed."""
+    if b"\n " in head or b"\n\t" in head:
+        head = _FOLD.sub(b" ", head)
+    status_line, *lines = head.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
+    found = _STATUS_LINE.fullmatch(status_line)
+    if found is None:
         raise RequestFailed("no_answer")
-    status = int(words[1])
-    fields: dict[bytes, bytes] = {}
+    status = int(found[2])
+    fields = []
     for line in lines:
-        name, _, value = line.partition(b":")
-        if fields.setdefault(name.lower(), value.strip()) != value.strip():
-            raise RequestFailed("ambiguous_head", status=status)
-    return status, fields
+        name, colon, value = line.partition(b":")
+        if not colon or not name or name.translate(None, _TOKEN):
+            raise RequestFailed("malformed_head", status=status)
+        fields.append((name.lower(), value.strip(b" \t")))
+    if b"\r" in head.replace(b"\r\n", b"").removesuffix(b"\r") or b"\0" in head:
+        raise RequestFailed("malformed_head", status=status)
+    return ResponseHead(status, fields, found[1] == b"1")

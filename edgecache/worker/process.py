@@ -86,7 +86,6 @@ async def _live(options: Options, store: WorkerStore) -> int:
         log.critical("port_taken", extra={"reason": reason})
         return FAILED
     _log_started(node)
-    await client.start()
     tasks = [asyncio.create_task(work) for work in _works(node)]
     ended = asyncio.create_task(server.serve())
     stopped = asyncio.create_task(stop.wait())

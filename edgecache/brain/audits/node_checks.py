@@ -140,11 +140,6 @@ class NodeChecker:
             for vantage in own
         }
 
-    async def start(self) -> None:
-        """Begin to close connections that stall or idle."""
-        for client in self._clients.values():
-            await client.start()
-
     async def stop(self) -> None:
         for client in self._clients.values():
             await client.stop()

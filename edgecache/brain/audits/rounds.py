@@ -69,7 +69,6 @@ class Audits(PeriodicTask):
 
     async def start(self) -> None:
         """Start checking, unless it is switched off."""
-        await self._checker.start()
         if self._settings.max_checks:
             await super().start()
 

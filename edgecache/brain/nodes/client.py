@@ -1,7 +1,7 @@
 """The brain's requests to workers: read a blob, store one, prove an endpoint."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -15,7 +15,7 @@ from edgecache.http.client import (
     ServerAddress,
     request_head,
 )
-from edgecache.http.outgoing import OutgoingConnection, RequestFailed
+from edgecache.http.outgoing import OutgoingConnection, RequestFailed, ResponseHead
 from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER, object_path
 from edgecache.runtime.fair_shares import Shares
@@ -51,15 +51,17 @@ class BlobPart:
             return {}
         return {"range": f"bytes={self.start}-{self.start + self.length - 1}"}
 
-    def check(self, status: int, fields: Mapping[bytes, bytes]) -> int:
+    def check(self, head: ResponseHead) -> int:
         """Return the body's length. Raises RequestFailed unless these bytes follow a head."""
+        status = head.status
         is_whole = self.length == self.size
         if status != (200 if is_whole else 206):
             raise RequestFailed("refused", status=status)
-        if b"transfer-encoding" in fields or fields.get(b"content-length") != b"%d" % self.length:
+        length = head.field(b"content-length")
+        if head.field(b"transfer-encoding") or length != b"%d" % self.length:
             raise RequestFailed("wrong_length", status=status)
         span = b"bytes %d-%d/%d" % (self.start, self.start + self.length - 1, self.size)
-        if not is_whole and fields.get(b"content-range") != span:
+        if not is_whole and head.field(b"content-range") != span:
             raise RequestFailed("wrong_range", status=status)
         return self.length
 
@@ -119,10 +121,10 @@ class WorkerClient(HttpClient):
         except OSError as exc:
             raise RequestFailed("file_gone") from exc
         with file:
-            response = await self.upload(
+            response = await self.fetch(
                 address,
                 head,
-                _pieces(file),
+                body=_pieces(file),
                 limit_bytes=BODY_LIMIT_BYTES,
                 timeout_s=ANSWER_TIMEOUT_S + size / MIN_BYTES_PER_S,
             )

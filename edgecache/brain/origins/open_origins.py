@@ -15,7 +15,6 @@ from cryptography.fernet import InvalidToken
 from common.crypto import decrypt
 from common.egress import Network
 from edgecache.brain.aws.sigv4.signing import OriginCredentials
-from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import OriginFailed
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.db.coherence import Coherence
@@ -23,16 +22,24 @@ from edgecache.brain.db.coherent_cache import CoherentCache
 from edgecache.brain.db.database import BrainDatabase, Row
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.origins.config import OriginConfig
-from edgecache.brain.origins.connections import STALL_TIMEOUT_S, OriginConnections
+from edgecache.brain.origins.connections import (
+    CONNECT_TIMEOUT_S,
+    STALL_TIMEOUT_S,
+    OriginConnections,
+)
 from edgecache.brain.origins.driver import Driver
-from edgecache.brain.origins.egress.guard import Guard, Resolve
-from edgecache.brain.origins.egress.pool import ConnectionPool
+from edgecache.brain.origins.egress.guard import Guard
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.origins.s3 import S3Driver, google_location, location_of
+from edgecache.http.client import ConnectionShareExhausted, HttpClient, ServerAddress
+from edgecache.runtime.fair_shares import Shares
 
 log = structlog.get_logger(__name__)
 
 ORIGINS_KEPT: Final = 256
+# Connections are limited by the requests, which those who ask limit.
+CONNECTIONS: Final = 2**16
+IDLE_CONNECTIONS: Final = 16
 ORIGIN: Final = "SELECT id, organization_id, kind, config, secret FROM brain_origin WHERE id = %s"
 
 # Returns the driver for one prefix within the origin.
@@ -48,11 +55,10 @@ class OpenOrigin:
 
     row: Row
     opener: Opener
-    connections: OriginConnections
 
 
 class Origins:
-    """The origins of one brain; each has its own connections, so that none delays another.
+    """The origins of one brain; organizations share no connections.
 
     allows_private: allow private addresses, and S3 without TLS, for development and tests.
     refused: networks that are refused in addition to the built-in ones.
@@ -74,20 +80,25 @@ class Origins:
         self._database = database
         self._data_directory = data_directory
         self._guard = Guard(allows_private=allows_private, refused=refused)
-        self._trust = _trusting("" if trust is None else trust.read_text(encoding="ascii"))
-        self._stall_timeout_s = stall_timeout_s
+        self._client = HttpClient(
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            stall_s=stall_timeout_s,
+            running=Shares(CONNECTIONS, refusal=ConnectionShareExhausted, headroom=0),
+            resolve=self._resolve,
+            trust=_trusting("" if trust is None else trust.read_text(encoding="ascii")),
+            idle_limit=IDLE_CONNECTIONS,
+        )
         self._rows: CoherentCache[int, Row] = CoherentCache(
             coherence, "origin", row_of=lambda row: row.id
         )
         self._open: OrderedDict[int, OpenOrigin] = OrderedDict()
-        self._closing = BackgroundTasks()
         coherence.subscribe("origin", self._close)
         coherence.on_loss(self._on_loss)
 
     async def stop(self) -> None:
         """Close every connection."""
         self._on_loss()
-        await self._closing.finish()
+        await self._client.stop()
 
     async def driver(self, bucket: BucketInfo) -> Driver:
         """Return the driver of a bucket's origin.
@@ -121,23 +132,19 @@ class Origins:
             log.error("origin_secret_unreadable", origin_id=origin_id)  # noqa: TRY400 - no trace
             raise OriginFailed("The origin's credentials cannot be read.") from None
         config = OriginConfig(row.kind, row.config, secret)
-        pool = ConnectionPool(self._resolve(row.organization_id), self._trust)
-        connections = OriginConnections(pool, self._stall_timeout_s)
+        connections = OriginConnections(self._client, row.organization_id)
         if config.kind == "http":
-            return OpenOrigin(row, partial(_http, connections, config), connections)
-        return OpenOrigin(row, partial(_s3, connections, config, self._data_directory), connections)
+            return OpenOrigin(row, partial(_http, connections, config))
+        return OpenOrigin(row, partial(_s3, connections, config, self._data_directory))
 
-    def _resolve(self, owner: int) -> Resolve:
-        return partial(self._guard.resolve, owner=owner)
+    async def _resolve(self, server: ServerAddress, host: str, port: int) -> list[str]:
+        return await self._guard.resolve(host, port, owner=server.owner)
 
     def _close(self, origin_id: int) -> None:
-        opened = self._open.pop(origin_id, None)
-        if opened is not None:
-            self._closing.add(opened.connections.retire())
+        self._open.pop(origin_id, None)
 
     def _on_loss(self) -> None:
-        for origin_id in tuple(self._open):
-            self._close(origin_id)
+        self._open.clear()
 
 
 def _http(connections: OriginConnections, config: OriginConfig, prefix: str) -> HttpDriver:

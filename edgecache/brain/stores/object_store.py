@@ -12,7 +12,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-import httpcore
 import structlog
 
 from common.machine.reasons import reason
@@ -29,8 +28,14 @@ from edgecache.brain.core.errors import (
 from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import Span
 from edgecache.brain.origins import s3
-from edgecache.brain.origins.connections import TRY_AGAIN, OriginConnections
+from edgecache.brain.origins.connections import (
+    CONNECT_TIMEOUT_S,
+    STALL_TIMEOUT_S,
+    TRY_AGAIN,
+    OriginConnections,
+)
 from edgecache.brain.stores.byte_store import Body, ListedFile, request_permits
+from edgecache.http.client import HttpClient
 
 T = TypeVar("T")
 
@@ -71,8 +76,8 @@ class ObjectStore:
 
     def __init__(self, location: s3.S3Location, credentials: OriginCredentials, label: str) -> None:
         """label: names it in the log."""
-        self._connections = OriginConnections(httpcore.AsyncConnectionPool(max_connections=None))
-        self._requests = s3.S3Requests(self._connections, location, credentials)
+        self._client = HttpClient(connect_timeout_s=CONNECT_TIMEOUT_S, stall_s=STALL_TIMEOUT_S)
+        self._requests = s3.S3Requests(OriginConnections(self._client), location, credentials)
         self._prefix = location.prefix
         self._is_google = location.is_google
         self._label = label
@@ -81,7 +86,7 @@ class ObjectStore:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._connections.retire()
+        await self._client.stop()
 
     async def put(self, name: str, body: Body, size: int) -> None:
         """Write bytes, in parts where they are many. Raises Overloaded."""

@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from functools import partial
 from http import HTTPStatus
 from typing import Final
 
 from edgecache.http.client import ServerAddress, request_head
-from edgecache.http.outgoing import OutgoingConnection, RequestFailed
+from edgecache.http.outgoing import OutgoingConnection, RequestFailed, ResponseHead
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobsDone, JobSource
 from edgecache.protocol.names import (
@@ -162,11 +162,11 @@ async def _fetch(node: CacheWorker, job: Job, source: JobSource) -> None:
         raise SourceFailed("wrong_bytes") from error
 
 
-def _check(size: int, status: int, fields: Mapping[bytes, bytes]) -> int:
-    if status != HTTPStatus.OK:
-        raise RequestFailed(f"status_{status}", status=status)
-    if fields.get(b"content-length") != b"%d" % size:
-        raise RequestFailed("wrong_length", status=status)
+def _check(size: int, head: ResponseHead) -> int:
+    if head.status != HTTPStatus.OK:
+        raise RequestFailed(f"status_{head.status}", status=head.status)
+    if head.field(b"content-length") != b"%d" % size or head.field(b"transfer-encoding"):
+        raise RequestFailed("wrong_length", status=head.status)
     return size
 
 

@@ -46,7 +46,6 @@ async def serving(handle: Handler) -> AsyncIterator[ServerAddress]:
 async def client() -> AsyncIterator[HttpClient]:
     """Return a client that gives a silent server up quickly."""
     one = HttpClient(connect_timeout_s=2.0, stall_s=0.1)
-    await one.start()
     yield one
     await one.stop()
 
@@ -92,7 +91,7 @@ async def test_an_early_response_ends_an_upload(client: HttpClient) -> None:
 
     async with serving(full) as address:
         head = request_head(address, "PUT", "/", {}, length=2**40)
-        answer = await client.upload(address, head, endless(), limit_bytes=100, timeout_s=5.0)
+        answer = await client.fetch(address, head, body=endless(), limit_bytes=100, timeout_s=5.0)
     assert answer.status == 507
     assert sent > 0
 
@@ -105,9 +104,13 @@ async def test_an_early_response_ends_an_upload(client: HttpClient) -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "no_length"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "ambiguous_head"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n", "too_long"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nmore than that", "too_long"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n1", "closed"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000, "head_too_long"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "head_too_long"),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\n" * 3_000, "head_too_long"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok", "malformed_head"),
+        (b"HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 2\r\n\r\nok", "malformed_head"),
+        (b"HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 2\r\n\r\nok", "malformed_head"),
+        (b"HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\nok", "no_answer"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "no_answer"),
     ],
 )
@@ -162,7 +165,7 @@ async def test_a_server_that_stalls_is_given_up(client: HttpClient) -> None:
     async with serving(silence) as address:
         head = request_head(address, "GET", "/", {})
         with pytest.raises(RequestFailed, match="stalled"):
-            await client.request(address, head, lambda _status, _fields: 0)
+            await client.request(address, head, lambda _head: 0)
 
 
 async def test_a_call_waits_for_its_own_timeout(client: HttpClient) -> None:
@@ -203,14 +206,15 @@ class Sharing:
     ) -> OutgoingConnection:
         """Begin to read a response."""
         head = request_head(address, "GET", "/", {})
-        return await self.client.request(address, head, lambda *_: 2, has_no_timeout=has_no_timeout)
+        return await self.client.request(
+            address, head, lambda _head: 2, has_no_timeout=has_no_timeout
+        )
 
 
 @pytest.fixture
 async def sharing() -> AsyncIterator[Sharing]:
     """Return a client of twelve connections."""
     one = Sharing(12)
-    await one.client.start()
     yield one
     await one.client.stop()
 

@@ -1,1 +1,1 @@
-"""Egress: guarded connections to origins, because tenants choose their addresses."""
+"""Egress: which addresses origins may have, because tenants choose them."""

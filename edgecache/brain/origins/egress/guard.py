@@ -8,7 +8,7 @@ import asyncio
 import ipaddress
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -20,8 +20,6 @@ from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.futures import retrieve
 
 Answers = list[tuple[Any, ...]]
-# Returns the checked addresses of a host and a port (``Guard.resolve``).
-Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 RESOLVE_TIMEOUT_S: Final = 5.0
 # Concurrent look-ups. A cancelled look-up keeps its thread until the resolver gives up.

@@ -134,8 +134,6 @@ async def audits(audited: AuditedCluster) -> AsyncIterator[Audits]:
     await database.start()
     await coherence.start()
     await nodes.start()
-    await client.start()
-    await checker.start()
     yield made
     await checker.stop()
     await client.stop()

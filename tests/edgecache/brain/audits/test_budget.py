@@ -104,7 +104,6 @@ async def test_a_look_comes_from_its_own_address_and_says_nothing_of_the_platfor
     port = server.sockets[0].getsockname()[1]
     signer = TicketSigner(secrets.token_urlsafe(32))
     checker = NodeChecker(signer, WorkerClient(), (VANTAGE,))
-    await checker.start()
     for _ in range(12):
         request = await checker.prepare(
             CheckRoute(Path.DIRECT, VANTAGE), target(uuid4(), f"http://127.0.0.1:{port}")

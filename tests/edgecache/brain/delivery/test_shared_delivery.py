@@ -103,7 +103,6 @@ async def slow(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlowReads]:
         await asked.answer(bytes(SIZE))
 
     client = WorkerClient(PLACES)
-    await client.start()
     async with HttpOrigin(handler=answer) as worker:
         yield SlowReads(worker.url, client)
         await client.stop()

@@ -1,17 +1,22 @@
-"""Connections to origins: cancelled requests do not leak connections."""
+"""Connections to origins: kept after use, and not leaked by cancelled requests."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
-import httpcore
 import pytest
 
-from edgecache.brain.core.errors import OriginTimeout
-from edgecache.brain.origins import connections
-from edgecache.brain.origins.connections import OriginConnections, Request
+from edgecache.brain.origins.connections import OriginConnections, Request, exchange
+from edgecache.brain.origins.open_origins import IDLE_CONNECTIONS
+from edgecache.http.client import HttpClient, ServerAddress
+from edgecache.http.outgoing import OutgoingConnection
+from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import Brain, until
-from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
+WAITING = 100
 # More turns of the loop than a whole request takes.
 STEPS = 150
 
@@ -41,94 +46,158 @@ async def test_a_request_cancelled_at_any_moment_leaks_no_connection(
     await until(lambda: not origin.connections)
 
 
-async def test_an_unsent_request_that_is_cancelled_is_never_sent(
-    origin: HttpOrigin,
-) -> None:
+def opened(**options: Any) -> HttpClient:
+    """Return a client as for origins."""
+    return HttpClient(connect_timeout_s=5.0, stall_s=20.0, idle_limit=IDLE_CONNECTIONS, **options)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[HttpClient]:
+    """Return a client."""
+    one = opened()
+    yield one
+    await one.stop()
+
+
+async def get(client: HttpClient, url: str, path: str = "/k", *, is_read: bool = True) -> int:
+    """Send a request; return the status."""
+    request = Request("GET", f"{url}{path}", [("host", "h")])
+    async with exchange(OriginConnections(client), request) as reply:
+        if is_read:
+            async for _ in reply.body:
+                pass
+        return reply.status
+
+
+async def test_an_unsent_request_that_is_cancelled_is_never_sent(origin: HttpOrigin) -> None:
     dialled, go_on = asyncio.Event(), asyncio.Event()
 
-    class Slow(httpcore.AnyIOBackend):
-        async def connect_tcp(
-            self, *args: object, **options: object
-        ) -> httpcore.AsyncNetworkStream:
-            dialled.set()
-            await go_on.wait()
-            return await super().connect_tcp(*args, **options)  # type: ignore[arg-type]  # as given
+    async def resolve(_server: ServerAddress, host: str, _port: int) -> list[str]:
+        dialled.set()
+        await go_on.wait()
+        return [host]
 
-    opened = OriginConnections(
-        httpcore.AsyncConnectionPool(max_connections=1, network_backend=Slow())
-    )
-
-    async def ask() -> int:
-        async with connections.exchange(
-            opened, Request("GET", f"{origin.url}/k", [("host", "h")])
-        ) as reply:
-            return reply.status
-
-    asking = asyncio.create_task(ask())
+    client = opened(resolve=resolve)
+    asking = asyncio.create_task(get(client, origin.url))
     await dialled.wait()
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     go_on.set()
-    await until(lambda: not opened._abandoned)
 
-    assert origin.asked == []
-    assert await ask() == 404
-    await opened.retire()
+    assert await get(client, origin.url) == 404
+    assert len(origin.asked) == 1
+    await client.stop()
 
 
-async def test_the_number_of_abandoned_requests_is_limited(
-    origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+def connections_of(origin: HttpOrigin) -> int:
+    """Return how many connections an origin's requests came by."""
+    return len({id(asked.writer) for asked in origin.asked})
+
+
+async def test_a_connection_is_used_again_when_its_response_was_read(
+    client: HttpClient, origin: HttpOrigin
 ) -> None:
-    monkeypatch.setattr(connections, "ABANDONED_LIMIT", 3)
-    gate = asyncio.Event()
+    origin.objects = {"/k": bytes(200_000)}
+    assert [await get(client, origin.url) for _ in range(3)] == [200] * 3
+    assert connections_of(origin) == 1
 
-    async def silent(_asked: Asked) -> None:
-        await gate.wait()
-
-    origin.handler = silent
-    opened = OriginConnections(httpcore.AsyncConnectionPool(max_connections=1))
-
-    async def ask() -> None:
-        request = httpcore.Request("GET", f"{origin.url}/k", headers={"host": "h"})
-        async with opened.in_use():
-            await opened.send(request)
-
-    holding = asyncio.create_task(ask())
-    await until(lambda: origin.asked)
-    for _ in range(3):
-        asking = asyncio.create_task(ask())
-        await asyncio.sleep(0.01)
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
-
-    with pytest.raises(OriginTimeout):
-        await ask()
-
-    holding.cancel()
-    await asyncio.gather(holding, return_exceptions=True)
-    await until(lambda: not opened._abandoned)
-    await opened.retire()
+    assert await get(client, origin.url, is_read=False) == 200
+    assert await get(client, origin.url) == 200
+    assert connections_of(origin) == 2
 
 
-async def test_a_cancellation_while_a_response_is_closed_still_closes_it() -> None:
-    began, go_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+async def test_a_connection_that_the_origin_has_closed_is_not_used_again(
+    client: HttpClient, origin: HttpOrigin
+) -> None:
+    origin.objects = {"/k": b"x"}
+    assert await get(client, origin.url) == 200
+    origin.asked[0].writer.close()
+    await origin.asked[0].writer.wait_closed()
+    assert await get(client, origin.url) == 200
+    assert connections_of(origin) == 2
 
-    class Body:
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            yield b""
 
-        async def aclose(self) -> None:
-            began.set()
-            await go_on.wait()
-            ended.set()
+@pytest.mark.parametrize("is_one_record", [True, False])
+async def test_bytes_that_tls_has_after_a_response_end_its_connection(
+    tmp_path: Path, *, is_one_record: bool
+) -> None:
+    async def two_at_once(asked: Asked) -> None:
+        response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        both = [response, response.replace(b"200", b"299")]
+        # Two records reach the client in one piece: the second one is not decrypted yet.
+        asked.writer.writelines([b"".join(both)] if is_one_record else both)
 
-    opened = OriginConnections(httpcore.AsyncConnectionPool())
-    closing = asyncio.create_task(opened.close(httpcore.Response(200, content=Body())))
-    await began.wait()
-    closing.cancel()
-    await asyncio.gather(closing, return_exceptions=True)
-    go_on.set()
+    trust, tls = certificates.issue(tmp_path, "127.0.0.1")
+    client = opened(trust=ssl.create_default_context(cafile=str(trust)))
+    async with HttpOrigin(tls=tls, handler=two_at_once) as origin:
+        assert [await get(client, origin.url) for _ in range(3)] == [200] * 3
+        assert connections_of(origin) == 3
+        origin.handler, origin.objects = None, {"/k": b"x"}
+        assert [await get(client, origin.url) for _ in range(3)] == [200] * 3
+        assert connections_of(origin) == 4
+        await client.stop()
 
-    async with asyncio.timeout(20):
-        await ended.wait()
-    await opened.retire()
+
+async def test_another_site_gets_connections_of_its_own(
+    client: HttpClient, origin: HttpOrigin
+) -> None:
+    origin.objects = {"/k": b"x"}
+    async with HttpOrigin({"/k": b"y"}) as other:
+        for _ in range(2):
+            assert await get(client, origin.url) == 200
+            assert await get(client, other.url) == 200
+        assert connections_of(origin) == connections_of(other) == 1
+
+
+async def test_a_request_checks_few_connections_however_many_wait(
+    client: HttpClient, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, checks = Gate(), 0
+    real = OutgoingConnection.is_silent
+
+    async def held(asked: Asked) -> None:
+        if asked.path == "/slow":
+            await gate.wait()
+        await asked.answer(b"x")
+
+    def counted(connection: OutgoingConnection) -> bool:
+        nonlocal checks
+        checks += 1
+        return real(connection)
+
+    origin.handler = held
+    waiting = [asyncio.create_task(get(client, origin.url, "/slow")) for _ in range(WAITING)]
+    await until(lambda: len(origin.asked) == WAITING)
+    monkeypatch.setattr(OutgoingConnection, "is_silent", counted)
+    assert await get(client, origin.url) == 200
+    assert checks <= 1
+
+    gate.opened.set()
+    assert set(await asyncio.gather(*waiting)) == {200}
+    # All but a few are closed afterwards.
+    await until(
+        lambda: sum(not asked.reader.at_eof() for asked in origin.asked) <= IDLE_CONNECTIONS + 1
+    )
+
+
+async def test_connections_are_closed_with_the_client(
+    client: HttpClient, origin: HttpOrigin
+) -> None:
+    gate = Gate()
+
+    async def held(asked: Asked) -> None:
+        if asked.path == "/slow":
+            await gate.wait()
+        await asked.answer(b"x")
+
+    origin.handler = held
+    waiting = asyncio.create_task(get(client, origin.url, "/slow"))
+    await gate.came.wait()
+    assert await get(client, origin.url) == 200
+    before = list(origin.asked)
+    await client.stop()
+    for asked in before:
+        await until(asked.reader.at_eof)
+    # A safe request is sent again.
+    gate.opened.set()
+    assert await waiting == 200

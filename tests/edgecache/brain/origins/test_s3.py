@@ -15,7 +15,7 @@ from edgecache.brain.core.errors import (
     PreconditionFailed,
 )
 from edgecache.brain.core.values import BucketInfo, Conditions, KeyPage, WrittenFields
-from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
+from tests.edgecache.brain.brains import Brain, Rows, read, settled
 from tests.edgecache.brain.http_origin import Asked
 from tests.edgecache.brain.objects.test_builtin_origin import HOSTILE
 from tests.edgecache.brain.s3_origin import S3Origin, Stored
@@ -405,4 +405,3 @@ async def test_a_removed_origin_gets_no_more_requests(
             change.announce("origin", bucket.origin_id or 0)
 
         assert await brain.get(bucket, "new") == b"from there"
-    await until(lambda: not brain.origins._closing)

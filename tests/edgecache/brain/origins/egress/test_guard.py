@@ -145,11 +145,13 @@ async def test_a_name_is_resolved_once_and_that_address_is_connected_to(
     asked = answering(monkeypatch, ["192.0.2.7"], ["127.0.0.1"])
     dialled: list[str] = []
 
-    async def connect_tcp(remote_host: str, **_options: object) -> None:
-        dialled.append(remote_host)
+    async def create_connection(
+        _loop: object, _protocol: object, host: str, *_: object, **_options: object
+    ) -> None:
+        dialled.append(host)
         raise ConnectionRefusedError
 
-    monkeypatch.setattr("anyio.connect_tcp", connect_tcp)
+    monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", create_connection)
     monkeypatch.setattr(Guard, "allows", lambda _self, address: str(address) == "192.0.2.7")
     bucket = await strict.origin_bucket("http", {"url": f"http://rebinding.example:{origin.port}"})
 
