@@ -28,7 +28,7 @@ from edgecache.brain.origins.connections import (
     OriginConnections,
 )
 from edgecache.brain.origins.driver import Driver
-from edgecache.brain.origins.egress.guard import Guard
+from edgecache.brain.origins.guard import Guard
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.origins.s3 import S3Driver, google_location, location_of
 from edgecache.http.client import ConnectionShareExhausted, HttpClient, ServerAddress

@@ -3,7 +3,7 @@
 import pytest
 
 from edgecache.brain.core.errors import OriginForbidden
-from edgecache.brain.origins.egress.guard import Guard
+from edgecache.brain.origins.guard import Guard
 
 
 def forbidding(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from edgecache.brain.core.errors import OriginFailed, OriginForbidden, OriginTimeout
-from edgecache.brain.origins.egress.guard import HEADROOM, LOOK_UPS, RESOLVE_TIMEOUT_S, Guard
+from edgecache.brain.origins.guard import HEADROOM, LOOK_UPS, RESOLVE_TIMEOUT_S, Guard
 from tests.edgecache.brain.brains import until
 
 
@@ -31,7 +31,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch, *, limit_s: float = 0.5) -> Iterato
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 443))]
         return resolve(host, *args, **options)
 
-    monkeypatch.setattr("edgecache.brain.origins.egress.guard.RESOLVE_TIMEOUT_S", limit_s)
+    monkeypatch.setattr("edgecache.brain.origins.guard.RESOLVE_TIMEOUT_S", limit_s)
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     try:
         yield asked
@@ -135,7 +135,7 @@ async def test_lookups_over_an_organization_s_limit_wait(
 
 ENDS_WHILE_A_NAME_HANGS = """
 import asyncio, contextlib, socket, time
-from edgecache.brain.origins.egress import guard
+from edgecache.brain.origins import guard
 from edgecache.brain.core.errors import OriginTimeout
 
 async def main():

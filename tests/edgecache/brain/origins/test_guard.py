@@ -10,11 +10,11 @@ import pytest
 
 from edgecache.brain.core.errors import OriginFailed, OriginForbidden
 from edgecache.brain.core.values import BucketInfo
-from edgecache.brain.origins.egress.guard import Guard
+from edgecache.brain.origins.guard import Guard
 from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
-from tests.edgecache.brain.origins.egress.names import forbidding
+from tests.edgecache.brain.origins.names import forbidding
 
 FORBIDDEN = [
     "0.0.0.0",  # noqa: S104 - it is refused

@@ -1,1 +1,0 @@
-"""Egress: which addresses origins may have, because tenants choose them."""
