@@ -13,6 +13,9 @@ FORWARDED_FOR: Final = "x-forwarded-for"
 MAX_HOPS: Final = 16
 # An address with a port, or in brackets: both are taken off.
 _HOP: Final = re.compile(r"^(?:\[([^\]]*)\]|([0-9.]+))(?::[0-9]{1,5})?$")
+# Outside of it are NAT64's addresses (64:ff9b::/96), among others.
+_GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+_SIX_TO_FOUR: Final = ipaddress.IPv6Network("2002::/16")
 # Called for each request.
 NETWORKS_KEPT: Final = 4096
 # What one customer of a provider has, or can rent cheaply.
@@ -60,7 +63,10 @@ def is_within(address: IpAddress, networks: Sequence[IpNetwork]) -> bool:
 
 
 def is_public(address: IpAddress) -> bool:
-    """True if it is one of the Internet's, of one host."""
+    """True if it is one of the Internet's, of one host; not of IPv6 if it may embed IPv4."""
+    if isinstance(address, ipaddress.IPv6Address):
+        is_plain = address in _GLOBAL_UNICAST and address not in _SIX_TO_FOUR
+        return is_plain and address.is_global
     return address.is_global and not address.is_multicast
 
 

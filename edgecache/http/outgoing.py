@@ -68,7 +68,10 @@ class ResponseHead:
     def announces_close(self) -> bool:
         """True if the connection ends with this response."""
         return any(
-            name == b"connection" and b"close" in value.lower() for name, value in self.fields
+            option.strip() == b"close"
+            for name, value in self.fields
+            if name == b"connection"
+            for option in value.lower().split(b",")
         )
 
     @property

@@ -69,6 +69,8 @@ def test_an_invalid_endpoint_is_refused(text: object) -> None:
         "[fc00::1]",
         "[::ffff:10.0.0.7]",
         "[ff02::1]",
+        "[64:ff9b::a00:7]",
+        "[2002:a00:7::1]",
         "localhost",
         "brain.internal",
         "printer.local",

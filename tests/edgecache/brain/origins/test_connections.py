@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from edgecache.brain.core.errors import OriginFailed
 from edgecache.brain.origins.connections import OriginConnections, Request, exchange
 from edgecache.brain.origins.open_origins import IDLE_CONNECTIONS
 from edgecache.http.client import HttpClient, ServerAddress
@@ -136,6 +137,70 @@ async def test_bytes_that_tls_has_after_a_response_end_its_connection(
         assert [await get(client, origin.url) for _ in range(3)] == [200] * 3
         assert connections_of(origin) == 4
         await client.stop()
+
+
+async def test_a_response_that_comes_byte_by_byte_is_read(
+    client: HttpClient, origin: HttpOrigin
+) -> None:
+    async def byte_by_byte(asked: Asked) -> None:
+        for byte in (
+            b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\nX-Folded: a\r\n b\r\nTransfer-Encoding: Chunked\r\n\r\n"
+            b"5;name=value\r\nhello\r\n06\r\n world\r\n0\r\nX-Trailer: y\r\n\r\n"
+        ):
+            await asked.say(bytes([byte]))
+            await asyncio.sleep(0)
+
+    origin.handler = byte_by_byte
+    for _ in range(2):
+        request = Request("GET", f"{origin.url}/k", [("host", "h")])
+        async with exchange(OriginConnections(client), request) as reply:
+            assert await reply.text(100) == b"hello world"
+            assert reply.pairs == [("x-folded", "a b"), ("transfer-encoding", "Chunked")]
+            assert reply.is_complete()
+    assert connections_of(origin) == 1
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        b"zz\r\n",
+        b"-5\r\nhello\r\n0\r\n\r\n",
+        b"0x5\r\nhello\r\n0\r\n\r\n",
+        b"5\nhello\r\n0\r\n\r\n",
+        b"5\r\nhello!\r\n0\r\n\r\n",
+        b"\r\n0\r\n\r\n",
+        b"1" * 16 + b"\r\n",
+        b"5;" + b"x" * 5000,
+        b"0\r\n" + b"X: y\r\n" * 20_000,
+        b"5\r\nhello\r\n",
+    ],
+)
+async def test_chunks_that_are_malformed_or_end_early_are_an_error(
+    client: HttpClient, origin: HttpOrigin, chunks: bytes
+) -> None:
+    async def broken(asked: Asked) -> None:
+        asked.head("200 OK", "Transfer-Encoding: chunked")
+        await asked.say(chunks)
+        asked.writer.close()
+
+    origin.handler = broken
+    with pytest.raises(OriginFailed):
+        await get(client, origin.url)
+
+
+async def test_a_request_with_a_line_break_is_not_sent(
+    client: HttpClient, origin: HttpOrigin
+) -> None:
+    for request in (
+        Request("GET", f"{origin.url}/k", [("host", "h"), ("x", "a\r\ny: b")]),
+        Request("GET", f"{origin.url}/k HTTP/1.1\r\ny: b\r\n", [("host", "h")]),
+        Request("GET", f"{origin.url}/a b", [("host", "h")]),
+    ):
+        with pytest.raises(OriginFailed):
+            async with exchange(OriginConnections(client), request):
+                pass
+    assert origin.asked == []
 
 
 async def test_another_site_gets_connections_of_its_own(
