@@ -6,7 +6,6 @@ Each worker has a folder `cache/<region>/`: `node.json` (id, region, port), `sec
 
 import json
 import secrets
-import socket
 import time
 import uuid
 from collections.abc import Iterable
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 from common.machine.files import read_text, write_private
 from common.machine.folders import make_private
-from common.machine.ports import PortReservations, free_port
+from common.machine.ports import PortReservations, free_port, is_free
 
 FIRST_PORT: Final = 9101
 LAST_PORT: Final = 9999
@@ -70,7 +69,7 @@ def prepare(
         known = load(folder)
         taken = {node.port for node in nodes}
         port = known.port if known else 0
-        if port in taken or not (port and _is_free(port) and reservations.take(port)):
+        if port in taken or not (port and is_free(port) and reservations.take(port)):
             port = _free_port(taken, reservations)
         nodes.append(
             save(
@@ -139,16 +138,6 @@ def new_node_id() -> uuid.UUID:
 
 def _free_port(taken: set[int], reservations: PortReservations) -> int:
     for port in range(FIRST_PORT, LAST_PORT + 1):
-        if port not in taken and _is_free(port) and reservations.take(port):
+        if port not in taken and is_free(port) and reservations.take(port):
             return port
     return free_port()
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

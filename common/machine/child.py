@@ -1,4 +1,4 @@
-"""Steps between fork and exec: drop root, end with the parent, exec.
+"""Steps between fork and exec: hand over sockets, drop root, end with the parent, exec.
 
 Run by file name with `python -I -S`, so it uses the standard library only and nothing of this
 project. It is a wrapper because `preexec_fn` runs Python between fork and exec, which can deadlock
@@ -6,6 +6,7 @@ in a program with threads.
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -16,6 +17,7 @@ from typing import Any, Final
 PR_SET_PDEATHSIG: Final = 1
 PARENT_GONE: Final = 125
 CANNOT_EXEC: Final = 126
+FIRST_SOCKET: Final = 3
 
 
 def leave_root(uid: int, gid: int) -> None:
@@ -44,8 +46,25 @@ def restore_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
+def hand_over(sockets: list[int]) -> None:
+    """Give the command listening sockets as systemd does. Source: sd_listen_fds(3).
+
+    sockets: inherited descriptors; the command has them as 3, 4, …
+    """
+    # Out of the way first: one may have a number that another one gets.
+    above = FIRST_SOCKET + len(sockets)
+    moved = [fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, above) for number in sockets]
+    for number in sockets:
+        os.close(number)
+    for place, number in enumerate(moved):
+        os.dup2(number, FIRST_SOCKET + place)
+    os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(sockets))}
+
+
 def become(options: dict[str, Any], command: list[str]) -> None:
     """Replace this process by the command; only returns by an exception."""
+    if options["sockets"]:
+        hand_over(options["sockets"])
     if options["umask"] is not None:
         os.umask(options["umask"])
     if options["address_space_bytes"] is not None:

@@ -50,6 +50,24 @@ class PortReservations:
         self._held[port] = reservation
         return True
 
+    def take_first(self, ports: range) -> int:
+        """Reserve the first free port of a range; return it, or one that the system chooses."""
+        for port in ports:
+            if port not in self._held and is_free(port) and self.take(port):
+                return port
+        return free_port()
+
+
+def is_free(port: int) -> bool:
+    """True if a server could have this port on the loopback address."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
 
 def free_port() -> int:
     """Return a free port, chosen by the system."""

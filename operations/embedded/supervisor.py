@@ -11,6 +11,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 import time
 from collections.abc import (
@@ -56,6 +57,7 @@ class Launch:
     owner: the system user to run as, None for the present one.
     env: the complete environment, None to inherit the parent's.
     death_signal: what the kernel sends the child when this process dies (Linux only).
+    sockets: listening ones of this process that the child serves, which outlive it.
     """
 
     command: tuple[str, ...]
@@ -65,9 +67,18 @@ class Launch:
     umask: int | None = None
     address_space_bytes: int | None = None
     death_signal: signal.Signals = signal.SIGTERM
+    sockets: tuple[socket.socket, ...] = ()
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Return the descriptors that the child inherits beside its streams."""
+        return [each.fileno() for each in self.sockets]
 
     def argv(self) -> list[str]:
-        """Return the command line with the wrapper `child.py`; only this process may start it."""
+        """Return the command line with the wrapper `child.py`; only this process may start it.
+
+        With `pass_fds=descriptors`.
+        """
         options = {
             "parent": os.getpid(),
             "death_signal": int(self.death_signal),
@@ -75,6 +86,7 @@ class Launch:
             "gid": self.owner.gid if self.owner else None,
             "umask": self.umask,
             "address_space_bytes": self.address_space_bytes,
+            "sockets": self.descriptors,
         }
         return [sys.executable, "-I", "-S", child.__file__, json.dumps(options), *self.command]
 
@@ -86,6 +98,7 @@ class Process:
     needs: names of processes that must be ready before each start; while one of them is not,
     failures of this process do not count.
     probe: blocks; repeated until it returns True. Without one, a child is ready as soon as it runs.
+    is_alive: blocks; the child is killed when this is False for the policy's `hangs_s`.
     before_start: a blocking preparation of every start; it may raise StartError.
     stop_steps: pairs of a signal and the seconds to wait after it. second_interrupt_signal: sent
     after a second Ctrl-C. ignored_lines: log lines that are not printed.
@@ -97,6 +110,7 @@ class Process:
     probe: Callable[[], bool] | None = None
     before_start: Callable[[], None] | None = None
     ready_timeout_s: float = 60.0
+    is_alive: Callable[[], bool] | None = None
     stop_steps: Steps = DEFAULT_STOP
     second_interrupt_signal: signal.Signals = signal.SIGKILL
     ignored_lines: re.Pattern[str] | None = None
@@ -108,13 +122,16 @@ class RestartPolicy:
 
     A child that was ready for `healthy_s` resets its count of failures; after `failures`
     consecutive ends before that, everything stops. A child that was never ready is not restarted: a
-    restart would not repair the cause of a failed first start.
+    restart would not repair the cause of a failed first start. One that is not alive for `hangs_s`
+    is killed; the supervisor asks every `watch_pause_s`.
     """
 
     first_delay_s: float = 0.5
     longest_delay_s: float = 10.0
     healthy_s: float = 30.0
     failures: int = 6
+    hangs_s: float = 60.0
+    watch_pause_s: float = 5.0
 
     def delay_s(self, failures: int) -> float:
         """Return the pause before the next attempt: doubled with each failure in a row."""
@@ -316,18 +333,23 @@ class _Child:
         return status
 
     async def _watch(self) -> None:
-        """Set `ready` once the probe succeeds; kill a process that takes too long."""
-        limit_s = self.process.ready_timeout_s
-        deadline = time.monotonic() + limit_s
-        probe = self.process.probe
-        while probe is not None and not await asyncio.to_thread(probe):
-            if time.monotonic() > deadline:
-                self._say(f"not ready after {limit_s:g} s")
-                self._signal(signal.SIGKILL)
-                return
-            await asyncio.sleep(PROBE_PAUSE_S)
+        """Set `ready` once the probe succeeds; kill a process that takes too long, or hangs."""
+        probe, limit_s = self.process.probe, self.process.ready_timeout_s
+        if probe is not None and not await _succeeds(probe, limit_s, PROBE_PAUSE_S):
+            self._say(f"not ready after {limit_s:g} s")
+            self._signal(signal.SIGKILL)
+            return
         self._ready_at = time.monotonic()
         self.ready.set()
+        alive, policy = self.process.is_alive, self._supervisor.restart_policy
+        if alive is None:
+            return
+        is_alive = True
+        while is_alive:
+            await asyncio.sleep(policy.watch_pause_s)
+            is_alive = await _succeeds(alive, policy.hangs_s, policy.watch_pause_s)
+        self._say(f"has not answered for {policy.hangs_s:g} s")
+        self._signal(signal.SIGKILL)
 
     def _signal(self, signum: signal.Signals) -> None:
         if self.running is not None:
@@ -338,14 +360,31 @@ class _Child:
         log_line(self.process.name, text, colour=self._colour)
 
 
-def http_probe(port: int, path: str) -> Callable[[], bool]:
-    """Return a probe that is ready when a GET on the loopback address answers 200."""
+async def _succeeds(probe: Callable[[], bool], limit_s: float, pause_s: float) -> bool:
+    """True once a probe succeeds, False if it has failed for this long.
+
+    The time begins when it fails first: a paused machine pauses all processes.
+    """
+    failed_at = 0.0
+    while not await asyncio.to_thread(probe):
+        failed_at = failed_at or time.monotonic()
+        if time.monotonic() - failed_at > limit_s:
+            return False
+        await asyncio.sleep(pause_s)
+    return True
+
+
+def http_probe(port: int, path: str, *, any_status: bool = False) -> Callable[[], bool]:
+    """Return a probe that is ready when a GET on the loopback address answers 200.
+
+    any_status: or with any other status.
+    """
 
     def ask() -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PROBE_TIMEOUT_S)
         try:
             connection.request("GET", path)
-            return connection.getresponse().status == http.HTTPStatus.OK
+            return connection.getresponse().status == http.HTTPStatus.OK or any_status
         except (OSError, http.client.HTTPException):
             return False
         finally:
@@ -413,6 +452,7 @@ async def _spawn(launch: Launch, **streams: Any) -> asyncio.subprocess.Process:
         stdin=asyncio.subprocess.DEVNULL,
         # Ctrl-C at the terminal is for the supervisor, which stops its children in order.
         process_group=0,
+        pass_fds=launch.descriptors,
         **streams,
     )
 

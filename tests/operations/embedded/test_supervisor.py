@@ -3,10 +3,12 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,9 @@ from tests.ports import free_port
 from tests.processes import has_ended
 from tests.waiting import wait_until
 
-QUICK = RestartPolicy(first_delay_s=0.05, longest_delay_s=0.05, failures=3)
+QUICK = RestartPolicy(
+    first_delay_s=0.05, longest_delay_s=0.05, failures=3, hangs_s=0.2, watch_pause_s=0.05
+)
 RUNS = """
 import pathlib, signal, sys, time
 folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -44,6 +48,15 @@ import signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("stubborn runs", flush=True)
 time.sleep(60)
+"""
+
+# Answers one connection of the socket that it is given, and ends.
+ANSWERS = """
+import os, socket, sys
+assert os.environ["LISTEN_PID"] == str(os.getpid())
+assert os.environ["LISTEN_FDS"] == "1"
+connection, _ = socket.socket(fileno=3).accept()
+connection.sendall(sys.argv[1].encode())
 """
 
 Scenario = Callable[[Supervisor], Awaitable[None]]
@@ -100,6 +113,44 @@ def test_a_killed_child_is_started_again(tmp_path: Path) -> None:
         interrupt()
 
     assert supervise(scenario) == 0
+
+
+def test_a_child_that_hangs_is_started_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hanging: set[int] = set()
+
+    async def scenario(supervisor: Supervisor) -> None:
+        process = replace(
+            runner(tmp_path, "web"), is_alive=lambda: supervisor.pids().get("web") not in hanging
+        )
+        await supervisor.start([process])
+        hanging.add(supervisor.pids()["web"])
+        await eventually(lambda: (tmp_path / "web.starts").read_text() == "xx")
+        interrupt()
+
+    assert supervise(scenario) == 0
+    assert "has not answered for 0.2 s" in capsys.readouterr().out
+
+
+def test_a_connection_waits_for_the_next_child_with_the_same_socket() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        launch = python(ANSWERS, "hello")
+        child = Process(name="brain", launch=replace(launch, sockets=(listening,)))
+        answers = []
+
+        def ask() -> None:
+            with socket.create_connection(listening.getsockname(), timeout=20) as connection:
+                answers.append(connection.recv(100))
+
+        async def scenario(supervisor: Supervisor) -> None:
+            await supervisor.start([child])
+            for _ in range(2):
+                await asyncio.to_thread(ask)
+            interrupt()
+
+        assert supervise(scenario) == 0
+    assert answers == [b"hello", b"hello"]
 
 
 def test_a_child_that_keeps_failing_stops_everything(
