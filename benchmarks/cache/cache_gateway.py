@@ -35,6 +35,8 @@ from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind
+from edgecache.runtime.resource_limits import processors
+from operations.embedded.platform_processes import MAX_DEFAULT_BRAINS
 from tests.edgecache.brain.s3.raw import EMPTY, Signer, send
 from tests.edgecache.cluster import Cluster
 from tests.ports import free_port
@@ -277,7 +279,7 @@ def brain_with_worker(
     *,
     kind: type[Cluster] = Cluster,
 ) -> Iterator[Cluster]:
-    """Run a brain with one worker and a database of its own. variables: more settings."""
+    """Run brains as `make run` does, one worker, and a database. variables: more settings."""
     given = os.environ["DATABASE_URL"]
     name = sql.Identifier(f"bench_{uuid.uuid4().hex}")
     url = urlsplit(given)._replace(path=f"/{name.as_string()[1:-1]}").geturl()
@@ -288,8 +290,10 @@ def brain_with_worker(
         try:
             command = [sys.executable, "manage.py", "migrate", "brain", "-v0"]
             subprocess.run(command, cwd=ROOT, check=True, env=environment)
-            beside = {"ZBRAIN_PROCESSES": "0"}
-            cluster = kind(folder, url, secret_key, workers=1, variables=beside | dict(variables))
+            brains = min(processors(), MAX_DEFAULT_BRAINS)
+            cluster = kind(
+                folder, url, secret_key, workers=1, brains=brains, variables=dict(variables)
+            )
             try:
                 yield cluster.start()
             finally:

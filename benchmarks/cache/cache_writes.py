@@ -41,7 +41,7 @@ MACHINE_S: Final = 1.0
 class Target:
     """A server to which objects are written.
 
-    pid: the process that is measured, with its children.
+    pids: the processes that are measured, with their children.
     written: the numbers of its objects.
     deleted: how many of them were deleted, from the first one.
     """
@@ -49,7 +49,7 @@ class Target:
     name: str
     url: str
     keys: Keys
-    pid: int
+    pids: list[int]
     written: list[int] = field(default_factory=list)
     deleted: int = 0
 
@@ -92,7 +92,7 @@ def _folder(stack: contextlib.ExitStack) -> Path:
 def _brain(name: str, cluster: Cluster) -> Target:
     keys = cluster.tenant()
     cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": BUCKET})
-    return Target(name, cluster.url, keys, cluster.brain.pid)
+    return Target(name, cluster.url, keys, cluster.brain_processes())
 
 
 def _on_ceph(stack: contextlib.ExitStack) -> list[Target]:
@@ -110,7 +110,7 @@ def _on_ceph(stack: contextlib.ExitStack) -> list[Target]:
         "ZBRAIN_STORE_SECRET_KEY": SECRET_KEY,
     }
     cluster = stack.enter_context(brain_with_worker(_folder(stack), store))
-    gateway = Target("the gateway itself", rados.url, keys, rados.processes["gateway"].pid)
+    gateway = Target("the gateway itself", rados.url, keys, [rados.processes["gateway"].pid])
     return [_brain("a RADOS gateway", cluster), gateway]
 
 
@@ -139,10 +139,10 @@ def _round(
         # Each round deletes a part of the objects, and may end before its time is over.
         count = min(int(PREPARED_PER_S[name] * seconds), len(target.written) // rounds)
         payloads = _deletes(target, signer, count)
-    started = processor_s(target.pid)
+    started = sum(map(processor_s, target.pids))
     port = urlsplit(target.url).port or 80
     found = load.run(port, payloads, connections=CONNECTIONS, seconds=seconds)
-    spent = processor_s(target.pid) - started
+    spent = sum(map(processor_s, target.pids)) - started
     if found.failures:
         raise RuntimeError(f"{found.failures} writes of {name} to {target.name} failed")
     return Round(found.per_second, found.p99_ms, spent * 1000 / found.count)

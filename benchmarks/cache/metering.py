@@ -1,6 +1,6 @@
 """The cost of metering for the brain: reads of the object benchmark with and without metering.
 
-One brain serves all rounds, and a signal switches its metering. Prints the brain's processor time
+The same brains serve all rounds, and a signal switches their metering. Prints their processor time
 for each request, and the median of the differences between successive rounds. As a program, this
 module is the brain.
 """
@@ -86,11 +86,11 @@ def _compare(
         is_on = number % 4 in {0, 1}
         for pid in cluster.brain_processes():
             os.kill(pid, SWITCHES[is_on])
-        began = processor_s(cluster.brain.pid)
+        began = sum(map(processor_s, cluster.brain_processes()))
         found = load.run(cluster.port, request, connections=CONNECTIONS, seconds=seconds)
         if found.failures:
             raise RuntimeError(f"{title} failed {found.failures} times")
-        used = processor_s(cluster.brain.pid) - began
+        used = sum(map(processor_s, cluster.brain_processes())) - began
         if number:
             costs[is_on].append(used / (found.per_second * seconds) * 1e6)
     pairs = list(zip(costs[True], costs[False], strict=True))

@@ -13,3 +13,10 @@ def notify(*states: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock, suppress(OSError):
         # A name that begins with @ is in the abstract namespace.
         sock.sendto("\n".join(states).encode(), address.replace("@", "\0", 1))
+
+
+def watchdog_s() -> float:
+    """Return how often systemd expects ``WATCHDOG=1`` of this process, 0 for never."""
+    interval_us = os.environ.get("WATCHDOG_USEC", "")
+    is_for_this = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+    return int(interval_us) / 1e6 if interval_us.isdecimal() and is_for_this else 0.0

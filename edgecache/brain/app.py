@@ -1,6 +1,5 @@
 """The wiring of a brain: makes its parts, which each API gets as what it declares."""
 
-from dataclasses import replace
 from typing import Any
 
 from django.conf import settings as django_settings
@@ -24,7 +23,7 @@ from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
-from edgecache.brain.internal_api.app import internal_api
+from edgecache.brain.internal_api.app import internal_api, metrics_api
 from edgecache.brain.metering.creditable_reads import CreditableReads
 from edgecache.brain.metering.hourly_counts import HourlyCounts
 from edgecache.brain.metering.meters import Meters
@@ -42,12 +41,10 @@ from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.open_origins import Origins
 from edgecache.brain.process.listeners import Listeners, as_node, as_platform, port_server
-from edgecache.brain.process.one_process import BrainProcess, ProcessPart
+from edgecache.brain.process.serving import BrainProcess, ProcessPart
+from edgecache.brain.process.sockets import metrics_listener
 from edgecache.brain.s3.api import ObjectApi
 from edgecache.brain.s3.dependencies import XML_BYTES, XML_HEADROOM
-from edgecache.brain.siblings.process_context import ProcessContext
-from edgecache.brain.siblings.reports import Siblings
-from edgecache.brain.siblings.shared_memory import PortBalance
 from edgecache.brain.stores.managed import ManagedStore
 from edgecache.brain.stores.reachable_stores import Stores
 from edgecache.brain.stores.readiness import Readiness
@@ -65,22 +62,15 @@ from edgecache.runtime.turns import LoopTurns
 
 
 class Wiring:
-    """The parts of one process of a brain. Each API declares which of them it uses."""
+    """The parts of a brain. Each API declares which of them it uses."""
 
-    def __init__(self, settings: BrainSettings, context: ProcessContext) -> None:
+    def __init__(self, settings: BrainSettings) -> None:
         """Make the parts; nothing is opened yet."""
         self.settings = settings
         self._make_storage()
-        self._make_nodes(context.memory.credited)
+        self._make_nodes()
         self._make_reads()
         self._make_objects()
-        self.siblings = Siblings(
-            context,
-            self.coherence,
-            self.data_directory,
-            self.meters,
-            self.garbage_collector.count_parts,
-        )
 
     def _make_storage(self) -> None:
         settings = self.settings
@@ -93,13 +83,15 @@ class Wiring:
         self.directory = Directory(
             self.database, self.coherence, index_bytes=settings.processes.index_bytes
         )
-        self.data_directory = DataDirectory(settings.data_dir, limit_bytes=settings.staging_bytes)
+        self.data_directory = DataDirectory(
+            settings.data_dir, limit_bytes=settings.staging_bytes, brains=settings.processes.count
+        )
         self.stores = Stores(self.database, self.coherence, settings.stores)
         limit = UploadPartsLimit(self.database)
         self.readiness = Readiness(self.database, self.stores, self.data_directory)
         self.upload_parts = UploadParts(self.data_directory, self.stores, limit)
 
-    def _make_nodes(self, credited: HourlyCounts) -> None:
+    def _make_nodes(self) -> None:
         settings = self.settings
         region_map = RegionMap(settings.geography.coordinates)
         self.proxies = TrustedProxies(django_settings.TRUSTED_PROXIES)
@@ -129,7 +121,7 @@ class Wiring:
         self.audits = Audits(self.database, self.directory, self.nodes, checker, settings.audits)
         self.networks = OperatorNetworks(self.database)
         limits = settings.credit_limits
-        self.creditable_reads = CreditableReads(self.nodes, self.networks, limits, credited)
+        self.creditable_reads = CreditableReads(self.nodes, self.networks, limits, HourlyCounts())
 
     def _make_reads(self) -> None:
         self.hot_objects = HotObjects(
@@ -190,11 +182,11 @@ class Wiring:
         self.xml_bytes = Shares(XML_BYTES, refusal=Overloaded, headroom=XML_HEADROOM)
 
 
-def assemble(settings: BrainSettings, context: ProcessContext) -> BrainProcess:
-    """Make one process of a brain of its parts; nothing is opened yet."""
-    wiring = Wiring(replace(settings, processes=settings.processes.of_one()), context)
+def assemble(settings: BrainSettings) -> BrainProcess:
+    """Make a brain of its parts; nothing is opened yet. settings: of all brains of the machine."""
+    wiring = Wiring(settings.of_one())
     cdn = CdnApi(wiring)
-    listeners = _listeners(wiring, context, ObjectApi(wiring, cdn))
+    listeners = _listeners(wiring, ObjectApi(wiring, cdn))
     return BrainProcess(_started(wiring, cdn), listeners, on_end=wiring.readiness.end)
 
 
@@ -222,25 +214,25 @@ def _started(wiring: Wiring, cdn: CdnApi) -> tuple[ProcessPart, ...]:
         wiring.networks,
         wiring.garbage_collector,
         Upkeep(wiring.database, wiring.statistics),
-        wiring.siblings,
         cdn,
     )
 
 
-def _listeners(wiring: Wiring, context: ProcessContext, s3: ObjectApi) -> Listeners:
+def _listeners(wiring: Wiring, s3: ObjectApi) -> Listeners:
     settings = wiring.settings
     tls = (settings.tls_cert, settings.tls_key)
     internal, workers = internal_api(wiring), workers_api(wiring)
     turns = LoopTurns()
 
-    def served(app: App, name: str, listener: Listener, **options: Any) -> HttpServer:
-        balance = PortBalance(context.memory.counts(name), context.number)
-        return port_server(app, listener, turns, balance=balance, **options)
+    def served(app: App, listener: Listener, **options: Any) -> HttpServer:
+        return port_server(app, listener, turns, **options)
 
-    return Listeners(
-        {
-            "internal": served(internal, "internal", settings.internal, share_key=as_platform),
-            "workers": served(workers, "workers", settings.workers, share_key=as_node, tls=tls),
-            "objects": served(s3, "objects", settings.s3, share_key=s3.share_keys.of),
-        }
-    )
+    servers = {
+        "internal": served(internal, settings.internal, share_key=as_platform),
+        "workers": served(workers, settings.workers, share_key=as_node, tls=tls),
+        "objects": served(s3, settings.s3, share_key=s3.share_keys.of),
+    }
+    if settings.metrics_port:
+        listener = metrics_listener(settings)
+        servers["metrics"] = served(metrics_api(wiring), listener, share_key=as_platform)
+    return Listeners(servers)

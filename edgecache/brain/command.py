@@ -23,9 +23,10 @@ from common.version import TOO_OLD, VERSION
 from edgecache.brain import migrations
 from edgecache.brain.app import assemble
 from edgecache.brain.conf.brain import BrainSettings
-from edgecache.brain.process.parent import Parent, check
+from edgecache.brain.process.sockets import Sockets, open_sockets
 from edgecache.brain.router import LABEL
-from edgecache.brain.siblings.process_context import ProcessContext
+from edgecache.http.server.http_server import tls_context
+from edgecache.runtime.resource_limits import share_memory
 
 CONNECT_S: Final = 2
 RETRY_S: Final = 1.0
@@ -136,24 +137,32 @@ def run() -> int:
             log.info("brain_starting", version=VERSION)
             sentence = _refuse_database(chosen)
         if not sentence:
-            return Parent(chosen, serve).run()
+            share_memory(chosen.processes.count)
+            return uvloop.run(_serve(chosen, open_sockets(chosen)))
     except StartError as error:
         sentence = str(error)
     sys.stderr.write(f"{sentence}\n")
     return 1
 
 
-def serve(context: ProcessContext) -> int:
-    """Run one process of the brain; return its exit status."""
-    return uvloop.run(_serve(context))
+def check(chosen: BrainSettings) -> None:
+    """Raise StartError, in one sentence, for files that no brain could use."""
+    try:
+        chosen.data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sentence = f"{chosen.data_dir} cannot be used ({error.strerror}). It is in ZDATA_DIR."
+        raise StartError(sentence) from None
+    if chosen.tls_cert and chosen.tls_key:
+        try:
+            tls_context(chosen.tls_cert, chosen.tls_key)
+        except OSError as error:
+            sentence = f"ZBRAIN_TLS_CERT and ZBRAIN_TLS_KEY cannot be used ({error})."
+            raise StartError(sentence) from None
 
 
-async def _serve(context: ProcessContext) -> int:
+async def _serve(chosen: BrainSettings, sockets: Sockets) -> int:
     tracing.start("zonal-brain", settings.TRACES_URL, settings.TRACES_SHARE)
     try:
-        return await assemble(settings.BRAIN, context).run(context.sockets, context.on_ready)
-    except StartError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+        return await assemble(chosen).run(sockets)
     finally:
         tracing.stop()

@@ -31,7 +31,7 @@ def show_banner(recipe: Recipe, made: Mapping[str, Any], *, folders: Sequence[Pa
     for label, path in recipe.pages:
         say(f"  {label:<{LABEL_WIDTH}} {base_url}{path}")
     if cache is not None:
-        ports = f"brain {cache.internal_port}, its workers' API {cache.workers_port}"
+        ports = f"brains {cache.internal_port}, their workers' API {cache.workers_port}"
         say(f"  {'Objects':<{LABEL_WIDTH}} {cache.s3_url}  (S3; {ports})")
     for label, folder in zip(("Data", "Databases"), dict.fromkeys(folders), strict=False):
         say(f"  {label:<{LABEL_WIDTH}} {folder}")

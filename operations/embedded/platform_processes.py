@@ -1,18 +1,25 @@
-"""What `make run` starts beside the clusters: web, worker, brain, a node in each region.
+"""What `make run` starts beside the clusters: web, worker, brains, a node in each region.
 
 Add new processes here.
 """
 
+import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from common.machine.errors import StartError
 from common.machine.ports import PortReservations, port_from
 from edgecache import local_nodes
 from edgecache.local_nodes import LocalNode
+from edgecache.runtime.resource_limits import processors
 
+# Each has its own directory and caches: more do not help a usual machine.
+MAX_DEFAULT_BRAINS: Final = 4
+MAX_BRAINS: Final = 64
+METRICS_PORTS: Final = 100
 REGIONS: Final = ("eu-central", "us-east")
 PROJECT: Final = Path(__file__).resolve().parents[2]
 MANAGE: Final = (sys.executable, str(PROJECT / "manage.py"))
@@ -22,26 +29,34 @@ MANAGE: Final = (sys.executable, str(PROJECT / "manage.py"))
 class Server:
     """A server process, started after the databases and stopped before them.
 
-    ready_path: a path on `port` that answers 200 once the server is ready. port_setting: the
-    setting of the port, which is checked before anything starts; "" for a port found free.
-    needs: processes that it cannot start without.
+    ready_path: a path on `port` that answers 200 once the server is ready. alive_path: one that it
+    answers with any status, unless it hangs.
+    needs: processes that it cannot start without. variables: of its environment.
+    sockets: ports, with their settings, on which the supervisor listens for the server.
     """
 
     name: str
     command: tuple[str, ...]
     port: int | None = None
-    port_setting: str = ""
     ready_path: str = ""
+    alive_path: str = ""
     needs: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    sockets: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class CacheRecipe:
-    """The brain's ports, read from the environment."""
+    """The brains' ports, which are the same for all of them, and their number.
+
+    metrics_port: from which each gets one of its own, if there are several.
+    """
 
     internal_port: int
     s3_port: int
     workers_port: int
+    metrics_port: int
+    brain_count: int
 
     @property
     def settings(self) -> dict[str, str]:
@@ -63,15 +78,28 @@ class CacheRecipe:
             (self.workers_port, "ZBRAIN_WORKER_PORT"),
         ]
 
-    def brain(self) -> Server:
-        """Return the brain."""
+    def brains(self, reservations: PortReservations) -> list[Server]:
+        """Return the brains; of several each answers for itself on a port of its own."""
+        if self.brain_count == 1:
+            return [self._brain("brain", self.internal_port, {})]
+        ports = range(self.metrics_port, self.metrics_port + METRICS_PORTS)
+        made = []
+        for number in range(1, self.brain_count + 1):
+            port = reservations.take_first(ports)
+            name = "brain" if number == 1 else f"brain {number}"
+            made.append(self._brain(name, port, {"ZBRAIN_METRICS_PORT": str(port)}))
+        return made
+
+    def _brain(self, name: str, port: int, variables: Mapping[str, str]) -> Server:
         return Server(
-            name="brain",
+            name=name,
             command=(sys.executable, "-m", "edgecache.brain"),
-            port=self.internal_port,
-            port_setting="ZBRAIN_PORT",
+            port=port,
             ready_path="/health",
+            alive_path="/health",
             needs=("control",),
+            variables={"ZBRAIN_PROCESSES": str(self.brain_count), **variables},
+            sockets=tuple(self.ports()),
         )
 
     def workers(self, data_dir: Path, reservations: PortReservations) -> list[Server]:
@@ -127,7 +155,7 @@ class Recipe:
         if self.cache is None:
             return [[self.web], [self.worker]]
         nodes = self.cache.workers(data_dir, reservations)
-        return [[self.cache.brain()], [self.web, *nodes], [self.worker]]
+        return [self.cache.brains(reservations), [self.web, *nodes], [self.worker]]
 
 
 def platform_recipe(environ: Mapping[str, str]) -> Recipe:
@@ -141,7 +169,6 @@ def platform_recipe(environ: Mapping[str, str]) -> Recipe:
             name="web",
             command=(sys.executable, *gunicorn.split()),
             port=port_from(environ, "PORT", default=8000),
-            port_setting="PORT",
             ready_path="/readyz",
             needs=("control",),
         ),
@@ -166,4 +193,14 @@ def cache_recipe(environ: Mapping[str, str]) -> CacheRecipe | None:
         internal_port=port_from(environ, "ZBRAIN_PORT", default=8081),
         s3_port=port_from(environ, "ZBRAIN_S3_PORT", default=9000),
         workers_port=port_from(environ, "ZBRAIN_WORKER_PORT", default=8083),
+        metrics_port=port_from(environ, "ZBRAIN_METRICS_PORT", default=8401),
+        brain_count=_brain_count(environ),
     )
+
+
+def _brain_count(environ: Mapping[str, str]) -> int:
+    text = environ.get("ZBRAIN_PROCESSES", "").strip() or "0"
+    if not re.fullmatch(r"[0-9]{1,2}", text) or int(text) > MAX_BRAINS:
+        sentence = f"ZBRAIN_PROCESSES must be from 0 to {MAX_BRAINS}."
+        raise StartError(sentence)
+    return int(text) or min(processors(), MAX_DEFAULT_BRAINS)

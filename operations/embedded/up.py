@@ -10,7 +10,10 @@ import json
 import os
 import re
 import signal
+import socket
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from common.machine.errors import StartError
@@ -50,13 +53,14 @@ from operations.embedded.supervisor import (
 
 HELP: Final = """\
 Run the whole platform until Ctrl-C: two embedded PostgreSQL clusters, the migrations, the web
-server, the task worker, and the edge cache: its brain and two workers. The data stays for the next
+server, the task worker, and the edge cache: its brains and two workers. The data stays for the next
 start.
 
 Settings, all from the environment:
   PORT              port of the web server (8000)
   ZBRAIN_PORT, ZBRAIN_S3_PORT, ZBRAIN_WORKER_PORT
-                    ports of the brain: internal API (8081), object API (9000), workers' API (8083)
+                    ports of the brains: internal API (8081), object API (9000), workers' API (8083)
+  ZBRAIN_PROCESSES  number of brains: one for each processor, four at most
   ZFEATURES         `none` leaves the edge cache out
   ZDATA_DIR         folder of the data and the first secrets (./var)
   DATABASE_URL      a PostgreSQL of your own for the control plane; none is started then
@@ -64,6 +68,8 @@ Settings, all from the environment:
   ZPG_BINDIR        bin folder of another PostgreSQL, 15 to 18
 """
 INTERRUPTED: Final = 130
+# Connections that wait while a process restarts.
+BACKLOG: Final = 2048
 CLUSTERS: Final = {"DATABASE_URL": CONTROL, "ZSQL_CLUSTER_URL": TENANTS}
 # Lines that PostgreSQL logs at every normal start and stop.
 ROUTINE: Final = re.compile(
@@ -149,6 +155,8 @@ class _Start:
         self._data_dir = folders.data_dir
         self._clusters = clusters
         self._groups = recipe.groups(folders.data_dir, reservations)
+        # Those of servers that are started on the same ports, by port.
+        self._sockets: dict[int, socket.socket] = {}
         # For every process, and what the environment hides of runtime.env.
         self._settings: dict[str, str] = {}
         self._hidden: dict[str, str] = {}
@@ -199,7 +207,9 @@ class _Start:
             save_runtime_env(self._data_dir, self._settings | self._hidden)
         return made
 
-    def _launch(self, command: tuple[str, ...]) -> Launch:
+    def _launch(
+        self, command: tuple[str, ...], variables: Mapping[str, str] = MappingProxyType({})
+    ) -> Launch:
         static = self._environ.get("ZSTATIC_ROOT") or str(self._data_dir / "static")
         environment = {
             **self._environ,
@@ -209,16 +219,28 @@ class _Start:
             "PYTHONUNBUFFERED": "1",
             # The banner shows the development token, so the web server does not.
             MARK: str(self._data_dir.resolve()),
+            **variables,
         }
         return Launch(command=command, env=environment, cwd=PROJECT)
 
     def _process(self, server: Server) -> Process:
+        launch = self._launch(server.command, server.variables)
+        is_alive = http_probe(server.port or 0, server.alive_path, any_status=True)
         return Process(
             name=server.name,
-            launch=self._launch(server.command),
+            launch=replace(launch, sockets=tuple(map(self._socket, server.sockets))),
             needs=server.needs,
             probe=http_probe(server.port, server.ready_path) if server.port else None,
+            is_alive=is_alive if server.alive_path else None,
         )
+
+    def _socket(self, of: tuple[int, str]) -> socket.socket:
+        """Return the listening socket of a port, the same each time. Raises PortTakenError."""
+        port, setting = of
+        if port not in self._sockets:
+            check_port(port, setting)
+            self._sockets[port] = socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
+        return self._sockets[port]
 
 
 def _cluster_process(cluster: LocalCluster) -> Process:

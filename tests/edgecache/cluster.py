@@ -3,18 +3,21 @@
 import json
 import os
 import secrets
+import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from operations.embedded.supervisor import Launch
 from tests.ports import free_port
-from tests.processes import children_of
 
 START_S = 180.0
 STOP_S = 20.0
@@ -46,13 +49,18 @@ class Keys:
 
 @dataclass
 class Cluster:
-    """One brain. variables: of its environment; database_url and secret keys are the caller's."""
+    """The brains of a machine, and workers.
+
+    variables: of the brains' environment; database_url and secret keys are the caller's. brains: if
+    several, they have the same sockets, and each answers for itself on one of metrics_ports.
+    """
 
     folder: Path
     database_url: str
     secret_keys: str
     variables: dict[str, str] = field(default_factory=dict)
     workers: int = 2
+    brains: int = 1
     port: int = field(default_factory=free_port)
     internal_port: int = field(default_factory=free_port)
     worker_port: int = field(default_factory=free_port)
@@ -60,6 +68,8 @@ class Cluster:
     processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
     nodes: list[dict[str, Any]] = field(default_factory=list)
     commands: list[tuple[str, list[str], dict[str, str]]] = field(default_factory=list)
+    sockets: list[socket.socket] = field(default_factory=list)
+    metrics_ports: list[int] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -68,17 +78,17 @@ class Cluster:
 
     @property
     def log(self) -> str:
-        """Return what the brain has logged: one line of JSON per event, without blanks."""
+        """Return what the brains have logged: one line of JSON per event, without blanks."""
         return (self.folder / "brain.log").read_text().replace('": ', '":')
 
     @property
     def brain(self) -> "subprocess.Popen[bytes]":
-        """Return the brain's process."""
+        """Return the process of the brain, or of the first one."""
         return self.processes[0]
 
     def brain_processes(self) -> list[int]:
-        """Return the process ids of those that serve, which the brain's process has started."""
-        return children_of(self.brain.pid)
+        """Return the process ids of the brains."""
+        return [process.pid for process in self.processes[: self.brains]]
 
     def start(self) -> "Cluster":
         """Start the brain and its workers, and wait until they serve."""
@@ -92,12 +102,11 @@ class Cluster:
             "ZBRAIN_S3_PORT": str(self.port),
             "ZBRAIN_WORKER_PORT": str(self.worker_port),
             "ZCACHE_HEARTBEAT": "1",
-            "ZBRAIN_PROCESSES": "1",
+            "ZBRAIN_PROCESSES": str(self.brains),
             "ZLOG_FORMAT": "json",
             **self.variables,
         }
-        self._spawn("brain.log", ["-m", "edgecache.brain"], environment)
-        self._wait(lambda: self.call("GET", "/health"))
+        self._start_brains(environment)
         for number in range(self.workers):
             self.add_worker(f"worker{number}")
         self._wait(self._all_online)
@@ -139,11 +148,13 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        self.processes.clear()
-        self.commands.clear()
+        for each in self.sockets:
+            each.close()
+        for made in (self.processes, self.commands, self.sockets):
+            made.clear()
 
     def kill(self, number: int) -> None:
-        """Kill the brain (0) or a worker as a power cut would."""
+        """Kill a brain (from 0) or a worker as a power cut would."""
         self.processes[number].kill()
         self.processes[number].wait()
 
@@ -171,6 +182,38 @@ class Cluster:
         made = self.call("POST", f"/v1/access-keys?{scope}", {"access": access})
         return Keys(organization, environment, made["access_key_id"], made["secret_access_key"])
 
+    def _start_brains(self, environment: dict[str, str]) -> None:
+        command = ["-m", "edgecache.brain"]
+        if self.brains == 1:
+            self._spawn("brain.log", command, environment)
+            self._wait(lambda: self.call("GET", "/health"))
+            return
+        for port in (self.internal_port, self.worker_port, self.port):
+            self.sockets.append(socket.create_server(("127.0.0.1", port), backlog=2048))
+        self.metrics_ports = [free_port() for _ in range(self.brains)]
+        for port in self.metrics_ports:
+            self._spawn("brain.log", command, environment | {"ZBRAIN_METRICS_PORT": str(port)})
+        for number in range(self.brains):
+            self.wait_for_brain(number)
+
+    def wait_for_brain(self, number: int) -> None:
+        """Wait until one of several brains serves."""
+        url = f"http://127.0.0.1:{self.metrics_ports[number]}/health"
+        self._wait(lambda: urllib.request.urlopen(url, timeout=20).close())
+
+    @contextmanager
+    def only(self, number: int) -> Iterator[None]:
+        """Pause the other brains: what connects in this block is this one's."""
+        brains = self.processes[: self.brains]
+        others = brains[:number] + brains[number + 1 :]
+        for each in others:
+            each.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for each in others:
+                each.send_signal(signal.SIGCONT)
+
     def _all_online(self) -> None:
         nodes = self.call("GET", "/v1/nodes")["nodes"]
         if sum(node["health"] == "online" for node in nodes) < self.workers:
@@ -183,13 +226,16 @@ class Cluster:
     def _run(
         self, log: str, command: list[str], environment: dict[str, str]
     ) -> "subprocess.Popen[bytes]":
+        given = self.sockets if log == "brain.log" else ()
+        launch = Launch(command=(sys.executable, *command), sockets=tuple(given))
         with (self.folder / log).open("ab") as output:
             return subprocess.Popen(
-                [sys.executable, *command],
+                launch.argv() if launch.sockets else launch.command,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                pass_fds=launch.descriptors,
             )
 
     def _wait(self, works: Any) -> None:

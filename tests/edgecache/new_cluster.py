@@ -12,7 +12,11 @@ from tests.edgecache.databases import brain_database
 
 @contextmanager
 def new_cluster(
-    tmp_path_factory: pytest.TempPathFactory, *, workers: int = 2, **variables: str
+    tmp_path_factory: pytest.TempPathFactory,
+    *,
+    workers: int = 2,
+    brains: int = 1,
+    **variables: str,
 ) -> Iterator[Cluster]:
     """Start a cluster; stop it when the block ends. variables: of its environment."""
     with brain_database() as url:
@@ -23,7 +27,7 @@ def new_cluster(
             "ZCACHE_BRAIN_S3_URL": "https://objects.own.example",
             **variables,
         }
-        running = Cluster(folder, url, secret_key, variables=beside, workers=workers)
+        running = Cluster(folder, url, secret_key, variables=beside, workers=workers, brains=brains)
         try:
             yield running.start()
         finally:

@@ -80,13 +80,21 @@ def test_ids_are_time_ordered_uuids() -> None:
     assert [made.int >> 80 for made in ids] == sorted(made.int >> 80 for made in ids)
 
 
-def test_the_recipe_runs_a_brain_and_a_worker_in_each_of_two_regions(tmp_path: Path) -> None:
-    recipe = cache_recipe({"ZBRAIN_PORT": "18081", "ZBRAIN_S3_PORT": "19000"})
+def test_the_recipe_runs_brains_and_a_worker_in_each_of_two_regions(tmp_path: Path) -> None:
+    chosen = {"ZBRAIN_PORT": "18081", "ZBRAIN_S3_PORT": "19000", "ZBRAIN_PROCESSES": "2"}
+    recipe = cache_recipe(chosen)
+    alone = cache_recipe(chosen | {"ZBRAIN_PROCESSES": "1"})
     assert recipe is not None
+    assert alone is not None
     with PortReservations() as reservations:
-        brain, workers = recipe.brain(), recipe.workers(tmp_path, reservations)
+        brains, workers = recipe.brains(reservations), recipe.workers(tmp_path, reservations)
+        (brain,) = alone.brains(reservations)
 
-    assert (brain.port, brain.port_setting, brain.ready_path) == (18081, "ZBRAIN_PORT", "/health")
+    assert [each.name for each in brains] == ["brain", "brain 2"]
+    assert all(each.sockets == tuple(recipe.ports()) for each in (*brains, brain))
+    assert all(each.variables["ZBRAIN_METRICS_PORT"] == str(each.port) for each in brains)
+    assert len({each.port for each in brains}) == 2
+    assert (brain.port, brain.variables) == (18081, {"ZBRAIN_PROCESSES": "1"})
     assert [worker.name for worker in workers] == list(REGIONS)
     assert len(set(REGIONS)) == 2
     assert all(worker.needs == ("brain",) for worker in workers)

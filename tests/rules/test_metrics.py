@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 import yaml
@@ -12,7 +13,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from edgecache.brain.metering import prometheus as brain_metrics
-from edgecache.brain.metering.meters import Traffic
+from edgecache.brain.metering.meters import Measure
 from edgecache.worker import options
 from edgecache.worker.counters import Counters
 from edgecache.worker.serving import pages
@@ -37,6 +38,7 @@ LABELS: Final = frozenset(
         "reason",
         "second_factor",
         "purpose",
+        "brain",
         "kind",
         "state",
         "queue",
@@ -49,7 +51,8 @@ LABELS: Final = frozenset(
 def brain_text() -> str:
     """Return what a brain without nodes and traffic shows."""
     nodes: Any = SimpleNamespace(nodes=list)
-    return brain_metrics.text(nodes, Traffic()).decode()
+    meters: Any = SimpleNamespace(since_start=Measure, repeated=0)
+    return brain_metrics.text(nodes, meters, UUID(int=1)).decode()
 
 
 def worker_text() -> str:

@@ -7,7 +7,7 @@ import ipaddress
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from common.conf import postgresql_url
@@ -22,7 +22,7 @@ from common.settings.table import (
     words,
 )
 from edgecache.brain.conf.operators import AuditSettings, CreditLimits
-from edgecache.brain.conf.processes import ProcessSettings
+from edgecache.brain.conf.processes import MIN_CONNECTIONS, ProcessSettings
 from edgecache.brain.conf.stores import (
     ManagedStores,
     StoreSettings,
@@ -186,6 +186,13 @@ class BrainSettings:
     internal: Listener = _listener("ZBRAIN_PORT", "internal API", 8081)
     s3: Listener = _listener("ZBRAIN_S3_PORT", "object API", 9000)
     workers: Listener = _listener("ZBRAIN_WORKER_PORT", "workers' API", 8083)
+    metrics_port: int = integer(
+        "ZBRAIN_METRICS_PORT",
+        "Port of this brain's `/metrics` on 127.0.0.1, one of its own where several brains have "
+        "the same ports; 0: that of ZBRAIN_PORT.",
+        default=0,
+        maximum=65_535,
+    )
     processes: ProcessSettings
     geography: Geography
     audits: AuditSettings
@@ -234,7 +241,7 @@ class BrainSettings:
     )
     staging_bytes: int = integer(
         "ZBRAIN_STAGING_MIB",
-        "Disk that unfinished uploads and fills of one brain may take.",
+        "Disk that unfinished uploads and fills of a machine's brains may take.",
         default=20_480,
         unit="MiB",
         minimum=16,
@@ -252,6 +259,25 @@ class BrainSettings:
         minimum=1,
         maximum=300,
     )
+
+    def of_one(self) -> Self:
+        """Return the settings of one of this machine's brains: its part of each limit."""
+        count = self.processes.count
+        return replace(
+            self,
+            staging_bytes=self.staging_bytes // count,
+            credit_limits=replace(
+                self.credit_limits,
+                hits=self.credit_limits.hits // count,
+                limit_bytes=self.credit_limits.limit_bytes // count,
+            ),
+            processes=replace(
+                self.processes,
+                connections=max(MIN_CONNECTIONS, self.processes.connections // count),
+                index_bytes=self.processes.index_bytes // count,
+                fills=-(-self.processes.fills // count),
+            ),
+        )
 
     @property
     def secret(self) -> str:

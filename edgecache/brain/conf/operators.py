@@ -56,12 +56,15 @@ class AuditSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreditLimits:
-    """What an operator is credited for at most: by client network, bucket, node, hour and brain."""
+    """Limits of what an operator is credited for, by client network, bucket, node and hour.
+
+    Those of a machine; each of its brains has its part.
+    """
 
     hits: int = integer(
         "ZCACHE_CREDIT_HITS",
         "Hits from one network of clients (/24, /56) that an operator is credited for, by "
-        "bucket, node, hour and brain.",
+        "bucket, node, hour and machine.",
         default=10_000,
     )
     limit_bytes: int = CREDITED_BYTES

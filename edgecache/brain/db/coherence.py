@@ -237,15 +237,6 @@ class Coherence:
         except TimeoutError:
             raise DatabaseUnavailable("Another brain did not confirm the change in time.") from None
 
-    async def end_peer(self, peer: UUID) -> None:
-        """Note that another brain has ended, for certain, before its lease does.
-
-        Raises DatabaseUnavailable.
-        """
-        await self._database.run(END, [peer])
-        self._peers.discard(peer)
-        await self._wake()
-
     # --- listening --------------------------------------------------------------------------
 
     async def _keep_listening(self) -> None:

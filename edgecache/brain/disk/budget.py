@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, cast
 
@@ -14,18 +14,19 @@ from edgecache.runtime.fair_shares import ShareKey, Shares
 # An organization gets two thirds of the disk at most, one of its buckets half.
 HEADROOM: Final = 0.5
 PARTS: Final = "parts"
-OTHER_PROCESSES: Final = "other processes"
 # How many parts' sizes this process remembers.
 PARTS_KEPT: Final = 100_000
 
 
 class CachedBlobUsage:
-    """Bytes of cached blobs on disk, approximately. change: what this process has added to them."""
+    """Bytes of cached blobs on disk, approximately.
 
-    def __init__(self) -> None:
+    This brain's part of those that were there when they were last counted, and what it has added.
+    """
+
+    def __init__(self, brains: int) -> None:
         self.bytes = 0
-        self.change = 0
-        self._other_processes: int | None = None
+        self._brains = brains
         # Blobs are added and removed on threads.
         self._lock = threading.Lock()
 
@@ -33,19 +34,11 @@ class CachedBlobUsage:
         """Count a blob in, or out with a negative size."""
         with self._lock:
             self.bytes = max(0, self.bytes + size)
-            self.change += size
 
     def found(self, size: int) -> None:
         """Set the size that was found on disk."""
         with self._lock:
-            self.bytes = size
-
-    def set_other_processes(self, change: int) -> None:
-        """Note what other processes have added since they started."""
-        with self._lock:
-            if self._other_processes is not None:
-                self.bytes = max(0, self.bytes + change - self._other_processes)
-            self._other_processes = change
+            self.bytes = size // self._brains
 
 
 class DiskBudget:
@@ -55,20 +48,11 @@ class DiskBudget:
         self.limit_bytes = limit_bytes
         self._buffers = buffers
         self._shares = Shares(limit_bytes, refusal=StorageFull, headroom=HEADROOM)
-        # What this process may take until it knows what the others have taken.
-        self.allowance = float("inf")
-        # What each organization has taken of the allowance.
-        self._of_allowance: Counter[Hashable] = Counter()
-        # Bytes of parts that this process has taken, in all.
-        self.parts_taken = 0
         # This process's parts: who is charged for each, and its size.
         self._parts: dict[str, tuple[ShareKey, int]] = {}
         # Parts without a row yet, which a count of rows does not find.
         self._without_row: set[str] = set()
         self._counted: frozenset[int] = frozenset()
-        # Bytes of unfinished bodies that other processes receive, by share key.
-        self.other_processes_bytes = 0
-        self._other_processes: frozenset[Hashable] = frozenset()
         # Received files: who is charged for each until it is moved or removed, and its size.
         self._files: dict[Path, tuple[ShareKey, int]] = {}
 
@@ -80,14 +64,8 @@ class DiskBudget:
         if self._shares.taken + self._buffers.used_bytes + count > self.limit_bytes:
             # Cached blobs do not count here: garbage collection evicts as many as necessary.
             raise self._full("staging", wanted_bytes or count)
-        if count > self.allowance:
-            raise self._full("staging", wanted_bytes or count)
-        of_allowance = self._of_allowance[share_key[0]] + count
-        is_fair = HEADROOM * of_allowance <= self.allowance - count
-        if not is_fair or not self._shares.try_take(share_key, count):
+        if not self._shares.try_take(share_key, count):
             raise self._full("organization", wanted_bytes or count)
-        self.allowance -= count
-        self._of_allowance[share_key[0]] = of_allowance
 
     def max_multipart_object_bytes(self, *, parts_are_local: bool) -> int:
         """Return the largest body of a bucket that can be made of parts.
@@ -102,8 +80,6 @@ class DiskBudget:
         """Count bytes out."""
         if count:
             self._shares.give_back(share_key, count)
-            self._of_allowance[share_key[0]] -= count
-        self.allowance += count
 
     def charge_file(self, path: Path, share_key: ShareKey, size: int) -> None:
         """Note what bytes that were counted in have become."""
@@ -119,7 +95,6 @@ class DiskBudget:
         """Count a part of an upload in. Raises StorageFull."""
         share_key: ShareKey = (SHARE_KEY.get()[0], PARTS)
         self.take(share_key, size)
-        self.parts_taken += size
         self._parts[name] = (share_key, size)
         self._without_row.add(name)
         if len(self._parts) > PARTS_KEPT:
@@ -145,42 +120,11 @@ class DiskBudget:
         return found
 
     def count_parts(self, by_organization: Mapping[int, int]) -> None:
-        """Note the bytes of all parts, those of other processes and of earlier ones as well."""
+        """Note this brain's part of the bytes of all parts."""
         for organization_id in self._counted.union(by_organization):
             size = by_organization.get(organization_id, 0)
             self._shares.correct((organization_id, PARTS), size)
         self._counted = frozenset(by_organization)
-
-    def staged(self) -> list[tuple[Hashable, int]]:
-        """Return the bytes of unfinished bodies that this process receives, by organization."""
-        return [
-            (organization_id, size)
-            for organization_id, held in self._shares.holders().items()
-            if (size := held - self._counted_otherwise(organization_id)) > 0
-        ]
-
-    def count_other_processes(self, by_organization: Mapping[Hashable, int]) -> None:
-        """Note the same of other processes, with which this one shares the disk."""
-        for organization_id in self._other_processes.union(by_organization):
-            self._shares.correct(
-                (organization_id, OTHER_PROCESSES), by_organization.get(organization_id, 0)
-            )
-        self._other_processes = frozenset(by_organization)
-        self.other_processes_bytes = sum(by_organization.values())
-
-    def divide(self, processes: int, *, allowances: float) -> None:
-        """Limit this process to its part of the free bytes until the next call.
-
-        Otherwise processes that do not know of each other's bytes yet could together take more than
-        is free, and an organization what the others could take.
-        allowances: what the other processes may take.
-        """
-        free = self.limit_bytes - self._shares.taken - self._buffers.used_bytes - allowances
-        self.allowance = max(free, 0) / processes
-        self._of_allowance.clear()
-
-    def _counted_otherwise(self, organization_id: Hashable) -> int:
-        return sum(self._shares.held((organization_id, kind)) for kind in (PARTS, OTHER_PROCESSES))
 
     def _full(self, pool: str, wanted_bytes: int) -> StorageFull:
         return StorageFull(pool=pool, limit_bytes=self.limit_bytes, wanted_bytes=wanted_bytes)

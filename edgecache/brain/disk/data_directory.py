@@ -50,18 +50,20 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class DataDirectory:
-    """One process's files in the data directory.
+    """One brain's files in the data directory.
 
     limit_bytes: of unfinished bodies, parts of uploads and cached blobs together, shared by
-    organization. received_bytes: of the first, in files of this process; copies: of cached blobs.
+    organization. brains: have the data directory together, each with such a limit.
+    received_bytes: of unfinished bodies, in files of this brain; copies: of cached blobs.
     buffers: of bodies in memory.
     """
 
-    def __init__(self, root: Path, *, limit_bytes: int) -> None:
+    def __init__(self, root: Path, *, limit_bytes: int, brains: int = 1) -> None:
         self.root = root
         self.limit_bytes = limit_bytes
+        self.brains = brains
         self.received_bytes = 0
-        self.copies = CachedBlobUsage()
+        self.copies = CachedBlobUsage(brains)
         self.buffers = Buffers()
         self.budget = DiskBudget(limit_bytes, self.buffers)
         self._folders = ProcessFolders(root, self.origin_path)
@@ -77,8 +79,8 @@ class DataDirectory:
 
     @property
     def used_bytes(self) -> int:
-        """Return the bytes of unfinished bodies, with other processes' of the same brain."""
-        return self.received_bytes + self.buffers.used_bytes + self.budget.other_processes_bytes
+        """Return the bytes of unfinished bodies."""
+        return self.received_bytes + self.buffers.used_bytes
 
     async def start(self) -> None:
         """Create the folders; end the folders of processes that have ended."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 from edgecache.brain.internal_api import (
@@ -33,6 +33,21 @@ CODES: Final = {
 
 
 def internal_api(dependencies: InternalApiDependencies) -> JsonApi:
+    return JsonApi(_routes(dependencies), _authentication(dependencies), codes=CODES)
+
+
+def metrics_api(dependencies: InternalApiDependencies) -> JsonApi:
+    """Return what a brain answers on a port of its own, where others have the same ports."""
+    routes = [
+        health_route(dependencies.readiness, dependencies.brain_id),
+        metrics.scrape_route(dependencies),
+    ]
+    return JsonApi(routes, _authentication(dependencies))
+
+
+def _authentication(
+    dependencies: InternalApiDependencies,
+) -> Callable[[JsonCall], Awaitable[None]]:
     accepted = [_digest(secret) for secret in dependencies.settings.secrets]
 
     async def authenticate(call: JsonCall) -> None:
@@ -43,13 +58,15 @@ def internal_api(dependencies: InternalApiDependencies) -> JsonApi:
         if scheme.lower() != "bearer" or not any(matches):
             raise NotAuthenticated
 
-    return JsonApi(_routes(dependencies), authenticate, codes=CODES)
+    return authenticate
 
 
 def _routes(dependencies: InternalApiDependencies) -> Iterator[Route]:
     yield health_route(dependencies.readiness, dependencies.brain_id)
     yield from nodes.NodesApi(dependencies).routes()
     yield from metrics.routes(dependencies)
+    if not dependencies.settings.metrics_port:
+        yield metrics.scrape_route(dependencies)
     yield from purges.routes(dependencies)
     yield from buckets.routes(dependencies.buckets, dependencies.repair)
     yield from objects.ObjectsApi(dependencies).routes()

@@ -12,13 +12,13 @@ from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.origins.catalog import Catalog
-from edgecache.brain.siblings.reports import Siblings
 from edgecache.brain.stores.readiness import Readiness
 
 
@@ -42,4 +42,4 @@ class InternalApiDependencies(Protocol):
     repair: Repair
     networks: OperatorNetworks
     statistics: Statistics
-    siblings: Siblings
+    meters: Meters

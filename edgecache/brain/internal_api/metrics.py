@@ -1,6 +1,5 @@
 """``/v1/status``, ``/v1/metrics``, ``/v1/nodes/{id}/metrics``, ``/v1/usage`` and ``/metrics``."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,34 +16,35 @@ USAGE_PAGE: Final = 5000
 def routes(dependencies: InternalApiDependencies) -> list[Route]:
     """Return the routes.
 
-    What all processes of this brain have counted up to now is included; other brains write theirs
-    every ten seconds.
+    What this brain has counted up to now is included; others write theirs every ten seconds.
     """
-    statistics, siblings = dependencies.statistics, dependencies.siblings
+    statistics = dependencies.statistics
 
     async def status(_call: JsonCall) -> JsonResponse:
-        await siblings.flush_others()
         return JsonResponse(await statistics.status())
 
     async def cluster(_call: JsonCall) -> JsonResponse:
-        await siblings.flush_others()
         return JsonResponse(await statistics.cluster())
 
     async def of_node(call: JsonCall) -> JsonResponse:
-        await siblings.flush_others()
         return JsonResponse(await statistics.of_node(await find(dependencies.database, call)))
-
-    async def scrape(_call: JsonCall) -> JsonResponse:
-        text = prometheus.text(dependencies.nodes, await siblings.traffic())
-        return JsonResponse(text, content_type=prometheus.CONTENT_TYPE)
 
     return [
         Route("GET", "/v1/status", status),
         Route("GET", "/v1/metrics", cluster),
         Route("GET", "/v1/nodes/{node_id}/metrics", of_node),
         _usage(dependencies),
-        Route("GET", "/metrics", scrape, is_local=True),
     ]
+
+
+def scrape_route(dependencies: InternalApiDependencies) -> Route:
+    """Return ``GET /metrics``: what this brain alone has served."""
+
+    async def scrape(_call: JsonCall) -> JsonResponse:
+        text = prometheus.text(dependencies.nodes, dependencies.meters, dependencies.brain_id)
+        return JsonResponse(text, content_type=prometheus.CONTENT_TYPE)
+
+    return Route("GET", "/metrics", scrape, is_local=True)
 
 
 def _usage(dependencies: InternalApiDependencies) -> Route:
@@ -54,7 +54,7 @@ def _usage(dependencies: InternalApiDependencies) -> Route:
         limit = query.integer("limit", default=USAGE_PAGE)
         cut = query.text("cut", limit=3, default="all")
         query.finish()
-        await asyncio.gather(dependencies.statistics.flush(), dependencies.siblings.flush_others())
+        await dependencies.meters.flush()
         rows = await usage_lines.page(
             dependencies.database, after, min(limit, USAGE_PAGE), cuts_all=cut == "all"
         )

@@ -142,25 +142,12 @@ class MeterCounts:
         return found
 
 
-@dataclass(slots=True)
-class Traffic:
-    """What was served, for Prometheus. repeated: responses that the response cache decided."""
-
-    measure: Measure = field(default_factory=Measure)
-    repeated: int = 0
-
-    def add(self, other: "Traffic") -> None:
-        """Add another process's."""
-        self.measure.merge(other.measure)
-        self.repeated += other.repeated
-
-
 def _always(*_read: object) -> bool:
     return True
 
 
 class Meters:
-    """The counters of one process of a brain."""
+    """The counters of one brain."""
 
     def __init__(
         self,
@@ -219,11 +206,11 @@ class Meters:
         measure.bytes_served += bytes_served
         measure.latencies.add(seconds)
 
-    def traffic(self) -> Traffic:
-        """Return the counts since the process started: they only rise."""
+    def since_start(self) -> Measure:
+        """Return the counts since the brain started: they only rise."""
         found = self.unwritten()
         found.merge(self._written)
-        return Traffic(found, self.repeated)
+        return found
 
     def unwritten(self, node_id: UUID | None = None) -> Measure:
         """Return the counts of one node, or of all, that are not written yet."""

@@ -1,4 +1,4 @@
-"""This brain's counters in Prometheus' text format.
+"""This brain's counters in Prometheus' text format, labelled with its id.
 
 Written by hand: a registry would hold a second copy of every number. Source: "Exposition formats".
 """
@@ -6,9 +6,10 @@ Written by hand: a registry would hold a second copy of every number. Source: "E
 import time
 from collections.abc import Iterable, Iterator
 from typing import Final
+from uuid import UUID
 
 from edgecache.brain.metering.latencies import Latencies, middle_of
-from edgecache.brain.metering.meters import Traffic
+from edgecache.brain.metering.meters import Meters
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.known_nodes import KnownNodes
 
@@ -18,24 +19,31 @@ US_PER_S: Final = 1_000_000
 HEALTHS: Final = (*Health, "pending", "quarantined")
 
 Sample = tuple[str, dict[str, str], float]
+# Name, kind, meaning, samples.
+Family = tuple[str, str, str, list[Sample]]
 
 
-def text(nodes: KnownNodes, traffic: Traffic) -> bytes:
-    lines = [*_traffic(traffic), *_nodes(nodes)]
+def text(nodes: KnownNodes, meters: Meters, brain_id: UUID) -> bytes:
+    brain = str(brain_id)
+    lines = [
+        line
+        for name, kind, meaning, samples in (*_traffic(meters), *_nodes(nodes))
+        for line in _family(name, kind, meaning, samples, brain)
+    ]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _traffic(traffic: Traffic) -> Iterator[str]:
-    total = traffic.measure
+def _traffic(meters: Meters) -> Iterator[Family]:
+    total = meters.since_start()
     counted = (
         ("hits", "Answers that needed no origin.", total.hits),
         ("misses", "Answers that needed the origin.", total.misses),
         ("served_bytes", "Bytes of objects that left for clients.", total.bytes_served),
-        ("repeated", "Responses that the response cache decided.", traffic.repeated),
+        ("repeated", "Responses that the response cache decided.", meters.repeated),
     )
     for name, meaning, value in counted:
-        yield from _family(f"zonal_cache_{name}_total", "counter", meaning, [("", {}, value)])
-    yield from _family(
+        yield f"zonal_cache_{name}_total", "counter", meaning, [("", {}, value)]
+    yield (
         "zonal_cache_first_byte_seconds",
         "histogram",
         "Time to the first byte of an object.",
@@ -43,11 +51,11 @@ def _traffic(traffic: Traffic) -> Iterator[str]:
     )
 
 
-def _nodes(nodes: KnownNodes) -> Iterator[str]:
+def _nodes(nodes: KnownNodes) -> Iterator[Family]:
     rows = nodes.nodes()
     healths = [nodes.health(row) for row in rows]
     counts: list[Sample] = [("", {"health": str(h)}, healths.count(h)) for h in HEALTHS]
-    yield from _family("zonal_cache_nodes", "gauge", "Nodes by health.", counts)
+    yield "zonal_cache_nodes", "gauge", "Nodes by health.", counts
     fields = (
         ("used_bytes", "Bytes stored.", lambda row: row.used_bytes),
         ("capacity_bytes", "Bytes that may be stored.", lambda row: row.capacity_bytes),
@@ -65,7 +73,7 @@ def _nodes(nodes: KnownNodes) -> Iterator[str]:
     )
     for name, meaning, value in fields:
         samples = [("", {"node": str(r.id), "region": r.region}, value(r)) for r in rows]
-        yield from _family(f"zonal_cache_node_{name}", "gauge", meaning, samples)
+        yield f"zonal_cache_node_{name}", "gauge", meaning, samples
 
 
 def _histogram(latencies: Latencies) -> list[Sample]:
@@ -80,10 +88,13 @@ def _histogram(latencies: Latencies) -> list[Sample]:
     return samples
 
 
-def _family(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> Iterator[str]:
+def _family(
+    name: str, kind: str, meaning: str, samples: Iterable[Sample], brain: str
+) -> Iterator[str]:
     yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} {kind}"
     for suffix, labels, value in samples:
         # Labels are ids, regions and words of ours: nothing in them needs escaping.
-        labelled = ",".join(f'{label}="{word}"' for label, word in labels.items())
-        yield f"{name}{suffix}{{{labelled}}} {value}" if labelled else f"{name}{suffix} {value}"
+        all_labels = {"brain": brain, **labels}
+        labelled = ",".join(f'{label}="{word}"' for label, word in all_labels.items())
+        yield f"{name}{suffix}{{{labelled}}} {value}"

@@ -98,10 +98,6 @@ class Statistics:
             "collected_at": datetime.now(UTC).isoformat(),
         }
 
-    async def flush(self) -> None:
-        """Write what this process has counted. Raises DatabaseUnavailable."""
-        await self._meters.flush()
-
     async def roll_up(self) -> None:
         """Make one row an hour of old minutes. Raises DatabaseUnavailable."""
         async with self._database.transaction() as connection:

@@ -1,5 +1,5 @@
-"""The processes of a brain: ports, start, takeover, end.
+"""A brain's process: ports, start, end.
 
-Door: listeners, one_process, parent.
-Imports: common, conf, core, edgecache.http, edgecache.runtime, siblings.
+Door: listeners, serving, sockets.
+Imports: common, conf, core, edgecache.http, edgecache.runtime.
 """

@@ -1,7 +1,6 @@
 """The brain's three ports, served in one event loop: open together, closed together."""
 
 import asyncio
-import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -10,13 +9,14 @@ import structlog
 
 from edgecache.brain.conf.brain import Listener
 from edgecache.brain.core.share_key import PLATFORM
+from edgecache.brain.process.sockets import Sockets
 from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
 from edgecache.http.scope import HttpScope
-from edgecache.http.server.acceptor import Balance
 from edgecache.http.server.http_server import IDLE_S, HttpServer, by_network, tls_context
 from edgecache.http.server.limits import ServerLimits
 from edgecache.runtime.fair_shares import ShareKey
+from edgecache.runtime.listening import refuse_connections
 from edgecache.runtime.resource_limits import connections_allowed
 from edgecache.runtime.turns import LoopTurns
 
@@ -31,12 +31,14 @@ class Listeners:
 
     def __init__(self, servers: Mapping[str, HttpServer]) -> None:
         self._servers = servers
+        self._are_shared = False
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self, sockets: Mapping[str, socket.socket]) -> None:
-        """Accept connections on every port. sockets: see ``open_sockets``."""
+    async def start(self, sockets: Sockets) -> None:
+        """Accept connections on every port."""
+        self._are_shared = sockets.are_given
         for name, server in self._servers.items():
-            await server.start(listening=sockets[name])
+            await server.start(listening=sockets.by_name[name], is_shared=sockets.are_given)
             self._tasks.append(asyncio.create_task(server.serve()))
 
     def ports(self) -> dict[str, int]:
@@ -52,6 +54,8 @@ class Listeners:
         if not self._tasks:
             return
         for server in self._servers.values():
+            if not self._are_shared:
+                refuse_connections(server.sockets[0])
             server.stop(timeout_s=timeout_s - IDLE_S - CUT_S)
         _, late = await asyncio.wait(self._tasks, timeout=timeout_s)
         if late:
@@ -78,14 +82,12 @@ def port_server(
     *,
     share_key: Callable[[HttpScope], ShareKey] = by_network,
     tls: tuple[Path | None, Path | None] = (None, None),
-    balance: Balance | None = None,
 ) -> HttpServer:
     """Return the server of an application.
 
     turns: shared by all ports.
     share_key: returns a request's queue key.
     tls: certificate and key, or neither.
-    balance: with the brain's other processes.
     """
     certificate, key = tls
     context = tls_context(certificate, key) if certificate and key else None
@@ -98,5 +100,4 @@ def port_server(
         limits=limits,
         turns=turns,
         share_key=share_key,
-        balance=balance,
     )

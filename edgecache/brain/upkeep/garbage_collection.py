@@ -120,7 +120,7 @@ class GarbageCollector(PeriodicTask):
         await self._database.run(OLD_RECORDS)
         await self._database.run(OLD_LEASES)
         await self.stores.round()
-        await self.count_parts()
+        await self._count_parts()
         await evict(self._data_directory, self._held)
         if time.monotonic() > self._trim_at:
             self._trim_at = time.monotonic() + TRIM_EVERY_S
@@ -131,8 +131,8 @@ class GarbageCollector(PeriodicTask):
             await forget_expired(self._coherence)
             await sweep(self._data_directory, self._database, self.stores.moved)
 
-    async def count_parts(self) -> None:
-        """Count the parts of uploads in the data directory, of all processes and brains.
+    async def _count_parts(self) -> None:
+        """Count the parts of uploads in the data directory: this brain's part of them.
 
         Raises DatabaseUnavailable.
         """
@@ -140,7 +140,7 @@ class GarbageCollector(PeriodicTask):
         # missed.
         counted = self._data_directory.budget.parts_without_row()
         for row in await self._database.all(PARTS):
-            counted[row.organization_id] += row.bytes
+            counted[row.organization_id] += row.bytes // self._data_directory.brains
         self._data_directory.budget.count_parts(counted)
 
     async def _finish_purges(self) -> None:

@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import Final
 
-from edgecache.http.server.acceptor import Balance
 from edgecache.http.server.contract import Client
 from edgecache.runtime.fair_shares import Shares
 
@@ -17,10 +16,9 @@ RETRY_S: Final = 0.02
 class Clients:
     """Connections from the moment they are accepted. A client is named by its network at first."""
 
-    def __init__(self, limit: int, balance: Balance) -> None:
-        """limit: of all clients together. balance: gets their number."""
+    def __init__(self, limit: int) -> None:
+        """limit: of all clients together."""
         self.limit = limit
-        self._balance = balance
         self._open: set[Client] = set()
         # Accepted, and not open yet: within their TLS handshake, for example.
         self._opening = 0
@@ -29,7 +27,6 @@ class Clients:
         # The connections that count towards the share of their address.
         self._counted: set[Client] = set()
         self._shares = Shares(limit, refusal=ConnectionRefusedError)
-        self._is_accepting = True
         self._emptied = asyncio.Event()
 
     def __iter__(self) -> Iterator[Client]:
@@ -43,7 +40,6 @@ class Clients:
     def accepted(self) -> None:
         """Count a connection in; ``admit`` decides whether it stays."""
         self._opening += 1
-        self._changed()
 
     async def admit(self, network: str) -> bool:
         """Take a permit for a client; if there are too many, close an idle connection.
@@ -55,7 +51,7 @@ class Clients:
             await asyncio.sleep(RETRY_S)
             if not self._take_permit(network):
                 self._opening -= 1
-                self._changed()
+                self._note_emptied()
                 return False
         self._admitted += 1
         return True
@@ -73,18 +69,13 @@ class Clients:
         self._opening -= 1
         self._admitted -= 1
         self._give_back(network)
-        self._changed()
+        self._note_emptied()
 
     def closed(self, client: Client) -> None:
         """Count out a connection that was open."""
         self._uncount(client)
         self._open.discard(client)
-        self._changed()
-
-    def stop_accepting(self) -> None:
-        """Note that no more connections are accepted."""
-        self._is_accepting = False
-        self._balance.close()
+        self._note_emptied()
 
     async def wait_until_none(self, timeout_s: float) -> None:
         """Return when all are closed, or after a while."""
@@ -95,9 +86,7 @@ class Clients:
             async with asyncio.timeout(timeout_s):
                 await self._emptied.wait()
 
-    def _changed(self) -> None:
-        if self._is_accepting:
-            self._balance.set(len(self))
+    def _note_emptied(self) -> None:
         if not len(self):
             self._emptied.set()
 

@@ -18,7 +18,7 @@ from edgecache.http.addresses import network_of
 from edgecache.http.exchange import App
 from edgecache.http.response_head import response_head
 from edgecache.http.scope import HttpScope
-from edgecache.http.server.acceptor import Acceptor, Balance, PeerAddress, refuse
+from edgecache.http.server.acceptor import Acceptor, PeerAddress, refuse
 from edgecache.http.server.clients import Clients
 from edgecache.http.server.connection import ClientConnection
 from edgecache.http.server.contract import Client
@@ -57,13 +57,11 @@ class HttpServer:
         stop_timeout_s: float = STOP_TIMEOUT_S,
         turns: LoopTurns | None = None,
         share_key: Callable[[HttpScope], ShareKey] = by_network,
-        balance: Balance | None = None,
     ) -> None:
         """stop_timeout_s: for running requests at ``stop``.
 
         turns: of all servers on this loop.
         share_key: returns a request's queue key from its head.
-        balance: with other processes that accept from the same sockets.
         """
         self.app = app
         self._turns = turns or LoopTurns()
@@ -74,9 +72,9 @@ class HttpServer:
         self._stop_timeout_s = stop_timeout_s
         # Files for a client, and for its worker connection or file.
         allowed = (files_allowed() - FILES_RESERVED) // 2
-        self._balance = balance or Balance()
-        self._clients = Clients(min(self.limits.connections, allowed), self._balance)
+        self._clients = Clients(min(self.limits.connections, allowed))
         self.sockets: list[socket.socket] = []
+        self._is_shared = False
         self._closes_idle = False
         self._acceptors: list[Acceptor] = []
         # A task that nothing refers to may be collected before it has ended.
@@ -88,16 +86,17 @@ class HttpServer:
         """True if each connection closes after its next response."""
         return self._stopping.is_set()
 
-    async def start(self, *, listening: socket.socket | None = None) -> None:
+    async def start(
+        self, *, listening: socket.socket | None = None, is_shared: bool = False
+    ) -> None:
         """Accept connections to the port.
 
-        listening: its socket; without it one is bound. Raises OSError.
+        listening: its socket; without it one is bound. is_shared: other processes accept from it as
+        well, and after this one. Raises OSError.
         """
         self.sockets = [listening or listening_socket(*self._address, self.limits)]
-        self._acceptors.append(
-            Acceptor(self.sockets[0], partial(self._connect, self._tls), self._balance)
-        )
-        self._balance.set(0)
+        self._is_shared = is_shared
+        self._acceptors.append(Acceptor(self.sockets[0], partial(self._connect, self._tls)))
 
     async def serve(self) -> None:
         """Serve until ``stop``; then let running requests finish, for a while."""
@@ -111,10 +110,9 @@ class HttpServer:
 
     def _stop_accepting(self) -> None:
         for acceptor in self._acceptors:
-            acceptor.close()
+            acceptor.close(takes_queued=not self._is_shared)
         for listening in self.sockets:
             listening.close()
-        self._clients.stop_accepting()
 
     def stop(self, *, timeout_s: float | None = None) -> None:
         """Accept nothing more and end ``serve``.
@@ -212,6 +210,11 @@ def listening_socket(address: str, port: int, limits: ServerLimits) -> socket.so
     """Return a socket that listens. Raises OSError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     bound = socket.create_server((address, port), family=family, backlog=BACKLOG)
+    return bound_listener(bound, limits)
+
+
+def bound_listener(bound: socket.socket, limits: ServerLimits) -> socket.socket:
+    """Return a listening socket with the limits of its connections. Raises OSError."""
     # Connections inherit these: the kernel cuts clients that acknowledge nothing for this long.
     stalled_ms = int(limits.take_timeout_s * 1000)
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stalled_ms)

@@ -23,8 +23,8 @@ def logged(cluster: Cluster) -> str:
 
 
 def test_a_trusted_proxy_s_header_counts(tmp_path_factory: pytest.TempPathFactory) -> None:
-    trusted = {"ZTRUSTED_PROXIES": "127.0.0.0/8"}
-    with new_cluster(tmp_path_factory, workers=0, **trusted) as cluster:
+    trusted = "127.0.0.0/8"
+    with new_cluster(tmp_path_factory, workers=0, ZTRUSTED_PROXIES=trusted) as cluster:
         assert logged(cluster) == "203.0.113.7"
 
 

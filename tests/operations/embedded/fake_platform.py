@@ -69,7 +69,6 @@ def main() -> int:
             name="web",
             command=(*this, "web"),
             port=port,
-            port_setting="PORT",
             ready_path="/readyz",
             needs=("control",),
         ),

@@ -112,17 +112,7 @@ async def test_a_body_that_is_removed_counts_no_more(small: Brain) -> None:
         assert small.data_directory.used_bytes == 0
 
 
-async def test_what_a_process_may_take_unseen_by_others_is_shared(small: Brain) -> None:
-    small.data_directory.budget.divide(2, allowances=0)
-    use_share_of_organization(1)
-    names, full = await fill(small)
-    assert (len(names), full.pool) == (4, "organization")
-
-    use_share_of_organization(2)
-    await receive(small)
-
-
-async def test_parts_of_other_processes_are_counted(small: Brain, rows: Rows) -> None:
+async def test_parts_of_other_brains_are_counted(small: Brain, rows: Rows) -> None:
     bucket = await small.bucket()
     rows.run(
         "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata)"

@@ -1,4 +1,4 @@
-"""Two tenants at a brain of two processes: no process gives a tenant another one's data."""
+"""Two tenants at two brains with one port: no brain gives a tenant another one's data."""
 
 import http.client
 from collections.abc import Callable, Iterator
@@ -11,8 +11,6 @@ from botocore.exceptions import ClientError
 
 from tests.edgecache.cluster import Cluster, Keys
 from tests.edgecache.conftest import connect
-from tests.processes import connections_of
-from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -21,35 +19,28 @@ BODIES = {"alice": b"alice's" * 100, "charlie": b"charlie's" * 100}
 
 @pytest.fixture
 def cluster(start: Callable[..., Cluster]) -> Cluster:
-    """Return a brain of two processes that serve."""
-    made = start(variables={"ZBRAIN_PROCESSES": "2"})
-    wait_until(lambda: '"event":"brain_started"' in made.log)
-    return made
+    """Return two brains with the same ports."""
+    return start(brains=2)
 
 
 @pytest.fixture
 def connected(cluster: Cluster) -> Iterator[Callable[[Keys], list[Any]]]:
-    """Return a function that connects a tenant's clients, to both processes."""
+    """Return a function that connects a tenant's clients, two to each brain."""
     with ExitStack() as stack:
 
-        def counts() -> list[int]:
-            return [connections_of(pid, cluster.port) for pid in cluster.brain_processes()]
-
         def clients(keys: Keys) -> list[Any]:
-            before = counts()
-            made = [
-                stack.enter_context(closing(connect(keys, cluster.url, max_pool_connections=1)))
-                for _ in range(4)
-            ]
-            for client in made:
-                client.list_buckets()
-            assert all(now > then for then, now in zip(before, counts(), strict=True))
+            made = []
+            for number in (0, 1, 0, 1):
+                client = connect(keys, cluster.url, max_pool_connections=1)
+                made.append(stack.enter_context(closing(client)))
+                with cluster.only(number):
+                    client.list_buckets()
             return made
 
         yield clients
 
 
-def test_two_tenants_with_the_same_names_read_their_own_objects_from_every_process(
+def test_two_tenants_with_the_same_names_read_their_own_objects_from_every_brain(
     cluster: Cluster, connected: Callable[[Keys], list[Any]]
 ) -> None:
     tenants = {name: connected(cluster.tenant()) for name in BODIES}
@@ -57,7 +48,7 @@ def test_two_tenants_with_the_same_names_read_their_own_objects_from_every_proce
         clients[0].create_bucket(Bucket="docs")
         clients[1].put_object(Bucket="docs", Key="k", Body=BODIES[name])
         clients[2].put_object(Bucket="docs", Key=f"of {name}", Body=b"x")
-    # Each again, when all processes have it in memory.
+    # Each again, when both brains have it in memory.
     for _ in range(3):
         for number in range(4):
             for name, clients in tenants.items():
@@ -75,7 +66,7 @@ def test_two_tenants_with_the_same_names_read_their_own_objects_from_every_proce
         charlie.put_object(Bucket="docs", Key="k", Body=BODIES["charlie"])
 
 
-def test_every_process_refuses_another_tenants_uploads_copies_and_deletes(
+def test_every_brain_refuses_another_tenants_uploads_copies_and_deletes(
     cluster: Cluster, connected: Callable[[Keys], list[Any]]
 ) -> None:
     alice, charlie = connected(cluster.tenant()), connected(cluster.tenant())
@@ -108,7 +99,7 @@ def test_every_process_refuses_another_tenants_uploads_copies_and_deletes(
         assert client.get_object(Bucket="secrets", Key="k")["Body"].read() == BODIES["alice"]
 
 
-def test_every_process_refuses_a_deleted_key_and_a_private_bucket_immediately(
+def test_every_brain_refuses_a_deleted_key_and_a_private_bucket_immediately(
     cluster: Cluster, connected: Callable[[Keys], list[Any]]
 ) -> None:
     keys = cluster.tenant()

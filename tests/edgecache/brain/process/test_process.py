@@ -9,7 +9,7 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ from pytest_django import Settings
 from edgecache.brain.command import refusal
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
+from operations.embedded.supervisor import Launch
 from tests.commands import help_of
 from tests.edgecache.brain.support import CUT, ClusterRows, ask, register
 from tests.edgecache.cluster import Cluster
@@ -46,6 +47,12 @@ def run(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProc
 
 def run_python(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
     """Run a program that becomes a brain."""
+    return run_program([sys.executable, *words], tmp_path, **changes)
+
+
+def run_program(
+    command: list[str], tmp_path: Path, *, pass_fds: Sequence[int] = (), **changes: str
+) -> subprocess.CompletedProcess[str]:
     environment = {
         "ZDATA_DIR": str(tmp_path),
         "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
@@ -55,8 +62,9 @@ def run_python(tmp_path: Path, *words: str, **changes: str) -> subprocess.Comple
         "ZBRAIN_WORKER_PORT": str(free_port()),
     }
     return subprocess.run(
-        [sys.executable, *words],
+        command,
         cwd=ROOT,
+        pass_fds=pass_fds,
         env=os.environ | environment | changes,
         capture_output=True,
         text=True,
@@ -111,6 +119,26 @@ def test_a_port_in_use_is_reported_with_its_setting(tmp_path: Path, database_url
     assert ended.returncode == 1
     assert f"Port {port} is in use by another program." in ended.stderr
     assert f"{setting}=" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_sockets_that_listen_elsewhere_than_the_settings_say_are_refused(
+    tmp_path: Path, database_url: str
+) -> None:
+    """The workers' API might be reached from outside, without TLS."""
+    with socket.create_server(("0.0.0.0", 0)) as listening:  # noqa: S104 - refused
+        port = listening.getsockname()[1]
+        launch = Launch(command=(sys.executable, "-m", "edgecache.brain"), sockets=(listening,))
+        ended = run_program(
+            launch.argv(),
+            tmp_path,
+            pass_fds=launch.descriptors,
+            DATABASE_URL=database_url,
+            ZBRAIN_WORKER_PORT=str(port),
+        )
+    assert ended.returncode == 1
+    assert f"given listen at 0.0.0.0:{port}, and" in ended.stderr
+    assert f"ZBRAIN_WORKER_PORT=127.0.0.1:{port}" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

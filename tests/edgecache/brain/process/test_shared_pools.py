@@ -1,4 +1,4 @@
-"""A tenant fills the pools of both processes of a brain; another one works through each of them."""
+"""A tenant fills the pools of both brains of a machine; another one works through each of them."""
 
 import asyncio
 import select
@@ -33,10 +33,9 @@ FILLS = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Return a brain of two processes that serve, with small pools."""
+    """Return two brains with the same ports and small pools."""
     pools = {"ZBRAIN_FILLS": "40", "ZBRAIN_STAGING_MIB": "64"}
-    with new_cluster(tmp_path_factory, workers=1, ZBRAIN_PROCESSES="2", **pools) as made:
-        wait_until(lambda: '"event":"brain_started"' in made.log)
+    with new_cluster(tmp_path_factory, workers=1, brains=2, **pools) as made:
         yield made
 
 
@@ -58,7 +57,7 @@ def tenant_at(cluster: Cluster, origin_url: str) -> Keys:
 
 
 def fill(cluster: Cluster, keys: Keys, kind: str, stack: ExitStack) -> list[socket.socket]:
-    """Begin a tenant's requests in both processes."""
+    """Begin a tenant's requests in both brains."""
     method, target, length = FILLS[kind]
     clients = []
     for number in range(GREEDY):
@@ -84,7 +83,7 @@ def answered(clients: list[socket.socket]) -> int:
 
 
 def work(cluster: Cluster, keys: Keys, numbers: Iterator[int]) -> None:
-    """Write, read, list and delete, each through a connection of its own, in both processes."""
+    """Write, read, list and delete, each through a connection of its own, in both brains."""
     signer = Signer(keys, cluster.url)
     for number in (next(numbers) for _ in range(4)):
         for method, target, body, status in (
@@ -99,7 +98,7 @@ def work(cluster: Cluster, keys: Keys, numbers: Iterator[int]) -> None:
 
 
 @pytest.mark.parametrize("kind", FILLS)
-async def test_what_one_tenant_takes_of_both_processes_leaves_another_its_share(
+async def test_what_one_tenant_takes_of_both_brains_leaves_another_its_share(
     cluster: Cluster, silent: str, kind: str
 ) -> None:
     numbers = count()

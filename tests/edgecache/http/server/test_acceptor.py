@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from edgecache.http.server import acceptor as acceptors
-from edgecache.http.server.acceptor import Acceptor, Balance
+from edgecache.http.server.acceptor import Acceptor
 from tests.edgecache.http.support import run
 
 
@@ -35,9 +35,7 @@ def test_a_process_without_open_files_goes_on_when_it_has_some(
             listening = stack.enter_context(Exhausted())
             listening.bind(("127.0.0.1", 0))
             listening.listen()
-            running = Acceptor(
-                listening, lambda sock, _address: accepted.set_result(sock), Balance()
-            )
+            running = Acceptor(listening, lambda sock, _address: accepted.set_result(sock))
             client = stack.enter_context(socket.socket())
             client.setblocking(False)
             await asyncio.get_running_loop().sock_connect(client, listening.getsockname())
