@@ -25,7 +25,6 @@ from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.internal_api.app import internal_api, metrics_api
 from edgecache.brain.metering.creditable_reads import CreditableReads
-from edgecache.brain.metering.hourly_counts import HourlyCounts
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.metering.statistics import Statistics
@@ -121,7 +120,7 @@ class Wiring:
         self.audits = Audits(self.database, self.directory, self.nodes, checker, settings.audits)
         self.networks = OperatorNetworks(self.database)
         limits = settings.credit_limits
-        self.creditable_reads = CreditableReads(self.nodes, self.networks, limits, HourlyCounts())
+        self.creditable_reads = CreditableReads(self.nodes, self.networks, limits)
 
     def _make_reads(self) -> None:
         self.hot_objects = HotObjects(

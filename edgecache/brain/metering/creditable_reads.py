@@ -3,8 +3,9 @@
 An operator could read others' objects through its own nodes to be paid for that. So reads from its
 own networks earn nothing: those from which its nodes connect or where they are reached, and those
 of its members' recent sessions, which the platform sends. Reads from other networks earn up to a
-limit for each client's network, bucket, node and hour; reads that are reported hours later earn
-nothing. Reads above the limit are charged like those that the platform serves itself.
+limit for each client's network, bucket, node and hour. Reads that are reported hours later earn
+nothing, nor do those of more networks, buckets and nodes than a brain counts. Reads above the limit
+are charged like those that the platform serves itself.
 """
 
 import time
@@ -26,17 +27,13 @@ THIS_MACHINE: Final = "127.0.0.0/24"
 
 
 class CreditableReads:
-    """Decides for one brain which reads through operators' nodes are credited.
-
-    counts: of all its processes.
-    """
+    """Decides for one brain which reads through operators' nodes are credited."""
 
     def __init__(
         self,
         nodes: KnownNodes,
         networks: OperatorNetworks,
         limits: CreditLimits,
-        counts: HourlyCounts,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -44,7 +41,7 @@ class CreditableReads:
         self._networks = networks
         self._limits = limits
         self._clock = clock
-        self._counts = counts
+        self._counts = HourlyCounts()
 
     def is_creditable(
         self,
@@ -63,16 +60,19 @@ class CreditableReads:
         if node is None or node.organization_id in {None, tenant.organization_id}:
             # These earn nothing.
             return True
-        hour, oldest = int(served_at) // HOUR_S, int(self._clock()) // HOUR_S - HOURS_KEPT + 1
-        if hour < oldest:
+        hour, now_hour = int(served_at) // HOUR_S, int(self._clock()) // HOUR_S
+        if hour <= now_hour - HOURS_KEPT:
             return False
         operator = int(node.organization_id or 0)
         prefix = prefix_of(client)
         is_known = prefix and prefix != THIS_MACHINE
         if is_known and self._is_own(operator, node.endpoint, prefix):
             return False
-        key = f"{bucket_id} {node_id.hex} {prefix}".encode()
-        hits, sizes = self._counts.add(key, size, hour=hour)
+        key = (operator, bucket_id, node_id.hex, prefix)
+        counted = self._counts.add(key, size, hour=hour, now_hour=now_hour)
+        if counted is None:
+            return False
+        hits, sizes = counted
         return hits <= self._limits.hits and sizes <= self._limits.limit_bytes
 
     def _is_own(self, operator: int, endpoint: str, prefix: str) -> bool:
