@@ -9,6 +9,7 @@ import pytest
 
 from common.machine.folders import SYSTEM_ROOT
 from common.settings.env import Env
+from edgecache.brain.conf import brain
 from organizations import conf as organizations
 from tests.deploy.tools import DEPLOY, program, run
 
@@ -16,7 +17,7 @@ UNITS = {
     "release": "zonal-migrate.service",
     "web": "zonal-web.service",
     "worker": "zonal-worker.service",
-    "brain": "zonal-brain.service",
+    "brain": "zonal-brain@.service",
     "cacheworker": "zonal-cache-worker@.service",
 }
 # Of 10, where 10 is a service with everything that root has.
@@ -81,11 +82,20 @@ def test_make_run_by_root_keeps_nothing_in_a_folder_of_the_units(name: str) -> N
     assert not SYSTEM_ROOT.is_relative_to(state)
 
 
-@pytest.mark.parametrize("process", ["web", "brain"])
-def test_a_reload_hands_over_and_systemd_follows_the_new_process(process: str) -> None:
-    service = unit(UNITS[process])
+def test_a_reload_of_web_hands_over_and_systemd_follows_the_new_process() -> None:
+    service = unit(UNITS["web"])
     assert service["ExecReload"] == "/bin/kill -USR2 $MAINPID"
     assert (service["Type"], service["NotifyAccess"]) == ("notify", "all")
+
+
+def test_brains_have_the_sockets_of_the_ports_that_are_their_defaults() -> None:
+    text = (DEPLOY / "systemd" / "zonal-brain.socket").read_text()
+    listens = re.findall(r"^ListenStream=(\S+)$", text, re.MULTILINE)
+    chosen = brain.read(Env({}), data_dir=Path(), database_url="", is_production=True)
+    listeners = (chosen.internal, chosen.s3, chosen.workers)
+    assert listens == [f"{row.address}:{row.port}" for row in listeners]
+    service = unit(UNITS["brain"])
+    assert (service["Type"], service["Sockets"]) == ("notify", "zonal-brain.socket")
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:

@@ -4,19 +4,14 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-from django.conf import settings
-from django.db import connection
 
 from common.version import VERSION
 from tests.deploy.tools import DEPLOY
-from tests.edgecache.cluster import Cluster
 from tests.processes import has_ended
 from tests.waiting import wait_until
 from tests.web_process import web_process
@@ -82,44 +77,3 @@ def test_a_reload_of_web_starts_the_code_that_the_link_names(link: Link, tmp_pat
         finally:
             os.kill(successor, signal.SIGTERM)
             wait_until(lambda: has_ended(successor))
-
-
-class LinkedBrain(Cluster):
-    """A brain that runs as its unit does."""
-
-    link: Link
-
-    def _run(
-        self, log: str, command: list[str], environment: dict[str, str]
-    ) -> "subprocess.Popen[bytes]":
-        words, variables = self.link.unit("zonal-brain.service")
-        with (self.folder / log).open("ab") as output:
-            return subprocess.Popen(
-                words,
-                cwd=self.link.path,
-                env=environment | variables,
-                stdout=output,
-                stderr=output,
-            )
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_reload_of_a_brain_starts_the_code_that_the_link_names(
-    link: Link, tmp_path: Path
-) -> None:
-    name = str(connection.settings_dict["NAME"])
-    url = urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}").geturl()
-    brain = LinkedBrain(tmp_path, url, ",".join(settings.SECRET_KEYS), workers=0)
-    brain.link = link
-    brain.start()
-    assert brain.call("GET", "/health")["version"] == "0.1.0"
-
-    link.point_at("0.2.0")
-    brain.brain.send_signal(signal.SIGUSR2)
-    assert brain.brain.wait(START_S) == 0
-
-    assert brain.call("GET", "/health")["version"] == "0.2.0"
-    assert re.findall(r'"version":"([^"]+)"', brain.log) == ["0.1.0", "0.2.0"]
-    (successor,) = re.findall(r'"pid":(\d+),.*brain_successor_started', brain.log)
-    os.kill(int(successor), signal.SIGTERM)
-    wait_until(lambda: has_ended(int(successor)))

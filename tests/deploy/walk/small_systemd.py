@@ -6,9 +6,11 @@ lines with their environment, user, folders and read-only system. It knows what 
 and Debian's caddy.service use; systemd's own check of the units is in test_units.py.
 """
 
+import fcntl
 import json
 import os
 import pwd
+import re
 import shlex
 import shutil
 import signal
@@ -95,12 +97,13 @@ def _rebuild(path: Path, copy: Path, left_out: tuple[str, ...]) -> None:
 
 
 class Unit:
-    """The [Service] section of a unit with its drop-ins, each setting with all its values."""
+    """The [Service] or [Socket] section of a unit with its drop-ins: each setting's values."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         prefix = f"{name.split('-', maxsplit=1)[0]}-.service.d" if "-" in name else ""
-        files = [each / name for each in UNIT_FOLDERS if (each / name).exists()][:1]
+        file_name = re.sub(r"@\w+", "@", name)
+        files = [each / file_name for each in UNIT_FOLDERS if (each / file_name).exists()][:1]
         if not files:
             raise UnitFailed(f"There is no unit {name}.")
         for folder in (prefix, f"{name}.d"):
@@ -108,15 +111,20 @@ class Unit:
                 files += sorted((each / folder).glob("*.conf"))
         self.values: dict[str, list[str]] = {}
         self.can_be_enabled = "[Install]" in files[0].read_text()
+        instance = (re.findall(r"@(\w+)", name) or [""])[0]
         for file in files:
-            self._read(file.read_text().replace("\\\n", " "))
+            self._read(file.read_text().replace("\\\n", " ").replace("%i", instance))
 
     def _read(self, text: str) -> None:
         section = ""
         for line in text.splitlines():
             if line.startswith("["):
                 section = line
-            elif section == "[Service]" and "=" in line and not line.startswith(("#", ";")):
+            elif (
+                section in {"[Service]", "[Socket]"}
+                and "=" in line
+                and not line.startswith(("#", ";"))
+            ):
                 name, _, value = line.partition("=")
                 self.values.setdefault(name.strip(), []).append(value.strip())
 
@@ -189,10 +197,14 @@ def enter_strict(writable: list[str], command: list[str]) -> None:
 
 
 class Service:
-    """A unit that runs. main: its process, as its notifications name it."""
+    """A unit that runs. main: its process, as its notifications name it.
 
-    def __init__(self, unit: Unit) -> None:
+    sockets: those of its Sockets=.
+    """
+
+    def __init__(self, unit: Unit, sockets: list[socket.socket]) -> None:
         self.unit = unit
+        self.sockets = sockets
         self.main = 0
         self.is_ready = threading.Event()
         self._notifications = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -202,14 +214,27 @@ class Service:
         self.environment = unit.environment() | {"NOTIFY_SOCKET": str(path)}
 
     def spawn(self, line: str, **variables: str) -> "subprocess.Popen[bytes]":
+        command = self.unit.command(line)
+        numbers = [sock.fileno() for sock in self.sockets]
+        given = range(3, 3 + len(numbers))
+        if numbers:
+            command = ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh", *command]
+            variables["LISTEN_FDS"] = str(len(numbers))
+
+        def hand_over() -> None:
+            for number, place in zip(numbers, given, strict=True):
+                os.dup2(number, place)
+
         with (LOGS / self.unit.name).open("ab") as log:
             return subprocess.Popen(
-                self.unit.command(line),
+                command,
                 cwd=self.unit.first("WorkingDirectory", "/"),
                 env=self.environment | variables,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                pass_fds=tuple(given),
+                preexec_fn=hand_over,  # noqa: PLW1509 - it only duplicates descriptors
             )
 
     def start(self) -> None:
@@ -271,6 +296,7 @@ class Systemd:
 
     def __init__(self) -> None:
         self.services: dict[str, Service] = {}
+        self.sockets: dict[str, list[socket.socket]] = {}
 
     def obey(self, words: list[str]) -> str:
         """Return what went wrong, '' for nothing."""
@@ -291,15 +317,36 @@ class Systemd:
             return
         if action == "enable" and not Unit(name).can_be_enabled:
             raise UnitFailed(f"{name} has no [Install].")
+        if name.endswith(".socket"):
+            self._do_socket(action, Unit(name))
+            return
         if action in {"stop", "restart"} and name in self.services:
             self.services.pop(name).stop()
         if action in {"start", "restart"} or (action == "enable" and "--now" in rest):
-            service = Service(Unit(name))
+            unit = Unit(name)
+            service = Service(unit, self.sockets.get(unit.first("Sockets"), []))
             service.start()
             if service.main:
                 self.services[name] = service
         if action == "reload":
             self.services[name].reload()
+
+    def _do_socket(self, action: str, unit: Unit) -> None:
+        """Listen for the services that have this unit's sockets, or no more."""
+        for sock in self.sockets.pop(unit.name, []):
+            sock.close()
+        if action == "stop":
+            return
+        listens = [each.rpartition(":") for each in unit.words("ListenStream")]
+        made = [socket.create_server((host, int(port))) for host, _, port in listens]
+        # Above those that a service gets: it is given copies.
+        self.sockets[unit.name] = [_above(sock, 3 + len(made)) for sock in made]
+
+
+def _above(sock: socket.socket, first: int) -> socket.socket:
+    """Return the socket with a descriptor from a number on."""
+    with sock:
+        return socket.socket(fileno=fcntl.fcntl(sock, fcntl.F_DUPFD_CLOEXEC, first))
 
 
 def serve() -> None:

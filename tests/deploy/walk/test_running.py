@@ -24,7 +24,7 @@ OUTSIDE: Final = {"mail"}
 # The folder of another machine, which has the private key until it is needed.
 ELSEWHERE: Final = "/srv/elsewhere"
 LOSS: Final = """
-systemctl stop zonal-web zonal-worker zonal-brain
+systemctl stop zonal-web zonal-worker zonal-brain.socket zonal-brain@1 zonal-brain@2
 pg_dropcluster --stop 15 control
 pg_dropcluster --stop 15 tenants
 rm -rf /var/lib/zonal /srv/zonal /opt/zonal
