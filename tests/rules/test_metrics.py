@@ -151,5 +151,5 @@ def test_every_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
 def test_prometheus_asks_every_process_that_has_metrics() -> None:
     jobs = yaml.safe_load(SCRAPES.read_text())["scrape_configs"]
     ports = {job["static_configs"][0]["targets"][0].rpartition(":")[2] for job in jobs}
-    # The defaults of ZBIND, ZBRAIN_PORT and of a worker's --listen.
-    assert ports == {"8000", "8081", str(options.PORT)}
+    # The defaults of ZBIND, of the first brain's unit and of a worker's --listen.
+    assert ports == {"8000", "8401", str(options.PORT)}
