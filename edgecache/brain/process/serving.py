@@ -53,7 +53,9 @@ class BrainProcess:
         loop = asyncio.get_running_loop()
         halt = asyncio.Event()
         for signum in STOPS:
-            loop.add_signal_handler(signum, self._end, halt)
+            # nohup(1) ignores SIGHUP.
+            if signal.getsignal(signum) != signal.SIG_IGN:
+                loop.add_signal_handler(signum, self._end, halt)
         watched = asyncio.create_task(_report_to_watchdog())
         try:
             return await self._serve(halt, sockets)
