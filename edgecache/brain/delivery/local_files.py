@@ -97,10 +97,6 @@ class OwnFiles:
         self._threads = FairThreads(SENDING_THREADS, "brain-sending")
         self._sent: OrderedDict[bytes, None] = OrderedDict()
 
-    def has_sent(self, sha256: bytes) -> bool:
-        """True if these bytes were recently sent from a file."""
-        return sha256 in self._sent
-
     async def open(self, delivery: DeliveryPlan) -> FileBody | None:
         """Return the bytes of a delivery, None if they are few or no verified file has them.
 

@@ -118,23 +118,23 @@ class Streamer:
         self._on_read = on_read
         self._spot_checks = SpotChecks()
 
-    async def deliver(self, delivery: DeliveryPlan, exchange: Exchange, fallback: Fallback) -> bool:
-        """Respond to a request. True if it needed no worker and no origin.
+    async def deliver(self, delivery: DeliveryPlan, exchange: Exchange, fallback: Fallback) -> None:
+        """Respond to a request.
 
         fallback: used when no worker sends the bytes. Raises BrainError where nothing was sent yet,
         or too little (the connection must be cut then); ClientGone.
         """
         if delivery.span.length == 0:
             exchange.response_empty(delivery.status, delivery.headers_with_length())
-            return False
+            return
         self._on_read(delivery)
         if not self._must_ask_worker(delivery):
             if self._sent_from_memory(delivery, exchange):
-                return True
+                return
             body = await self._own_files.open(delivery)
             if body is not None:
                 await self._send_file(delivery, exchange, body)
-                return True
+                return
         response = _Response(delivery, exchange)
         send = self._send_small if delivery.span.length <= SMALL_BYTES else self._send_large
         try:
@@ -147,11 +147,6 @@ class Streamer:
             if exchange.sent_bytes:
                 seconds = response.first_byte_s
                 self._record(delivery, response.node_id, exchange, seconds)
-        return False
-
-    def is_available_locally(self, delivery: DeliveryPlan) -> bool:
-        """True if the bytes are in memory, or in a file that the kernel may send."""
-        return delivery.sha256 in self.hot or self._own_files.has_sent(delivery.sha256)
 
     async def pass_through(
         self,

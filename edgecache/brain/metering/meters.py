@@ -168,8 +168,6 @@ class Meters:
         self.writing = asyncio.Lock()
         self._periodic = PeriodicTask("meters", self.flush, self._until_the_slice_ends)
         self._written = Measure()
-        # For Prometheus: responses that the response cache decided.
-        self.repeated = 0
 
     def record(
         self,

@@ -39,7 +39,6 @@ def _traffic(meters: Meters) -> Iterator[Family]:
         ("hits", "Answers that needed no origin.", total.hits),
         ("misses", "Answers that needed the origin.", total.misses),
         ("served_bytes", "Bytes of objects that left for clients.", total.bytes_served),
-        ("repeated", "Responses that the response cache decided.", meters.repeated),
     )
     for name, meaning, value in counted:
         yield f"zonal_cache_{name}_total", "counter", meaning, [("", {}, value)]

@@ -8,14 +8,11 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from edgecache.brain.aws import checksums
 from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
-from edgecache.brain.delivery.plan import DeliveryPlan, delivery_of, sources_of
-from edgecache.brain.delivery.response_cache import ResponseKey
+from edgecache.brain.delivery.plan import delivery_of, sources_of
 from edgecache.brain.nodes.tickets import TicketGrant, client_prefix
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.objects.first_steps import (
     find_object,
     object_key,
@@ -39,9 +36,6 @@ async def get_object(context: RequestContext) -> S3Response | None:
     bucket = await context.readable_bucket()
     key = object_key(context)
     overrides = response_overrides(context)
-    cache_key = _cache_key(context, bucket, key, overrides)
-    if cache_key is not None and await _try_send_from_cache(context, bucket, cache_key):
-        return None
     client = "" if context.identity is not None else context.request.client
     opened = await context.dependencies.objects.open(bucket, key, client=client)
     version = opened.version if opened.version.size >= 0 else await opened.whole()
@@ -66,17 +60,15 @@ async def get_object(context: RequestContext) -> S3Response | None:
         version,
         span=selection.span,
         status=selection.status,
-        headers=[*headers, *selection.headers],
+        headers=[
+            (REQUEST_ID_HEADER, context.request.request_id),
+            *headers,
+            *selection.headers,
+        ],
         sources=sources,
         is_hit=opened.is_hit,
     )
-    is_served_locally = await dependencies.streamer.deliver(
-        _with_request_id(delivery, context), context.exchange, opened.body
-    )
-    if is_served_locally and cache_key is not None:
-        dependencies.responses.keep(
-            cache_key, bucket, version, delivery, opened.body, region=region
-        )
+    await dependencies.streamer.deliver(delivery, context.exchange, opened.body)
     return None
 
 
@@ -126,37 +118,3 @@ def may_redirect(request: S3Request, bucket: BucketInfo) -> bool:
         return False
     is_sdk = bool(request.header("authorization"))
     return request.header(OPT_IN) == "1" or (bucket.allows_redirect and not is_sdk)
-
-
-def _cache_key(
-    context: RequestContext, bucket: BucketInfo, key: str, overrides: dict[str, str]
-) -> ResponseKey | None:
-    """Return the response's key; None if the response depends on more of the request."""
-    request = context.request
-    is_plain = (
-        not overrides
-        and not request.has("partNumber")
-        and not conditions.has_any(request)
-        and "range" not in request.headers
-        and not may_redirect(request, bucket)
-    )
-    return ResponseKey(bucket.id, key, checksums.are_wanted(request)) if is_plain else None
-
-
-async def _try_send_from_cache(
-    context: RequestContext, bucket: BucketInfo, key: ResponseKey
-) -> bool:
-    """Send the cached response, if there is one and its bytes are available locally."""
-    cached = context.dependencies.responses.find(key, bucket)
-    if cached is None or not context.dependencies.streamer.is_available_locally(cached.delivery):
-        return False
-    context.is_hit = True
-    context.dependencies.meters.repeated += 1
-    delivery = _with_request_id(cached.delivery, context)
-    await context.dependencies.streamer.deliver(delivery, context.exchange, cached.fallback)
-    return True
-
-
-def _with_request_id(delivery: DeliveryPlan, context: RequestContext) -> DeliveryPlan:
-    request_id = (REQUEST_ID_HEADER, context.request.request_id)
-    return delivery._replace(headers=[request_id, *delivery.headers])

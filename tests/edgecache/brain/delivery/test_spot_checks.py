@@ -36,7 +36,8 @@ async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BL
         sources=(WorkerSource(uuid4(), "http://127.0.0.1:1"),),
     )
     exchange = Mock(began=0.0, sent_bytes=0)
-    if not await streamer.deliver(delivery, exchange, Mock()):
+    await streamer.deliver(delivery, exchange, Mock())
+    if not exchange.response_bytes.called:
         streamer._send_small.assert_awaited_once()
         return b""
     streamer._send_small.assert_not_awaited()

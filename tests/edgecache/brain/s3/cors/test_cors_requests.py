@@ -171,7 +171,7 @@ def test_every_answer_has_the_headers_of_its_origin(
     assert granted(head)[ALLOW_ORIGIN] == "*"
 
 
-def test_the_response_cache_does_not_mix_origins(signer: Signer, name: str) -> None:
+def test_repeated_reads_do_not_mix_origins(signer: Signer, name: str) -> None:
     sub = "https://a.example.org"
     for _ in range(3):
         for origin in (APP, sub, OTHER, ""):
