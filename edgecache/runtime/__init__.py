@@ -1,5 +1,5 @@
 """Shares of organizations, threads, caches, limits.
 
-Door: fair_cache, fair_shares, futures, hot_cache, listening, resource_limits, threads, turns,
+Door: bounded_cache, fair_shares, futures, hot_cache, listening, resource_limits, threads, turns,
 verified_files.
 """

@@ -4,7 +4,7 @@ import hashlib
 import threading
 from typing import Final
 
-from edgecache.runtime.fair_cache import FairCache
+from edgecache.runtime.bounded_cache import BoundedCache
 
 LIMIT_BYTES: Final = 64 << 20
 OBJECT_LIMIT_BYTES: Final = 128 << 10
@@ -23,8 +23,16 @@ class HotCache:
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         """Hold nothing yet. limit_bytes: of all objects, each with its entry."""
-        self._objects: FairCache[bytes, bytes] = FairCache(limit_bytes)
-        self._seen: FairCache[bytes, bool] = FairCache(SEEN_LIMIT)
+        # With the organization that each counts for.
+        self._objects: BoundedCache[bytes, tuple[int, bytes]] = BoundedCache(
+            limit_bytes,
+            lambda _, entry: ENTRY_BYTES + len(entry[1]),
+            owner_of=lambda _, entry: entry[0],
+        )
+        # Whether the bytes were right.
+        self._seen: BoundedCache[bytes, tuple[int, bool]] = BoundedCache(
+            SEEN_LIMIT, owner_of=lambda _, entry: entry[0]
+        )
         self._lock = threading.Lock()
         self.drops = 0
 
@@ -35,7 +43,8 @@ class HotCache:
     def get(self, sha256: bytes) -> bytes | None:
         """Return an object's bytes, None when it is not here."""
         with self._lock:
-            return self._objects.get(sha256)
+            entry = self._objects.get(sha256)
+            return None if entry is None else entry[1]
 
     def offer(
         self,
@@ -55,13 +64,12 @@ class HotCache:
             return
         if hashlib.sha256(data).digest() != sha256:
             # The scrub will handle it; here it is not checked again for a while.
-            self._seen.put(organization_id, sha256, False)
+            self._seen.put(sha256, (organization_id, False))
             return
         with self._lock:
             if drops not in {None, self.drops} or sha256 in self._objects:
                 return
-            cost = ENTRY_BYTES + len(data)
-            self._objects.put(organization_id, sha256, bytes(data), cost=cost)
+            self._objects.put(sha256, (organization_id, bytes(data)))
 
     def drop(self, sha256: bytes) -> None:
         """Forget an object whose file is about to be removed or replaced. From any thread."""
@@ -71,8 +79,8 @@ class HotCache:
 
     def _is_wanted(self, sha256: bytes, organization_id: int) -> bool:
         """True if it was seen before, and is not known to be wrong. For one thread alone."""
-        is_right = self._seen.get(sha256)
-        if is_right is None:
-            self._seen.put(organization_id, sha256, True)
+        seen = self._seen.get(sha256)
+        if seen is None:
+            self._seen.put(sha256, (organization_id, True))
             return False
-        return is_right
+        return seen[1]

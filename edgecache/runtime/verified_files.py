@@ -11,8 +11,9 @@ import hashlib
 import os
 import threading
 import time
-from collections import OrderedDict
 from typing import Final, NamedTuple
+
+from edgecache.runtime.bounded_cache import BoundedCache
 
 SETTLED_NS: Final = 10**9
 PIECE_BYTES: Final = 1 << 20
@@ -52,12 +53,12 @@ class VerifiedFiles:
     """The files of one process that were verified, least recently verified first out."""
 
     def __init__(self) -> None:
-        self._hashes: OrderedDict[FileState, bytes] = OrderedDict()
+        self._hashes: BoundedCache[FileState, bytes] = BoundedCache(MAX_FILES)
         self._lock = threading.Lock()
 
     def knows(self, sha256: bytes, state: FileState) -> bool:
         """True if a file in this state has these bytes."""
-        return self._hashes.get(state) == sha256
+        return self._hashes.peek(state) == sha256
 
     def verify_path(
         self, sha256: bytes, path: str, *, rate_bytes: int | None = None
@@ -109,9 +110,7 @@ class VerifiedFiles:
         if not is_settled(state, now_ns=began_ns):
             return
         with self._lock:
-            self._hashes[state] = sha256
-            if len(self._hashes) > MAX_FILES:
-                self._hashes.popitem(last=False)
+            self._hashes.put(state, sha256)
 
 
 def _sha256(descriptor: int, rate_bytes: int | None) -> bytes:

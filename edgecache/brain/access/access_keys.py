@@ -18,6 +18,7 @@ from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.coherent_cache import MAX_ENTRIES, CoherentCache
 from edgecache.brain.db.database import BrainDatabase
+from edgecache.runtime.bounded_cache import BoundedCache
 
 TOPIC: Final = "access_key"
 ID_LIMIT: Final = 32
@@ -51,7 +52,7 @@ class AccessKeys:
             coherence, TOPIC, row_of=lambda key: key.id
         )
         # When this process wrote a key's use.
-        self._used_at: dict[str, float] = {}
+        self._used_at: BoundedCache[str, float] = BoundedCache(MAX_ENTRIES)
         self.writes = BackgroundTasks()
 
     def known(self, key_id: str) -> SigningKey | None:
@@ -72,9 +73,7 @@ class AccessKeys:
         used_at = self._used_at.get(key.id)
         if is_platform_key(key.id) or (used_at is not None and now - used_at < USED_AGAIN_S):
             return
-        if len(self._used_at) >= MAX_ENTRIES:
-            self._used_at.clear()
-        self._used_at[key.id] = now
+        self._used_at.put(key.id, now)
         self.writes.add(self._write_use(key.id))
 
     async def _write_use(self, key_id: str) -> None:

@@ -13,31 +13,30 @@ import structlog
 from common.machine.reasons import reason
 from edgecache.brain.cdn import cache_status
 from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
-from edgecache.brain.cdn.remembered_urls import (
-    BODY_LIMIT_BYTES,
-    NegativeResponses,
-    VaryNames,
-    is_negative,
-)
 from edgecache.brain.cdn.urls import CdnRequest
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import BrainError, OriginChanged, OriginError, VariantChanged
 from edgecache.brain.core.values import Name, ObjectVersion, check_key, check_url_key
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.http_caching import caching_rules
-from edgecache.brain.http_caching.cache_keys import AUTHORIZATION, Target
+from edgecache.brain.http_caching.cache_keys import AUTHORIZATION, Target, query_name
 from edgecache.brain.http_caching.caching_rules import Reuse, StoredResponse
+from edgecache.brain.objects.negative_cache import NegativeAnswer
 from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.driver import OriginRequest
+from edgecache.runtime.bounded_cache import BoundedCache
 
 log = structlog.get_logger(__name__)
 
 # How often a request joins a fetch whose response is for another variant.
 SHARED_LIMIT: Final = 3
 NEGATIVE_WAIT_S: Final = 0.05
+NEGATIVE_STATUSES: Final = frozenset({404, 410})
+NEGATIVE_BODY_BYTES: Final = 16_384
 STORING_S: Final = 1.0
+MAX_VARYING_URLS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +77,42 @@ class NotCached(Exception):
     """The client only accepts a stored response, and there is none (RFC 9111 §5.2.1.7)."""
 
 
+class VaryNames:
+    """What this process knows of these headers, by bucket and URL.
+
+    Learned from the origin's responses, and from the directory: another process may have stored
+    one, or this one before it was restarted. Those not used lately are learned again.
+    """
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._names: BoundedCache[tuple[int, Target], tuple[str, ...]] = BoundedCache(
+            MAX_VARYING_URLS, owner_of=lambda name, _: name[0]
+        )
+
+    def of(self, bucket_id: int, target: Target) -> tuple[str, ...]:
+        """Return the names; () for a URL whose responses are not known to vary."""
+        return self._names.get((bucket_id, target)) or ()
+
+    def learn(self, bucket_id: int, target: Target, names: tuple[str, ...]) -> None:
+        """Store the names that a response depends on."""
+        if not names:
+            self._names.pop((bucket_id, target))
+            return
+        self._names.put((bucket_id, target), names)
+
+    async def recall(self, bucket_id: int, target: Target) -> bool:
+        """Learn the names from the directory if none are known; True if there are some.
+
+        Raises DatabaseUnavailable.
+        """
+        if self.of(bucket_id, target):
+            return False
+        names = await self._directory.vary_names(bucket_id, target.key, query_name(target.query))
+        self.learn(bucket_id, target, names)
+        return bool(names)
+
+
 class Lookup:
     """Finds responses, and revalidates stale ones in the background."""
 
@@ -86,7 +121,7 @@ class Lookup:
         self._fetches = objects.singleflight.running
         self._directory = directory
         self._vary = VaryNames(directory)
-        self._negative = NegativeResponses(directory.coherence)
+        self._negative = objects.singleflight.negative
         # One at a time for each variant.
         self._refreshes: dict[Name, asyncio.Task[Any]] = {}
         self._keeping = BackgroundTasks()
@@ -149,7 +184,7 @@ class Lookup:
 
     def _find_negative(self, request: CdnRequest) -> LookupResult | None:
         found = self._negative.find((request.bucket.id, request.key, self._variant(request)))
-        if found is None:
+        if found is None or found.version is None:
             return None
         status = cache_status.hit(ttl_s=round(found.until - time.monotonic()))
         return LookupResult(found.version, None, found.stored, status, found.body)
@@ -170,7 +205,7 @@ class Lookup:
         result = self._result(opened, attempt, why="uri-miss")
         fetch = opened.fetch
         is_shared = fetch is not None and fetch.cacheability.is_shared
-        if is_shared and result.stored is not None and is_negative(result.stored):
+        if is_shared and result.stored is not None and _is_negative(result.stored):
             keeping = self._keeping.add(
                 self._keep_negative(request, attempt, result.stored, opened)
             )
@@ -185,11 +220,12 @@ class Lookup:
         with contextlib.suppress(BrainError):
             async for piece in opened.body():
                 body += piece
-                if len(body) > BODY_LIMIT_BYTES:
+                if len(body) > NEGATIVE_BODY_BYTES:
                     return
             name = (request.bucket.id, request.key, opened.version.variant)
             version = replace(opened.version, size=len(body))
-            self._negative.add(name, version, stored, bytes(body), changes=attempt.changes)
+            answer = NegativeAnswer(version, stored, bytes(body))
+            self._negative.add(name, answer, changes=attempt.changes)
 
     async def _confirm(
         self, request: CdnRequest, version: ObjectVersion, stored: StoredResponse
@@ -355,6 +391,15 @@ class Lookup:
 def _to_origin(target: Target, headers: list[tuple[str, str]]) -> OriginRequest:
     return OriginRequest(
         headers=headers, path=target.path, query=target.query, takes_any_status=True
+    )
+
+
+def _is_negative(stored: StoredResponse) -> bool:
+    """True for a response that is kept although the origin says nothing about that."""
+    return (
+        stored.status in NEGATIVE_STATUSES
+        and not caching_rules.is_useful(stored)
+        and caching_rules.allows_negative_caching(stored.headers)
     )
 
 

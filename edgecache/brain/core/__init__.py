@@ -1,5 +1,5 @@
 """Values, errors, background work.
 
-Door: background, blocks, caches, creator, errors, loop_steps, paging, share_key, values.
+Door: background, blocks, creator, errors, loop_steps, paging, share_key, values.
 Imports: edgecache.http, edgecache.protocol, edgecache.runtime.
 """

@@ -1,29 +1,16 @@
 """Rows in memory, as long as no brain changes one of them; concurrent readers share a look-up."""
 
-import asyncio
 from collections.abc import Callable, Coroutine, Hashable
-from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.joined_reads import JoinedReads
-from edgecache.runtime.futures import retrieve
+from edgecache.runtime.bounded_cache import BoundedCache
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# Beyond these the cache is emptied.
 MAX_ENTRIES: Final = 10_000
-
-
-class _Invalidations:
-    """What was announced during a read. everything: announcements may have been missed."""
-
-    __slots__ = ("everything", "rows")
-
-    def __init__(self) -> None:
-        self.rows: set[Hashable] = set()
-        self.everything = False
 
 
 class CoherentCache(Generic[K, V]):
@@ -39,12 +26,9 @@ class CoherentCache(Generic[K, V]):
         """row_of: the row's id, as announcements name it."""
         self._coherence = coherence
         self._row_of = row_of
-        self._known: dict[K, V] = {}
-        # The keys under which a row's value is known.
-        self._keys: dict[Hashable, set[K]] = {}
-        # What is announced during each read that runs.
-        self._reads: set[_Invalidations] = set()
-        self._loading: dict[K, asyncio.Task[V | None]] = {}
+        self._known: BoundedCache[K, V] = BoundedCache(MAX_ENTRIES)
+        # The rows that are announced during each read that runs, by the read.
+        self._reads: dict[object, set[Hashable]] = {}
         self._joined: JoinedReads[K, V | None] = JoinedReads()
         coherence.subscribe(topic, self._forget)
         coherence.on_loss(self._forget_all)
@@ -58,59 +42,35 @@ class CoherentCache(Generic[K, V]):
 
         load: reads the value from the database. Raises what it raises.
         """
-        if not self._coherence.is_current:
-            # A running read may be outdated, and no announcement would say so.
-            return await self._joined.get(key, load)
-        known = self._known.get(key)
+        known = self.known(key)
         if known is not None:
             return known
-        loading = self._loading.get(key)
-        if loading is None:
-            loading = self._loading[key] = asyncio.create_task(self._load(key, load))
-            loading.add_done_callback(partial(self._loaded, key))
-        # A cancelled caller must not cancel the read for the others.
-        return await asyncio.shield(loading)
+        return await self._joined.get(key, lambda: self._load(key, load))
 
     async def _load(self, key: K, load: Callable[[], Coroutine[Any, Any, V | None]]) -> V | None:
-        changed = _Invalidations()
-        self._reads.add(changed)
+        # What was read while announcements could be missed may be outdated.
+        may_keep = self._coherence.is_current
+        read = object()
+        changed = self._reads[read] = set()
         try:
             value = await load()
         finally:
-            self._reads.discard(changed)
-        if value is not None and self._coherence.is_current:
-            row = self._row_of(value)
-            if not changed.everything and row not in changed.rows:
-                self._keep(key, row, value)
+            # A loss removes it.
+            may_keep = self._reads.pop(read, None) is not None and may_keep
+        may_keep = may_keep and self._coherence.is_current
+        if value is not None and may_keep and self._row_of(value) not in changed:
+            self._known.put(key, value)
         return value
 
-    def _keep(self, key: K, row: Hashable, value: V) -> None:
-        if len(self._known) >= MAX_ENTRIES:
-            self._known.clear()
-            self._keys.clear()
-        if key in self._known:
-            # It may belong to another row: a bucket was deleted and another one created with its
-            # name.
-            self._keys[self._row_of(self._known[key])].discard(key)
-        self._known[key] = value
-        self._keys.setdefault(row, set()).add(key)
-
-    def _loaded(self, key: K, loading: asyncio.Task[V | None]) -> None:
-        if self._loading.get(key) is loading:
-            del self._loading[key]
-        retrieve(loading)
-
     def _forget(self, row: Hashable = None) -> None:
-        for key in self._keys.pop(row, ()):
-            self._known.pop(key, None)
-        for read in self._reads:
-            read.rows.add(row)
-        # Later callers must not get what was read before.
-        self._loading.clear()
+        # Rows change rarely: a walk over all values takes a millisecond.
+        for key in self._known.names():
+            value = self._known.peek(key)
+            if value is not None and self._row_of(value) == row:
+                self._known.pop(key)
+        for rows in self._reads.values():
+            rows.add(row)
 
     def _forget_all(self) -> None:
         self._known.clear()
-        self._keys.clear()
-        for read in self._reads:
-            read.everything = True
-        self._loading.clear()
+        self._reads.clear()

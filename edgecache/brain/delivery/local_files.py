@@ -6,7 +6,6 @@ sends them at a fraction of what a worker's bytes cost that pass through Python.
 
 import os
 import time
-from collections import OrderedDict
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.http.files import FileBody
+from edgecache.runtime.bounded_cache import BoundedCache
 from edgecache.runtime.hot_cache import OBJECT_LIMIT_BYTES
 from edgecache.runtime.threads import FairThreads, QueueShareExhausted
 from edgecache.runtime.verified_files import (
@@ -54,7 +54,7 @@ class LocalFiles:
     def __init__(self) -> None:
         self._verified = VerifiedFiles()
         # Wrong ones stay here, so that they are not hashed at each read.
-        self._begun: set[FileState] = set()
+        self._begun: BoundedCache[FileState, bool] = BoundedCache(MAX_FILES)
         self._tasks = BackgroundTasks()
         self._threads = FairThreads(
             VERIFYING_THREADS, "brain-verifying", headroom=VERIFYING_HEADROOM, queue=WAITING_LIMIT
@@ -69,9 +69,7 @@ class LocalFiles:
         if self._verified.knows(sha256, state):
             return True
         if state not in self._begun and is_settled(state, now_ns=time.time_ns()):
-            if len(self._begun) >= MAX_FILES:
-                self._begun.clear()
-            self._begun.add(state)
+            self._begun.put(state, True)
             self._tasks.add(self._verify(sha256, path, state))
         return False
 
@@ -82,12 +80,12 @@ class LocalFiles:
             found = await self._threads.run(SHARE_KEY.get()[:1], work)
         except (QueueShareExhausted, OSError):
             # It begins again when the file is read again.
-            self._begun.discard(state)
+            self._begun.pop(state)
             return
         if found is None:
             log.error("worker_file_wrong", sha256=sha256.hex())
         else:
-            self._begun.discard(state)
+            self._begun.pop(state)
 
 
 class OwnFiles:
@@ -95,7 +93,7 @@ class OwnFiles:
         self._data_directory = data_directory
         self._files = files
         self._threads = FairThreads(SENDING_THREADS, "brain-sending")
-        self._sent: OrderedDict[bytes, None] = OrderedDict()
+        self._sent: BoundedCache[bytes, bool] = BoundedCache(MAX_RECENT_BLOBS)
 
     async def open(self, delivery: DeliveryPlan) -> FileBody | None:
         """Return the bytes of a delivery, None if they are few or no verified file has them.
@@ -118,7 +116,7 @@ class OwnFiles:
         if not self._files.knows(sha256, path, state):
             os.close(descriptor)
             return None
-        self._note(sha256)
+        self._sent.put(sha256, True)
         return FileBody(
             descriptor,
             start,
@@ -127,11 +125,6 @@ class OwnFiles:
             SHARE_KEY.get(),
             lambda: state_of(descriptor) == state,
         )
-
-    def _note(self, sha256: bytes) -> None:
-        self._sent[sha256] = None
-        if len(self._sent) > MAX_RECENT_BLOBS:
-            self._sent.popitem(last=False)
 
 
 def _open(*paths: Path) -> _Opened | None:

@@ -32,6 +32,7 @@ from edgecache.http.files import FileBody
 from edgecache.http.outgoing import RequestFailed
 from edgecache.http.response_head import HeaderPairs
 from edgecache.http.scope import TrustedProxies
+from edgecache.runtime.bounded_cache import BoundedCache
 from edgecache.runtime.hot_cache import HotCache
 
 # Sent in one piece, and checked before: another source can still replace wrong bytes.
@@ -51,18 +52,17 @@ class SpotChecks:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """clock: seconds."""
         self._clock = clock
-        self._checked_at: dict[bytes, float] = {}
+        self._checked_at: BoundedCache[bytes, float] = BoundedCache(MAX_CHECK_TIMES)
 
     def is_due(self, sha256: bytes) -> bool:
         """True if this read of a blob is a spot check."""
         if random.random() >= SPOT_CHECK_SHARE:  # noqa: S311 - a sample
             return False
         now = self._clock()
-        if now - self._checked_at.get(sha256, -SPOT_CHECK_INTERVAL_S) < SPOT_CHECK_INTERVAL_S:
+        checked_at = self._checked_at.get(sha256)
+        if checked_at is not None and now - checked_at < SPOT_CHECK_INTERVAL_S:
             return False
-        if len(self._checked_at) >= MAX_CHECK_TIMES:
-            self._checked_at.clear()
-        self._checked_at[sha256] = now
+        self._checked_at.put(sha256, now)
         return True
 
 

@@ -14,8 +14,8 @@ from uuid import UUID
 
 import orjson
 
-from edgecache.brain.core.caches import BoundedCache, Memo
 from edgecache.brain.core.values import Name, ObjectVersion
+from edgecache.runtime.bounded_cache import BoundedCache, Memo
 
 # numbers, sha256, etag, content type, extras as JSON
 Packed = tuple[bytes, bytes, str, str, bytes]

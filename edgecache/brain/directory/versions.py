@@ -11,7 +11,6 @@ from typing import Final
 from uuid import UUID
 
 from edgecache.brain.core.background import BackgroundTasks
-from edgecache.brain.core.caches import BoundedCache
 from edgecache.brain.core.errors import NoSuchBucket
 from edgecache.brain.core.values import (
     BlobManifest,
@@ -26,6 +25,7 @@ from edgecache.brain.db.database import BrainDatabase, Row
 from edgecache.brain.db.grouped_calls import GroupedCalls
 from edgecache.brain.db.joined_reads import JoinedReads
 from edgecache.brain.directory.index import Holders, Index, Tombstone
+from edgecache.runtime.bounded_cache import BoundedCache
 
 # Greater than every generation. Set when announcements may have been lost, so that versions read
 # before are not cached.

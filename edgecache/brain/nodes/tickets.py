@@ -8,7 +8,6 @@ Source: RFC 5869 (HKDF), RFC 8032 (Ed25519).
 
 import hmac
 import ipaddress
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -34,6 +33,7 @@ from edgecache.protocol.tickets import (
     encode,
     key_id,
 )
+from edgecache.runtime.bounded_cache import BoundedCache
 
 KEY_BYTES: Final = 32
 SIGNING: Final = b"zonal edge cache: tickets, Ed25519, 1"
@@ -78,7 +78,9 @@ class TicketSigner:
         self._keys = dict(map(_derive, (secret, *previous)))
         self.key_id = next(iter(self._keys))
         self._current = self._keys[self.key_id]
-        self._reused: OrderedDict[tuple[UUID, bytes], tuple[int, str]] = OrderedDict()
+        self._reused: BoundedCache[tuple[UUID, bytes], tuple[int, str]] = BoundedCache(
+            MAX_REUSED_TICKETS
+        )
 
     def node_keys(self, node_id: UUID) -> tuple[TicketKey, ...]:
         """Return the MAC keys that a node must accept, the current one first."""
@@ -127,10 +129,7 @@ class TicketSigner:
         if known is not None and now - known[0] < REUSE_S:
             return known[1]
         made = self.sign(TicketKind.READ, node_id, grant, now=now)
-        self._reused[name] = (int(now), made)
-        self._reused.move_to_end(name)
-        if len(self._reused) > MAX_REUSED_TICKETS:
-            self._reused.popitem(last=False)
+        self._reused.put(name, (int(now), made))
         return made
 
     def verify(self, text: str) -> Ticket:

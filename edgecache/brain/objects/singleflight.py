@@ -1,11 +1,10 @@
 """Singleflight: one fetch from an origin for each name at a time, across all brains.
 
-An origin's 404 is kept for two seconds, so that requests for a missing name share it, too.
+Requests for a missing name share the origin's 404 (``negative_cache``).
 """
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -31,15 +30,13 @@ from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.objects.directory_writer import DirectoryWriter
 from edgecache.brain.objects.leases import Leases
+from edgecache.brain.objects.negative_cache import NegativeAnswer, NegativeCache
 from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.open_origins import Origins
 from edgecache.http.addresses import network_of
 from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed, memory_bytes
-
-MISSING_KEPT_S: Final = 2.0
-MAX_MISSING_NAMES: Final = 10_000
 
 # One organization gets half of the permits at most, one bucket a quarter, an anonymous client less.
 HEADROOM: Final = 1
@@ -65,43 +62,6 @@ POLL_S: Final = 0.05
 FETCH_LIMIT_S: Final = 6 * 3600
 
 
-class NegativeCache:
-    """Names for which the origin answered 404. An announced change of a name removes it."""
-
-    def __init__(self) -> None:
-        self._until: dict[Name, float] = {}
-        self._variants = KeyVariants()
-
-    def add(self, name: Name) -> None:
-        if len(self._until) >= MAX_MISSING_NAMES:
-            self.clear()
-        self._variants.add(name)
-        self._until[name] = time.monotonic() + MISSING_KEPT_S
-
-    def contains(self, name: Name) -> bool:
-        """True if the name has a 404 that is fresh."""
-        until = self._until.get(name)
-        if until is None:
-            return False
-        if until > time.monotonic():
-            return True
-        self._forget(name)
-        return False
-
-    def forget(self, bucket_id: int, key: str, _generation: int) -> None:
-        """Remove a key that changed."""
-        for name in self._variants.names(bucket_id, key):
-            self._forget(name)
-
-    def clear(self, *_announced: object) -> None:
-        self._until.clear()
-        self._variants.clear()
-
-    def _forget(self, name: Name) -> None:
-        self._until.pop(name, None)
-        self._variants.discard(name)
-
-
 class Singleflight:
     """The fetches of this brain. limit: of concurrent ones. on_stored: called with what one stored.
 
@@ -124,10 +84,10 @@ class Singleflight:
         self._on_stored = on_stored
         self.running: dict[Name, SharedFetch] = {}
         self._variants = KeyVariants()
-        self.negative_cache = NegativeCache()
         self._database = database
         self._directory = directory
         self._coherence: Coherence = directory.coherence
+        self.negative = NegativeCache(self._coherence)
         self._data_directory = data_directory
         self._origins = origins
         # HEAD, listings and writes at origins have their permits here as well (``ObjectCache``).
@@ -213,7 +173,8 @@ class Singleflight:
 
     def is_known_missing(self, name: Name) -> bool:
         """True if the origin has just answered 404 for it."""
-        return self._coherence.is_current and self.negative_cache.contains(name)
+        answer = self.negative.find(name)
+        return answer is not None and answer.version is None
 
     @property
     def is_busy(self) -> bool:
@@ -319,7 +280,8 @@ class Singleflight:
     def _failed(self, fetch: SharedFetch, error: BrainError) -> None:
         is_shareable = self.running.get(fetch.name) is fetch
         if is_shareable and isinstance(error, OriginMissing) and error.is_cacheable:
-            self.negative_cache.add(fetch.name)
+            changes = self.negative.changes(fetch.name[0])
+            self.negative.add(fetch.name, NegativeAnswer(), changes=changes)
 
     def _attach(self, name: Name, fetch: SharedFetch) -> None:
         self.running[name] = fetch
@@ -331,22 +293,21 @@ class Singleflight:
 
     # --- announcements: a request that comes afterwards must not share an older fetch --------
 
-    def _on_key(self, bucket_id: int, key: str, generation: int, filled: str | None = None) -> None:
+    def _on_key(
+        self, bucket_id: int, key: str, _generation: int, filled: str | None = None
+    ) -> None:
         """Stop sharing the key's fetches. filled: the variant that a fetch stored, no change."""
-        self.negative_cache.forget(bucket_id, key, generation)
         if filled is not None:
             return
         for name in self._variants.names(bucket_id, key):
             self._detach(name)
 
     def _on_prefix(self, bucket_id: int, prefix: str, _generation: int) -> None:
-        self.negative_cache.clear()
         for name in list(self.running):
             if name[0] == bucket_id and name[1].startswith(prefix):
                 self._detach(name)
 
     def _on_loss(self) -> None:
-        self.negative_cache.clear()
         self.running.clear()
         self._variants.clear()
 

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from edgecache.brain.core.caches import BoundedCache
 from edgecache.brain.core.errors import TooManyParts
 from edgecache.brain.db.database import BrainDatabase
+from edgecache.runtime.bounded_cache import BoundedCache
 
 # For one organization, against uploads that are begun and never completed.
 LIMIT_BYTES: Final = 2**40

@@ -22,7 +22,6 @@ from edgecache.brain.access.presigned_urls import ORIGIN_PARAMETER
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.sigv2 import KEY_PARAMETER
-from edgecache.brain.core.caches import BoundedCache
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory.versions import Directory
@@ -30,6 +29,7 @@ from edgecache.brain.s3.context import S3Response
 from edgecache.brain.s3.cors.rules import ANY, METHODS, CorsRule, first_match, loaded
 from edgecache.http.headers import Headers
 from edgecache.http.response_head import HeaderPairs
+from edgecache.runtime.bounded_cache import BoundedCache
 
 ORIGIN: Final = "origin"
 REQUEST_METHOD: Final = "access-control-request-method"

@@ -8,7 +8,6 @@ from typing import Final
 from edgecache.brain.aws import checksums
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
-from edgecache.brain.core.caches import Memo
 from edgecache.brain.core.values import (
     DEFAULT_CONTENT_TYPE,
     METADATA_PREFIX,
@@ -21,6 +20,7 @@ from edgecache.brain.core.values import (
 from edgecache.brain.s3 import tags
 from edgecache.http.headers import decoded
 from edgecache.http.response_head import http_date
+from edgecache.runtime.bounded_cache import Memo
 
 METADATA_LIMIT_BYTES: Final = 2048
 CONTENT_TYPE_LIMIT: Final = 255

@@ -262,7 +262,7 @@ async def test_a_running_fetch_does_not_bring_back_purged_objects(
 async def test_a_purge_ends_what_is_known_to_be_missing(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.objects.singleflight.MISSING_KEPT_S", 600.0)
+    monkeypatch.setattr("edgecache.brain.objects.negative_cache.KEPT_S", 600.0)
     for key in ("a/k", "a/other"):
         with pytest.raises(OriginMissing):
             await brain.objects.open(http_bucket, key)

@@ -110,7 +110,7 @@ async def test_a_404_is_cached_for_a_moment(
 async def test_a_cached_404_expires(
     brain: Brain, origin: HttpOrigin, http_bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.objects.singleflight.MISSING_KEPT_S", 0.0)
+    monkeypatch.setattr("edgecache.brain.objects.negative_cache.KEPT_S", 0.0)
     with pytest.raises(OriginMissing):
         await brain.objects.open(http_bucket, "k")
     origin.objects["/k"] = b"there"
