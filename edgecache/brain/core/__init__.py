@@ -1,5 +1,5 @@
 """Values, errors, background work.
 
-Door: background, blocks, creator, errors, loop_steps, paging, share_key, values.
+Door: background, blocks, creator, errors, loop_steps, paging, share_key, shared_calls, values.
 Imports: edgecache.http, edgecache.protocol, edgecache.runtime.
 """

@@ -1,5 +1,5 @@
 """PostgreSQL, and the coherence of several brains over it.
 
-Door: coherence, coherent_cache, database, environment_limits, grouped_calls, joined_reads.
+Door: coherence, coherent_cache, database, environment_limits.
 Imports: common, core, edgecache.runtime.
 """

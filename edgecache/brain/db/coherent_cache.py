@@ -3,8 +3,8 @@
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Final, Generic, TypeVar
 
+from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.db.coherence import Coherence
-from edgecache.brain.db.joined_reads import JoinedReads
 from edgecache.runtime.bounded_cache import BoundedCache
 
 K = TypeVar("K", bound=Hashable)
@@ -29,7 +29,7 @@ class CoherentCache(Generic[K, V]):
         self._known: BoundedCache[K, V] = BoundedCache(MAX_ENTRIES)
         # The rows that are announced during each read that runs, by the read.
         self._reads: dict[object, set[Hashable]] = {}
-        self._joined: JoinedReads[K, V | None] = JoinedReads()
+        self._loads: SharedCalls[K, V | None] = SharedCalls()
         coherence.subscribe(topic, self._forget)
         coherence.on_loss(self._forget_all)
 
@@ -45,7 +45,7 @@ class CoherentCache(Generic[K, V]):
         known = self.known(key)
         if known is not None:
             return known
-        return await self._joined.get(key, lambda: self._load(key, load))
+        return await self._loads.share(key, lambda: self._load(key, load))
 
     async def _load(self, key: K, load: Callable[[], Coroutine[Any, Any, V | None]]) -> V | None:
         # What was read while announcements could be missed may be outdated.

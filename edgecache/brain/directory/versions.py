@@ -12,6 +12,7 @@ from uuid import UUID
 
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import NoSuchBucket
+from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.core.values import (
     BlobManifest,
     BucketInfo,
@@ -22,8 +23,6 @@ from edgecache.brain.core.values import (
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.coherent_cache import CoherentCache
 from edgecache.brain.db.database import BrainDatabase, Row
-from edgecache.brain.db.grouped_calls import GroupedCalls
-from edgecache.brain.db.joined_reads import JoinedReads
 from edgecache.brain.directory.index import Holders, Index, Tombstone
 from edgecache.runtime.bounded_cache import BoundedCache
 
@@ -58,11 +57,9 @@ FIND: Final = (
 # A variant begins with the query and "#"; "$" comes after that. A URL may have very many variants,
 # and any one will do: one with an earlier Vary only costs a fetch, which returns the current names.
 VARY: Final = (
-    "SELECT given.bucket_id, given.key, given.query, stored.names"
-    " FROM unnest(%b::bigint[], %b::text[], %b::text[]) given (bucket_id, key, query)"
-    " CROSS JOIN LATERAL (SELECT o.http -> 'vary' AS names FROM brain_cachedobject o"
-    " WHERE o.bucket_id = given.bucket_id AND o.key = given.key"
-    " AND o.variant >= given.query || '#' AND o.variant < given.query || '$' LIMIT 1) stored"
+    "SELECT o.http -> 'vary' AS names FROM (SELECT %b::bigint, %b::text, %b::text)"
+    " given (bucket_id, key, query) JOIN brain_cachedobject o USING (bucket_id, key)"
+    " WHERE o.variant >= given.query || '#' AND o.variant < given.query || '$' LIMIT 1"
 )
 HOLDERS: Final = "SELECT node_id FROM brain_location WHERE blob_id = %s ORDER BY node_id"
 
@@ -92,13 +89,12 @@ class KeyWatch:
     newest: the announced generation; an older version is not remembered. moved: announced blobs.
     """
 
-    __slots__ = ("moved", "name", "newest", "task")
+    __slots__ = ("moved", "name", "newest")
 
     def __init__(self, name: Name) -> None:
         self.name = name
         self.newest = 0
         self.moved: set[bytes] = set()
-        self.task: asyncio.Task[ObjectVersion | None] | None = None
 
 
 class Directory:
@@ -116,11 +112,11 @@ class Directory:
             coherence, "bucket", row_of=lambda bucket: bucket.id
         )
         self._loads: set[KeyWatch] = set()
-        self._joined: dict[Name, KeyWatch] = {}
-        self._rows: GroupedCalls[Name, Row] = GroupedCalls(self._find_all)
-        self._vary_names: GroupedCalls[Name, tuple[str, ...]] = GroupedCalls(self._find_vary_names)
-        self._finds: JoinedReads[Name, ObjectVersion | None] = JoinedReads()
-        self._location_reads: JoinedReads[bytes, tuple[UUID, ...]] = JoinedReads()
+        # What is read together: the rows of a bucket's names that wait.
+        self._wanted: dict[int, set[Name]] = {}
+        self._rows: SharedCalls[int, Mapping[Name, Row]] = SharedCalls()
+        self._vary_names: SharedCalls[Name, tuple[str, ...]] = SharedCalls()
+        self._location_reads: SharedCalls[bytes, tuple[UUID, ...]] = SharedCalls()
         self._sweeps = BackgroundTasks()
         coherence.subscribe("key", self._on_key)
         coherence.subscribe("prefix", self._on_prefix)
@@ -132,29 +128,35 @@ class Directory:
     async def find(self, bucket_id: int, key: str, variant: str = "") -> ObjectVersion | None:
         """Return the current version, None if the cache has none. Raises DatabaseUnavailable."""
         name = (bucket_id, key, variant)
-        if not self.coherence.is_current:
-            # A running read may be outdated, and no announcement would say so.
-            return await self._finds.get(name, lambda: self._load(KeyWatch(name)))
-        found = self.index.get(name)
+        may_keep = self.coherence.is_current
+        found = self.index.get(name) if may_keep else None
         if found is not None:
             return found
-        watch = self._joined.get(name)
-        if watch is None or watch.task is None:
-            watch = self._joined[name] = KeyWatch(name)
-            watch.task = asyncio.create_task(self._load(watch))
-        # A cancelled caller must not cancel the read for the others.
-        found = await asyncio.shield(watch.task)
-        if found is None and self.coherence.is_current:
-            # With many callers this one may resume late: a fetch may have stored it by now.
-            return self.index.get(name)
-        return found
+        with self.watch(name) as watch:
+            row = await self._row(name)
+            while row is None and 0 < watch.newest < NEVER:
+                # A fetch may have stored it while the query ran.
+                watch.newest = 0
+                row = await self._row(name)
+            may_keep = may_keep and self.coherence.is_current
+            # Another caller may have remembered it, or a fetch stored it by now.
+            known = self.index.get(name) if may_keep else None
+            if known is not None or row is None:
+                return known
+            found = version_of_row(row)
+            if may_keep:
+                self.remember(found, watch)
+                if found.sha256 not in watch.moved and watch.newest < NEVER:
+                    self.holders.put(found.sha256, tuple(row.nodes))
+            return found
 
     async def vary_names(self, bucket_id: int, key: str, query: str) -> tuple[str, ...]:
         """Return the names of the headers that the responses of a URL vary on.
 
         query: as in the beginning of variants. Raises DatabaseUnavailable.
         """
-        return await self._vary_names.get((bucket_id, key, query)) or ()
+        name = (bucket_id, key, query)
+        return await self._vary_names.share(name, lambda: self._load_vary_names(name))
 
     async def locations(self, sha256: bytes) -> tuple[UUID, ...]:
         """Return the nodes that hold these bytes, in the order of their ids.
@@ -165,7 +167,7 @@ class Directory:
             known = self.holders.get(sha256)
             if known is not None:
                 return known
-        return await self._location_reads.get(sha256, lambda: self._load_locations(sha256))
+        return await self._location_reads.share(sha256, lambda: self._load_locations(sha256))
 
     async def all_locations(self, hashes: Sequence[bytes]) -> dict[bytes, set[UUID]]:
         """Return the nodes that hold some blobs, by hash. Raises DatabaseUnavailable."""
@@ -306,8 +308,6 @@ class Directory:
 
     def _overtake(self, watch: KeyWatch, generation: int) -> None:
         watch.newest = max(watch.newest, generation)
-        if self._joined.get(watch.name) is watch:
-            del self._joined[watch.name]
 
     async def _sweep(self, bucket_id: int, barrier: Tombstone) -> None:
         for _ in self.index.sweep(bucket_id, barrier):
@@ -321,35 +321,20 @@ class Directory:
             self.holders.put(sha256, nodes)
         return nodes
 
-    async def _find_all(self, names: list[Name]) -> dict[Name, Row]:
+    async def _row(self, name: Name) -> Row | None:
+        bucket_id = name[0]
+        self._wanted.setdefault(bucket_id, set()).add(name)
+        rows = await self._rows.share(bucket_id, lambda: self._load_rows(bucket_id))
+        return rows.get(name)
+
+    async def _load_rows(self, bucket_id: int) -> Mapping[Name, Row]:
+        names = self._wanted.pop(bucket_id)
         rows = await self._database.all(FIND, [list(each) for each in zip(*names, strict=True)])
         return {(row.bucket_id, row.key, row.variant): row for row in rows}
 
-    async def _find_vary_names(self, names: list[Name]) -> dict[Name, tuple[str, ...]]:
-        rows = await self._database.all(VARY, [list(each) for each in zip(*names, strict=True)])
-        return {(row.bucket_id, row.key, row.query): tuple(row.names or ()) for row in rows}
-
-    async def _load(self, watch: KeyWatch) -> ObjectVersion | None:
-        may_keep = self.coherence.is_current
-        self._loads.add(watch)
-        try:
-            row = await self._rows.get(watch.name)
-            while row is None and 0 < watch.newest < NEVER:
-                # A fetch may have stored it while the query ran.
-                watch.newest = 0
-                row = await self._rows.get(watch.name)
-            if row is None:
-                return None
-            found = version_of_row(row)
-            if may_keep and self.coherence.is_current:
-                self.remember(found, watch)
-                if found.sha256 not in watch.moved and watch.newest < NEVER:
-                    self.holders.put(found.sha256, tuple(row.nodes))
-            return found
-        finally:
-            self._loads.discard(watch)
-            if self._joined.get(watch.name) is watch:
-                del self._joined[watch.name]
+    async def _load_vary_names(self, name: Name) -> tuple[str, ...]:
+        row = await self._database.one(VARY, name)
+        return () if row is None else tuple(row.names or ())
 
 
 def bucket_of(row: Row) -> BucketInfo:

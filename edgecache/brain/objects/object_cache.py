@@ -5,13 +5,13 @@ then to the directory; when it returns, no brain serves the previous version any
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import OriginChanged, OriginMissing
-from edgecache.brain.core.share_key import use_share_of_bucket
+from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.core.values import (
     ALWAYS,
     BlobManifest,
@@ -27,7 +27,7 @@ from edgecache.brain.core.values import (
     fields_of,
 )
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.db.grouped_calls import GroupedCalls
+from edgecache.brain.directory.commits import KEYS_LOCKED
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.buffers import BufferedBody
 from edgecache.brain.disk.data_directory import DataDirectory, local_bytes
@@ -45,8 +45,6 @@ from edgecache.brain.stores.managed import ManagedStore
 
 T = TypeVar("T")
 V = TypeVar("V", bound=ObjectVersion | None)
-
-StoredKey = tuple[BucketInfo, str]
 
 # Attempts to copy within the built-in origin while the source is overwritten.
 COPY_ATTEMPTS: Final = 4
@@ -87,7 +85,9 @@ class ObjectCache:
         self._stored_writes = GroupCommit(
             directory, DurableBytes(data_directory), on_stored=on_stored
         )
-        self._deletes: GroupedCalls[StoredKey, None] = GroupedCalls(self._delete_rows)
+        # What is deleted together: the keys of a bucket that wait.
+        self._unwanted: dict[int, set[str]] = {}
+        self._deletes: SharedCalls[int, None] = SharedCalls()
         self.writes = OriginWrites(database, self._coherence, data_directory, brain_id)
 
     async def stop(self) -> None:
@@ -365,17 +365,15 @@ class ObjectCache:
             async with self.singleflight.origin(bucket) as driver:
                 await self.writes.delete(driver, bucket, keys)
         elif len(keys) == 1:
-            # ``GroupedCalls`` groups by share key: this makes a group of one bucket.
-            use_share_of_bucket(bucket)
-            await self._deletes.get((bucket, keys[0]))
+            self._unwanted.setdefault(bucket.id, set()).add(keys[0])
+            await self._deletes.share(bucket.id, lambda: self._delete_waiting(bucket))
         else:
             await builtin_origin.delete(self._coherence, bucket, keys)
 
-    async def _delete_rows(self, given: Sequence[StoredKey]) -> Mapping[StoredKey, None]:
-        """Delete keys together; all are of one bucket, because ``_delete`` sets its share key."""
-        bucket = given[0][0]
-        await builtin_origin.delete(self._coherence, bucket, sorted({key for _, key in given}))
-        return {}
+    async def _delete_waiting(self, bucket: BucketInfo) -> None:
+        keys = sorted(self._unwanted.pop(bucket.id))
+        for start in range(0, len(keys), KEYS_LOCKED):
+            await builtin_origin.delete(self._coherence, bucket, keys[start : start + KEYS_LOCKED])
 
     async def _remembered(self, bucket: BucketInfo, key: str, write: Awaitable[V]) -> V:
         """Make a write, and put what it wrote into the directory."""

@@ -19,11 +19,11 @@ from edgecache.brain.core.errors import (
     Overloaded,
     VariantChanged,
 )
+from edgecache.brain.core.share_key import SHARE_KEY
+from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.core.values import BucketInfo, Name, ObjectVersion
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.db.grouped_calls import GroupedCalls
-from edgecache.brain.db.joined_reads import JoinedReads
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.index import KeyVariants
 from edgecache.brain.directory.versions import Directory
@@ -104,8 +104,8 @@ class Singleflight:
             wait_s=BODIES_QUEUE_S,
         )
         self._tasks = BackgroundTasks()
-        self._checks: JoinedReads[tuple[Name, int], bool] = JoinedReads()
-        self._generations: GroupedCalls[None, int] = GroupedCalls(self._next_generation)
+        self._checks: SharedCalls[tuple[Name, int], bool] = SharedCalls()
+        self._generations: SharedCalls[ShareKey, int] = SharedCalls()
         self._leases = Leases(database, self._coherence, brain_id)
         self._coherence.subscribe("key", self._on_key)
         self._coherence.subscribe("prefix", self._on_prefix)
@@ -166,7 +166,7 @@ class Singleflight:
         if self._coherence.is_current or began is None:
             return fetch
         # Without announcements the database has to be asked.
-        is_late = await self._checks.get(
+        is_late = await self._checks.share(
             (name, began), lambda: commits.is_overtaken(self._database, name, began)
         )
         return None if is_late or fetch.failure is not None else fetch
@@ -210,13 +210,14 @@ class Singleflight:
     ) -> ObjectVersion | None:
         """Hold the lease until the stack unwinds, or return what its holder has fetched.
 
+        None without the lease: after TURN_LIMIT_S, or while the database does not answer.
         Raises VariantChanged when the name is no longer the request's.
         """
         if not self._coherence.peers:
             return None
         request = fetch.request
         known = max(request.above, request.stale.generation if request.stale is not None else 0)
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError, DatabaseUnavailable):
             async with asyncio.timeout(TURN_LIMIT_S):
                 while True:
                     is_held = await self._leases.acquire(fetch.name)
@@ -249,17 +250,20 @@ class Singleflight:
         return False
 
     async def _writer(self, fetch: SharedFetch) -> DirectoryWriter:
-        began = fetch.began = await self._generations.get(None)
-        if began is None:
-            raise DatabaseUnavailable
+        # By share key: an organization must not wait for the connection of another one.
+        began = fetch.began = await self._generations.share(
+            SHARE_KEY.get()[:2], self._next_generation
+        )
         return DirectoryWriter(
             self._database, self._directory, self._data_directory, fetch.name, began
         )
 
-    async def _next_generation(self, names: list[None]) -> dict[None, int]:
+    async def _next_generation(self) -> int:
         """Return a number above all earlier ones; fetches that begin together may share it."""
         row = await self._database.one("SELECT nextval('brain_generation') AS generation")
-        return {} if row is None else dict.fromkeys(names, row.generation)
+        if row is None:
+            raise DatabaseUnavailable
+        return int(row.generation)
 
     def _end(self, bucket: BucketInfo, fetch: SharedFetch) -> None:
         # After any error, no request may be left waiting.

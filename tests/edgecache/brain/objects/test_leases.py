@@ -1,7 +1,6 @@
 """Two brains share the fetch of a key and also work without each other."""
 
 import asyncio
-from collections.abc import Mapping
 from uuid import UUID
 
 import pytest
@@ -201,19 +200,33 @@ async def test_a_lock_that_could_not_be_released_is_released_later(
 ) -> None:
     monkeypatch.setattr(leases, "POLL_S", 0.01)
     failures: list[Name] = []
-    ended = brain.objects.singleflight._leases._ended
-    release = ended._call
+    held = brain.objects.singleflight._leases
+    release = held._release
 
-    async def fail_once(names: list[Name]) -> Mapping[Name, bool]:
+    async def fail_once(name: Name) -> None:
         if not failures:
-            failures.extend(names)
+            failures.append(name)
             raise DatabaseUnavailable
-        return await release(names)
+        await release(name)
 
-    monkeypatch.setattr(ended, "_call", fail_once)
+    monkeypatch.setattr(held, "_release", fail_once)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.objects["/k"] = b"x"
 
     assert await brain.get(bucket, "k") == b"x"
 
     await until(lambda: failures and rows.count("filllease") == 0)
+
+
+async def test_without_the_database_of_leases_the_origin_is_asked(
+    brain: Brain, other: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_name: Name) -> bool:
+        raise DatabaseUnavailable
+
+    monkeypatch.setattr(brain.objects.singleflight._leases, "_acquire", fail)
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"x"
+
+    assert await brain.get(bucket, "k") == b"x"
+    assert origin.count("/k") == 1
