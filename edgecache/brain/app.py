@@ -36,13 +36,13 @@ from edgecache.brain.nodes.replica_plan import HOT_REPLICAS, ReplicaCounts
 from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.objects.object_cache import ObjectCache
+from edgecache.brain.objects.singleflight import requests_allowed
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.open_origins import Origins
 from edgecache.brain.process.listeners import Listeners, as_node, as_platform, port_server
 from edgecache.brain.process.serving import BrainProcess, ProcessPart
 from edgecache.brain.process.sockets import metrics_listener
 from edgecache.brain.s3.api import ObjectApi
-from edgecache.brain.s3.dependencies import XML_BYTES, XML_HEADROOM
 from edgecache.brain.stores.managed import ManagedStore
 from edgecache.brain.stores.reachable_stores import Stores
 from edgecache.brain.stores.readiness import Readiness
@@ -159,8 +159,7 @@ class Wiring:
             self.origins,
             self.managed,
             brain_id=self.brain_id,
-            # One for each client: more could hardly wait.
-            limit=settings.processes.fills or connections_allowed(),
+            limit=settings.processes.fills or requests_allowed(),
             on_stored=self.replication.stored,
         )
         self.purges = Purges(database, coherence)
@@ -174,9 +173,8 @@ class Wiring:
         )
         self.buckets = Buckets(database, coherence, self.data_directory)
         self.hosts = Hosts(database, coherence, settings.s3_domains)
-        # Running requests of the object API's clients; an organization may have half of them.
+        # Running requests of the object API's clients.
         self.running = Shares(connections_allowed(), refusal=Overloaded)
-        self.xml_bytes = Shares(XML_BYTES, refusal=Overloaded, headroom=XML_HEADROOM)
 
 
 def assemble(settings: BrainSettings) -> BrainProcess:

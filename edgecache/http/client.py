@@ -95,9 +95,7 @@ class HttpClient:
         trust: ssl.SSLContext | None = None,
         idle_limit: int = IDLE_LIMIT,
     ) -> None:
-        self.running = running or Shares(
-            RUNNING_LIMIT, refusal=ConnectionShareExhausted, headroom=0
-        )
+        self.running = running or Shares(RUNNING_LIMIT, refusal=ConnectionShareExhausted)
         self._share_key = share_key
         self._local = (local, 0) if local else None
         self._connect_timeout_s = connect_timeout_s

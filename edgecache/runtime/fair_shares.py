@@ -1,12 +1,11 @@
-"""Fair shares of a limited pool: every organization leaves room for others.
+"""Fair shares of a limited pool.
 
-A key names the holder of a permit, the widest level first: (organization, bucket, client). Each
-holder must leave free ``headroom`` times what all levels of its key hold together. With 1 an
-organization gets at most half of the pool, one of its buckets a third, one client of it a quarter,
-and the next organization half of the rest. With 4 they get 1/5, 1/9 and 1/13, and only twenty
-greedy organizations can reduce the rest to a hundredth. There is no list of organizations, and no
-fixed part that would be idle most of the time.
-Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches".
+One rule for all pools: an organization holds at most half of what the others leave, one of its
+buckets at most half of that, and one client of the bucket at most half of that. So a pool that one
+organization has filled as far as it may serves another one immediately. A request beyond the rule
+waits in a short queue, from which organizations are served in turn, then their buckets in turn.
+
+A key names the holder of a permit, the widest level first: (organization, bucket, client).
 """
 
 import asyncio
@@ -60,36 +59,19 @@ class Waiting(Generic[T]):
 
 
 class Shares:
-    """A pool of permits, or of bytes, and a short queue for them.
-
-    Free permits go to the waiting organizations in turn, then to their buckets in turn, and so on.
-    """
+    """A pool of permits, or of bytes, and a queue for them."""
 
     def __init__(
-        self,
-        limit: int,
-        *,
-        refusal: Callable[[], Exception],
-        headroom: float = 1,
-        queue: int = 0,
-        wait_s: float | None = 0.0,
+        self, limit: int, *, refusal: Callable[[], Exception], wait_s: float | None = 0.0
     ) -> None:
-        """refusal: the error for the excess. queue: how many may wait, shared by the same rule.
-
-        wait_s: the longest wait; None without a limit.
-        """
+        """refusal: the error for the excess. wait_s: the longest wait; None without a limit."""
         self.limit: Final = limit
         self.taken = 0
+        self.waiting = 0
         self._refusal = refusal
-        self._headroom = headroom
         self._wait_s = wait_s
         self._held: dict[ShareKey, int] = {}
-        self._waiting: Waiting[Waiter] = Waiting()
-        self._queue = Shares(queue, refusal=refusal, headroom=headroom) if queue else None
-
-    @property
-    def waiting(self) -> int:
-        return 0 if self._queue is None else self._queue.taken
+        self._queue: Waiting[Waiter] = Waiting()
 
     def held(self, key: ShareKey) -> int:
         """Return what a key holds, with everything below it."""
@@ -101,10 +83,13 @@ class Shares:
 
     def try_take(self, key: ShareKey, amount: int = 1) -> bool:
         """Take permits now; False where others need them."""
-        wanted = amount
+        part, held = float(self.limit), self.taken
         for level in range(1, len(key) + 1):
-            wanted += self._held.get(key[:level], 0)
-        if not self._is_fair(wanted, amount):
+            if held + amount > part:
+                return False
+            above, held = held, self._held.get(key[:level], 0)
+            part = _part_below(part, above - held)
+        if held + amount > part:
             return False
         self._add(key, amount)
         return True
@@ -112,7 +97,7 @@ class Shares:
     def give_back(self, key: ShareKey, amount: int = 1) -> None:
         """Release permits and grant them to waiters."""
         self._add(key, -amount)
-        while self._queue is not None and self._queue.taken and self._grant():
+        while self.waiting and self._grant():
             pass
 
     def correct(self, key: ShareKey, amount: int) -> None:
@@ -126,10 +111,11 @@ class Shares:
         """
         if self.try_take(key):
             return
-        if self._queue is None or not self._queue.try_take(key):
+        if self._wait_s == 0 and not has_no_timeout:
             raise self._refusal()
         waiter: Waiter = asyncio.get_running_loop().create_future()
-        self._waiting.add(key, waiter)
+        self._queue.add(key, waiter)
+        self.waiting += 1
         try:
             async with asyncio.timeout(None if has_no_timeout else self._wait_s):
                 await waiter
@@ -153,14 +139,6 @@ class Shares:
         finally:
             self.give_back(key)
 
-    def _is_fair(self, wanted: int, amount: int = 1) -> bool:
-        """True if an amount fits, and ``headroom`` times what its holder would hold stays free.
-
-        A holder of nothing may always take one free permit.
-        """
-        free = self.limit - self.taken
-        return max(self._headroom * wanted, amount) <= free or wanted == 1 <= free
-
     def _add(self, key: ShareKey, amount: int) -> None:
         self.taken += amount
         for level in range(1, len(key) + 1):
@@ -171,16 +149,13 @@ class Shares:
             else:
                 self._held.pop(above, None)
 
-    # --- the queue --------------------------------------------------------------------------
-
     def _drop(self, key: ShareKey, waiter: Waiter) -> None:
-        self._waiting.remove(key, waiter)
-        if self._queue is not None:
-            self._queue.give_back(key)
+        self._queue.remove(key, waiter)
+        self.waiting -= 1
 
     def _grant(self) -> bool:
         """Assign one permit to the first waiter that may have it; False if none may."""
-        found = self._next(self._waiting, (), 1)
+        found = self._next(self._queue, (), self.limit, self.taken)
         if found is None:
             return False
         key, waiter = found
@@ -190,22 +165,31 @@ class Shares:
         return True
 
     def _next(
-        self, at: Waiting[Waiter], key: ShareKey, wanted: int
+        self, at: Waiting[Waiter], key: ShareKey, part: float, held: int
     ) -> tuple[ShareKey, Waiter] | None:
-        wanted += self._held.get(key, 0) if key else 0
-        if not self._is_fair(wanted):
+        """Return the next waiter of a node whose holder may have ``part`` and has ``held``."""
+        if held + 1 > part:
             return None
         for waiter in at.here:
             # A cancelled one leaves the queue as soon as its task runs.
             if not waiter.done():
                 return key, waiter
         for step, below in at.below.items():
-            found = self._next(below, (*key, step), wanted)
+            own = self._held.get((*key, step), 0)
+            found = self._next(below, (*key, step), _part_below(part, held - own), own)
             if found is not None:
                 # Move it behind those that have waited longer.
                 at.below.move_to_end(step)
                 return found
         return None
+
+
+def _part_below(part: float, others: int) -> float:
+    """Return the part of one holder in a level's part, of which others hold some.
+
+    One permit is always possible, so that small pools have a part for each level.
+    """
+    return max((part - others) / 2, 1)
 
 
 def _is_granted(waiter: Waiter) -> bool:

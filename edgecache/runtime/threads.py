@@ -8,57 +8,26 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from edgecache.runtime.fair_shares import ShareKey, Shares
 
 T = TypeVar("T")
 
-# More than there can be: work is not refused.
-ENDLESS: Final = 2**30
-# Short pieces of work begun for each thread: one that has ended the first takes the second
-# immediately and does not wait for the event loop to choose.
-AHEAD: Final = 2
-
-
-class QueueShareExhausted(Exception):
-    """The caller's share of the queue is in use."""
-
 
 class FairThreads:
-    """Some threads, and a queue for them.
+    """Some threads, and a queue for them, in fair shares."""
 
-    A free thread goes to the waiting organizations in turn, then to their buckets in turn, and so
-    on; so a busy organization delays others by a piece or two of its work.
-    """
-
-    def __init__(
-        self,
-        count: int,
-        name: str,
-        *,
-        headroom: float = 0,
-        queue: int = ENDLESS,
-        shares: Shares | None = None,
-    ) -> None:
-        """headroom: as for Shares, 0 if each piece of work is short. queue: its permits.
-
-        shares: a pool with its own rule, and its own refusal instead of QueueShareExhausted.
-        """
+    def __init__(self, count: int, name: str, *, shares: Shares | None = None) -> None:
+        """shares: the permits for the threads, if not all work waits as long as it takes."""
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
-        limit = count if headroom else AHEAD * count
-        self._shares = shares or Shares(
-            limit, refusal=QueueShareExhausted, headroom=headroom, queue=queue, wait_s=None
-        )
-        self._on_loop = Shares(
-            1, refusal=QueueShareExhausted, headroom=0, queue=ENDLESS, wait_s=None
-        )
+        self._shares = shares or Shares(count, refusal=TimeoutError, wait_s=None)
+        self._on_loop = Shares(1, refusal=TimeoutError, wait_s=None)
 
     def begin(self, share_key: ShareKey, work: Callable[[], T]) -> asyncio.Future[T]:
         """Begin some work, now or in its turn; return a future of its result.
 
-        Started work continues when the result is no longer wanted. The result may be
-        QueueShareExhausted.
+        Started work continues when the result is no longer wanted.
         """
         if self._shares.try_take(share_key):
             return self._start(share_key, work)
@@ -69,7 +38,7 @@ class FairThreads:
     ) -> T:
         """Return what some work returns; a cancelled caller leaves the queue.
 
-        has_no_timeout: wait without a limit. Raises what the work raises, and QueueShareExhausted.
+        has_no_timeout: wait without a limit. Raises what the work raises, and the shares' refusal.
         """
         await self._shares.take(share_key, has_no_timeout=has_no_timeout)
         return await self._start(share_key, work)

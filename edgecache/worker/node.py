@@ -34,17 +34,13 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-DISK_THREADS: Final = 6
-SEND_THREADS: Final = 4
+FILE_THREADS: Final = 16
 # An organization has one of them at most, as a file may be large.
 VERIFY_THREADS: Final = 2
-VERIFY_HEADROOM: Final = 1.0
 # Whose share the work on the disk uses: this node's own, or that of a request's ticket.
 NODE: Final[ShareKey] = ("node",)
 SHARE_KEY: Final[ContextVar[ShareKey]] = ContextVar("share_key", default=NODE)
-# One organization gets two thirds of these at most, one of its buckets half.
 MAX_CONCURRENT_FETCHES: Final = 32
-FETCHES_HEADROOM: Final = 0.5
 
 
 class Status(StrEnum):
@@ -63,16 +59,13 @@ class Threads:
     Organizations take turns on them. slow: for this node's own work only.
     """
 
-    disk: FairThreads = field(default_factory=lambda: FairThreads(DISK_THREADS, "disk"))
-    sending: FairThreads = field(default_factory=lambda: FairThreads(SEND_THREADS, "sending"))
-    verifying: FairThreads = field(
-        default_factory=lambda: FairThreads(VERIFY_THREADS, "verifying", headroom=VERIFY_HEADROOM)
-    )
+    files: FairThreads = field(default_factory=lambda: FairThreads(FILE_THREADS, "files"))
+    verifying: FairThreads = field(default_factory=lambda: FairThreads(VERIFY_THREADS, "verifying"))
     slow: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "slow"))
 
     def stop(self) -> None:
         """Begin nothing new."""
-        for threads in (self.disk, self.sending, self.verifying):
+        for threads in (self.files, self.verifying):
             threads.stop()
         self.slow.shutdown(wait=False, cancel_futures=True)
 
@@ -106,9 +99,7 @@ class CacheWorker:
     wants_inventory: bool = False
     talking: asyncio.Lock = field(default_factory=asyncio.Lock)
     fills: Shares = field(
-        default_factory=lambda: Shares(
-            MAX_CONCURRENT_FETCHES, refusal=fills_busy, headroom=FETCHES_HEADROOM
-        )
+        default_factory=lambda: Shares(MAX_CONCURRENT_FETCHES, refusal=fills_busy)
     )
     jobs_wait: asyncio.Event = field(default_factory=asyncio.Event)
     brain_answered: asyncio.Event = field(default_factory=asyncio.Event)
@@ -196,7 +187,7 @@ class CacheWorker:
 
     async def run_on_disk(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that waits for the disk, in the turn of its share key."""
-        return await self.threads.disk.run(SHARE_KEY.get(), partial(do, *args, **kwargs))
+        return await self.threads.files.run(SHARE_KEY.get(), partial(do, *args, **kwargs))
 
     async def run_with_inventory(
         self,

@@ -32,9 +32,8 @@ from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.futures import retrieve
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
-# Forwarded requests of all buckets; one organization gets a fifth at most.
+# Forwarded requests of all buckets.
 FORWARDS: Final = 1024
-HEADROOM: Final = 4
 # Forwarded requests of a bucket, so that its clients cannot block another bucket's.
 FORWARD_LIMIT: Final = 32
 # At the limit, the client that sends or reads slowest, below this rate, is cut after this time.
@@ -106,7 +105,7 @@ class Forwarding:
     def __init__(self, dependencies: CdnDependencies) -> None:
         self._dependencies = dependencies
         self._running: dict[asyncio.Task[Any], RunningForward] = {}
-        self._shares = Shares(FORWARDS, refusal=Overloaded, headroom=HEADROOM)
+        self._shares = Shares(FORWARDS, refusal=Overloaded)
 
     async def forward(self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl) -> None:
         """Forward a request to the origin, and the origin's response to the client.

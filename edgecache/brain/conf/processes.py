@@ -9,7 +9,7 @@ from common.settings.table import (
 
 # To the database.
 CONNECTIONS: Final = 8
-MIN_CONNECTIONS: Final = 4
+MIN_CONNECTIONS: Final = 8
 
 
 def _brains(value: int) -> int:

@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.runtime.fair_shares import Shares
-from edgecache.runtime.threads import ENDLESS
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -19,7 +18,7 @@ R = TypeVar("R")
 # Calls of some microseconds each.
 STEP: Final = 100
 
-_TURNS: Final = Shares(1, refusal=Overloaded, headroom=0, queue=ENDLESS, wait_s=None)
+_TURNS: Final = Shares(1, refusal=Overloaded, wait_s=None)
 
 
 async def in_steps(work: Callable[[T], R], items: Iterable[T], *, step: int = STEP) -> list[R]:

@@ -5,9 +5,8 @@ Rows are named tuples: ``row.size`` or unpacked. ``bytea`` is bytes, ``jsonb`` i
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
-from functools import partial
 from typing import Any, Final, LiteralString, TypeVar
 
 import orjson
@@ -37,16 +36,9 @@ CONNECT_TIMEOUT_S: Final = 2
 LOST_TIMEOUT_S: Final = 0.1
 STATEMENT_TIMEOUT_S: Final = 4.0
 TRANSACTION_TIMEOUT_S: Final = 10.0
-# One organization gets two thirds of the connections at most (3 of 4), one bucket half of them.
-HEADROOM: Final = 0.5
-QUEUE: Final = 8192
 QUEUE_S: Final = 2.0
-# Statements that may take seconds get half of the connections, one organization half of these.
-LONG_SHARE: Final = 2
-LONG_HEADROOM: Final = 1
-LONG_QUEUE_S: Final = 10.0
-# More than there can be: a caller that waits without a timeout is not refused.
-QUEUE_WITHOUT_TIMEOUT: Final = 2**30
+# A part of a bucket's connections, for what waits without a timeout.
+WITHOUT_TIMEOUT: Final = "without timeout"
 # What the code takes for granted, whatever the server's defaults.
 SESSION: Final = (
     r"-c timezone=UTC -c DateStyle=ISO -c default_transaction_isolation=read\ committed"
@@ -91,13 +83,7 @@ class BrainDatabase:
         self._is_lost = False
         self._late: set[asyncio.Task[Any]] = set()
         self._returning = BackgroundTasks()
-        few = max(1, max_connections // LONG_SHARE)
-        shares = partial(Shares, refusal=DatabaseBusy)
-        self._permits = shares(max_connections, headroom=HEADROOM, queue=QUEUE, wait_s=QUEUE_S)
-        self._long = shares(few, headroom=LONG_HEADROOM, queue=QUEUE, wait_s=LONG_QUEUE_S)
-        self._without_timeout = shares(
-            few, headroom=HEADROOM, queue=QUEUE_WITHOUT_TIMEOUT, wait_s=None
-        )
+        self._permits = Shares(max_connections, refusal=DatabaseBusy, wait_s=QUEUE_S)
         self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
             url,
             kwargs={
@@ -143,20 +129,19 @@ class BrainDatabase:
         """
         return await self._in_time(lambda connection: connection.run(sql, params))
 
-    def long(self) -> AbstractAsyncContextManager[None]:
-        """Hold a permit among the statements that may take seconds: listings and purges.
+    @asynccontextmanager
+    async def without_timeout(self) -> AsyncIterator[None]:
+        """Wait for the permit of a connection without a timeout; the block may use one.
 
-        Raises DatabaseBusy.
+        For what would be lost otherwise, such as the bytes of a fetch.
         """
-        return self._long.permit(SHARE_KEY.get())
-
-    def without_timeout(self) -> AbstractAsyncContextManager[None]:
-        """Hold a permit among those that wait for a connection without a timeout.
-
-        For what would be lost otherwise, such as the bytes of a fetch; it leaves permits to
-        statements that have a timeout.
-        """
-        return self._without_timeout.permit(SHARE_KEY.get()[:2])
+        share_key = (*SHARE_KEY.get()[:2], WITHOUT_TIMEOUT)
+        async with self._permits.permit(share_key, has_no_timeout=True):
+            token = HOLDS_ONE.set(True)
+            try:
+                yield
+            finally:
+                HOLDS_ONE.reset(token)
 
     @asynccontextmanager
     async def transaction(

@@ -13,13 +13,15 @@ from typing import Final
 import structlog
 
 from edgecache.brain.core.background import BackgroundTasks
+from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.http.files import FileBody
 from edgecache.runtime.bounded_cache import BoundedCache
+from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.runtime.hot_cache import OBJECT_LIMIT_BYTES
-from edgecache.runtime.threads import FairThreads, QueueShareExhausted
+from edgecache.runtime.threads import FairThreads
 from edgecache.runtime.verified_files import (
     MAX_FILES,
     FileState,
@@ -32,14 +34,12 @@ log = structlog.get_logger(__name__)
 
 # An organization verifies one file at a time, however large; the other thread is for others.
 VERIFYING_THREADS: Final = 2
-VERIFYING_HEADROOM: Final = 1.0
-# Files that wait to be verified, half of them of one organization at most; of others it begins when
-# they are read again.
-WAITING_LIMIT: Final = 256
+# Files that are being verified or wait for it, in fair shares; of others it begins when they are
+# read again.
+MAX_VERIFYING: Final = 256
 
 # Smaller ones that are popular are in memory.
 MIN_SENDFILE_BYTES: Final = OBJECT_LIMIT_BYTES
-SENDING_THREADS: Final = 4
 MAX_RECENT_BLOBS: Final = 10_000
 
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -56,9 +56,8 @@ class LocalFiles:
         # Wrong ones stay here, so that they are not hashed at each read.
         self._begun: BoundedCache[FileState, bool] = BoundedCache(MAX_FILES)
         self._tasks = BackgroundTasks()
-        self._threads = FairThreads(
-            VERIFYING_THREADS, "brain-verifying", headroom=VERIFYING_HEADROOM, queue=WAITING_LIMIT
-        )
+        self._threads = FairThreads(VERIFYING_THREADS, "brain-verifying")
+        self._waiting = Shares(MAX_VERIFYING, refusal=Overloaded)
 
     async def stop(self) -> None:
         await self._tasks.stop()
@@ -69,19 +68,25 @@ class LocalFiles:
         if self._verified.knows(sha256, state):
             return True
         if state not in self._begun and is_settled(state, now_ns=time.time_ns()):
-            self._begun.put(state, True)
-            self._tasks.add(self._verify(sha256, path, state))
+            # Of an organization, not of its bucket, because there are few threads.
+            share_key = SHARE_KEY.get()[:1]
+            if self._waiting.try_take(share_key):
+                self._begun.put(state, True)
+                self._tasks.add(self._verify(sha256, path, state, share_key))
         return False
 
-    async def _verify(self, sha256: bytes, path: str, state: FileState) -> None:
-        # In the share of an organization, not of its bucket, because there are few threads.
-        work = partial(self._verified.verify_path, sha256, path)
+    async def _verify(
+        self, sha256: bytes, path: str, state: FileState, share_key: ShareKey
+    ) -> None:
         try:
-            found = await self._threads.run(SHARE_KEY.get()[:1], work)
-        except (QueueShareExhausted, OSError):
+            work = partial(self._verified.verify_path, sha256, path)
+            found = await self._threads.run(share_key, work)
+        except OSError:
             # It begins again when the file is read again.
             self._begun.pop(state)
             return
+        finally:
+            self._waiting.give_back(share_key)
         if found is None:
             log.error("worker_file_wrong", sha256=sha256.hex())
         else:
@@ -92,7 +97,7 @@ class OwnFiles:
     def __init__(self, data_directory: DataDirectory, files: LocalFiles) -> None:
         self._data_directory = data_directory
         self._files = files
-        self._threads = FairThreads(SENDING_THREADS, "brain-sending")
+        self._threads = data_directory.threads
         self._sent: BoundedCache[bytes, bool] = BoundedCache(MAX_RECENT_BLOBS)
 
     async def open(self, delivery: DeliveryPlan) -> FileBody | None:

@@ -154,10 +154,7 @@ class Purges:
         """
         pending: list[PendingPurge] = []
         try:
-            async with (
-                self._database.long(),
-                self._coherence.transaction(timeout_s=STEP_TIMEOUT_S) as change,
-            ):
+            async with self._coherence.transaction(timeout_s=STEP_TIMEOUT_S) as change:
                 await commits.lock_buckets(change, targets.buckets)
                 for bucket_id, keys in targets.keys.items():
                     gone, released = await commits.forget_keys(change, bucket_id, keys)
@@ -180,12 +177,9 @@ class Purges:
         """
         is_last = False
         while not is_last:
-            async with (
-                self._database.long(),
-                self._coherence.transaction(
-                    wait_for_acks=False, timeout_s=STEP_TIMEOUT_S
-                ) as change,
-            ):
+            async with self._coherence.transaction(
+                wait_for_acks=False, timeout_s=STEP_TIMEOUT_S
+            ) as change:
                 is_last = await self._step(change, pending, count)
 
     async def _purge(self, targets: Targets) -> PurgeResult:
@@ -246,10 +240,7 @@ class Purges:
     async def _preview(self, targets: Targets) -> PurgeResult:
         named = [(bucket_id, key) for bucket_id, keys in targets.keys.items() for key in keys]
         asked = [(each, *name) for each, names in targets.queries.items() for name in names]
-        async with (
-            self._database.long(),
-            self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection,
-        ):
+        async with self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection:
             row = await connection.one(
                 PREVIEW,
                 {

@@ -11,8 +11,6 @@ from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.disk.buffers import Buffers
 from edgecache.runtime.fair_shares import ShareKey, Shares
 
-# An organization gets two thirds of the disk at most, one of its buckets half.
-HEADROOM: Final = 0.5
 PARTS: Final = "parts"
 # How many parts' sizes this process remembers.
 PARTS_KEPT: Final = 100_000
@@ -47,7 +45,7 @@ class DiskBudget:
     def __init__(self, limit_bytes: int, buffers: Buffers) -> None:
         self.limit_bytes = limit_bytes
         self._buffers = buffers
-        self._shares = Shares(limit_bytes, refusal=StorageFull, headroom=HEADROOM)
+        self._shares = Shares(limit_bytes, refusal=StorageFull)
         # This process's parts: who is charged for each, and its size.
         self._parts: dict[str, tuple[ShareKey, int]] = {}
         # Parts without a row yet, which a count of rows does not find.
@@ -70,11 +68,10 @@ class DiskBudget:
     def max_multipart_object_bytes(self, *, parts_are_local: bool) -> int:
         """Return the largest body of a bucket that can be made of parts.
 
-        parts_are_local: they are files of the data directory, and so need the same room again. The
-        shares' rule leaves free HEADROOM times what an organization and its bucket hold together.
+        parts_are_local: they are files of the data directory, and so need the same room again: a
+        bucket then has half of what the parts leave of the organization's half.
         """
-        taken, counted = (2, 3) if parts_are_local else (1, 2)
-        return int(self.limit_bytes / (taken + HEADROOM * counted))
+        return self.limit_bytes // (6 if parts_are_local else 4)
 
     def give_back(self, share_key: ShareKey, count: int) -> None:
         """Count bytes out."""

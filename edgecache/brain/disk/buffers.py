@@ -1,4 +1,4 @@
-"""Memory for small bodies, which need no file of their own before they are written."""
+"""Memory for bodies: small ones, which need no file before they are written, and those of XML."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,9 +10,7 @@ from edgecache.runtime.fair_shares import Shares
 
 # A larger body goes through a file; otherwise it would be in memory while its client sends it.
 BUFFERED_BYTES: Final = 2**20
-LIMIT_BYTES: Final = 64 * 2**20
-# A tenant that sends slowly may fill a quarter; the others' bodies have the rest.
-HEADROOM: Final = 3
+LIMIT_BYTES: Final = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +26,12 @@ class Buffers:
     """One process's memory for bodies."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
-        self._shares = Shares(limit_bytes, refusal=Overloaded, headroom=HEADROOM)
+        self.shares = Shares(limit_bytes, refusal=Overloaded)
 
     @property
     def used_bytes(self) -> int:
         """Return the bytes that are reserved at the moment."""
-        return self._shares.taken
+        return self.shares.taken
 
     def reserve(self, organization_id: int, size: int) -> Callable[[], None] | None:
         """Reserve memory; return what releases it, None if there is too little left.
@@ -41,7 +39,7 @@ class Buffers:
         A body without a reservation is received into a file.
         """
         share_key = (organization_id,)
-        if size > BUFFERED_BYTES or not self._shares.try_take(share_key, size):
+        if size > BUFFERED_BYTES or not self.shares.try_take(share_key, size):
             return None
         is_released = False
 
@@ -49,6 +47,6 @@ class Buffers:
             nonlocal is_released
             if not is_released:
                 is_released = True
-                self._shares.give_back(share_key, size)
+                self.shares.give_back(share_key, size)
 
         return release

@@ -25,7 +25,7 @@ from typing import Final, ParamSpec, TypeVar
 import structlog
 
 from edgecache.brain.core.background import PeriodicTask, wait_for_wakeup
-from edgecache.brain.core.errors import OriginChanged, Overloaded, StorageFull
+from edgecache.brain.core.errors import OriginChanged, StorageFull
 from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import BlobManifest, Span, StagedFile
 from edgecache.brain.disk.budget import CachedBlobUsage, DiskBudget
@@ -33,15 +33,15 @@ from edgecache.brain.disk.buffers import BufferedBody, Buffers
 from edgecache.brain.disk.digests import Digests, verified
 from edgecache.brain.disk.process_folders import ProcessFolders
 from edgecache.brain.disk.syncing import bytes_below, make_folders, move, sync_folder, write_whole
-from edgecache.runtime.fair_shares import Shares
-from edgecache.runtime.threads import ENDLESS, FairThreads
+from edgecache.runtime.threads import FairThreads
 
 log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-THREADS: Final = 8
+# An organization gets half of them, one of its buckets a quarter.
+THREADS: Final = 32
 READ_BYTES: Final = 256 * 1024
 # Small writes are collected: a hop to a thread costs more than they do.
 BUFFER_BYTES: Final = 256 * 1024
@@ -72,10 +72,7 @@ class DataDirectory:
         self._has_failed = False
         self._wakeup = asyncio.Event()
         self._rounds = PeriodicTask("journal", self._round, self._pause)
-        # No share, because each piece of work is short; but organizations wait for a thread in
-        # turn.
-        shares = Shares(THREADS, refusal=Overloaded, headroom=0, queue=ENDLESS, wait_s=None)
-        self._threads = FairThreads(THREADS, "brain-files", shares=shares)
+        self.threads = FairThreads(THREADS, "brain-files")
 
     @property
     def used_bytes(self) -> int:
@@ -91,7 +88,7 @@ class DataDirectory:
         """Remove this process's temporary files; a journal that cannot be ended stays."""
         await self._rounds.stop()
         await self.run(self._folders.end)
-        self._threads.stop(waits=True)
+        self.threads.stop(waits=True)
 
     def sync_soon(self) -> None:
         """Sync the journal before its time, to make room."""
@@ -103,7 +100,7 @@ class DataDirectory:
         Raises StorageFull when the disk is full, and what the work raises.
         """
         try:
-            return await self._threads.run(SHARE_KEY.get(), lambda: work(*args, **kwargs))
+            return await self.threads.run(SHARE_KEY.get(), lambda: work(*args, **kwargs))
         except OSError as exc:
             raise file_error(exc) from exc
 
@@ -164,7 +161,7 @@ class DataDirectory:
     async def read(self, path: Path, span: Span) -> AsyncIterator[bytes]:
         """Yield a span of a file in pieces. Raises OSError, also for a file that is too short."""
         opening = partial(os.open, path, os.O_RDONLY)
-        file = await self._threads.owned(SHARE_KEY.get(), opening, os.close)
+        file = await self.threads.owned(SHARE_KEY.get(), opening, os.close)
         try:
             position, left = span.start, span.length
             while left:

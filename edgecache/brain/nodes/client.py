@@ -30,9 +30,8 @@ MIN_BYTES_PER_S: Final = 512 * 1024
 BODY_LIMIT_BYTES: Final = 16_384
 PIECE_BYTES: Final = 2**20
 # One in this many of a brain's clients may read from workers concurrently, each with up to 256 KiB
-# in memory. An organization gets half of these permits, one of its buckets a third.
+# in memory.
 CLIENTS_A_REQUEST: Final = 4
-WAITING: Final = 16_384
 WAIT_S: Final = 5.0
 
 
@@ -75,7 +74,7 @@ class WorkerClient(HttpClient):
         super().__init__(
             connect_timeout_s=CONNECT_TIMEOUT_S,
             stall_s=STALL_S,
-            running=Shares(limit, refusal=ConnectionShareExhausted, queue=WAITING, wait_s=WAIT_S),
+            running=Shares(limit, refusal=ConnectionShareExhausted, wait_s=WAIT_S),
             share_key=SHARE_KEY.get,
         )
 

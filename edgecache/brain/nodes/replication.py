@@ -40,8 +40,6 @@ log = structlog.get_logger(__name__)
 
 # Objects waiting for replication; further ones are found by repair.
 WAITING: Final = 20_000
-# One organization gets two thirds of the queue and of the uploads, one bucket half of the queue.
-HEADROOM: Final = 0.5
 
 MAX_CONCURRENT_UPLOADS: Final = 8
 # Large objects that are uploaded one after another with one query and one update of the database.
@@ -49,7 +47,7 @@ LARGE_BLOBS: Final = 8
 LARGE_BYTES: Final = 8 << 20
 # Fewer of these, so that each has more in it, and a pause in which the next one collects: a batch
 # costs about the same for one object as for many.
-CONCURRENT_BATCHES: Final = 3
+CONCURRENT_BATCHES: Final = 4
 PAUSE_S: Final = 0.2
 ATTEMPTS: Final = 2
 RETRY_S: Final = 1.0
@@ -66,8 +64,8 @@ class ReplicaQueue:
     def __init__(self, *, uploads: int) -> None:
         """uploads: how many tasks take requests."""
         self._by_organization: OrderedDict[int, OrderedDict[int, ByHash]] = OrderedDict()
-        self._room = Shares(WAITING, refusal=Overloaded, headroom=HEADROOM)
-        self._uploads = Shares(uploads, refusal=Overloaded, headroom=HEADROOM)
+        self._room = Shares(WAITING, refusal=Overloaded)
+        self._uploads = Shares(uploads, refusal=Overloaded)
         self._wakeup = asyncio.Event()
 
     def __len__(self) -> int:

@@ -135,8 +135,7 @@ async def list_keys(
         "leap": LAST,
         "limit": limit + 1,
     }
-    async with database.long():
-        rows = await database.all(LIST_GROUPED if delimiter else LIST_ALL, wanted)
+    rows = await database.all(LIST_GROUPED if delimiter else LIST_ALL, wanted)
     return _page_of(rows, limit)
 
 

@@ -49,9 +49,7 @@ GROUP_BYTES: Final = 8 * 2**20
 
 # Writes that wait for a lock, each with its own connection. One organization gets three.
 ALONE: Final = 4
-ALONE_HEADROOM: Final = 0.5
 # More than there can be: a write that has begun is not refused.
-ALONE_WAITING: Final = 2**30
 
 
 class GroupQueue:
@@ -191,9 +189,7 @@ class GroupCommit:
         self._is_starting = False
         # For ``finish``.
         self._started = asyncio.Event()
-        self._alone = Shares(
-            ALONE, refusal=Overloaded, headroom=ALONE_HEADROOM, queue=ALONE_WAITING, wait_s=None
-        )
+        self._alone = Shares(ALONE, refusal=Overloaded, wait_s=None)
         self._tasks = BackgroundTasks()
 
     async def put(

@@ -205,7 +205,7 @@ class ObjectCache:
         Raises OriginError, Overloaded, DatabaseUnavailable.
         """
         if bucket.origin_id is not None:
-            async with self.singleflight.origin(bucket, has_body=True) as driver:
+            async with self.singleflight.origin(bucket) as driver:
                 return await driver.list(prefix, start_after, delimiter, limit)
         return await builtin_origin.list_keys(
             self._database,
@@ -354,7 +354,7 @@ class ObjectCache:
         conditions: Conditions,
     ) -> ObjectVersion:
         try:
-            async with self.singleflight.origin(bucket, has_body=True) as driver:
+            async with self.singleflight.origin(bucket) as driver:
                 write = self.writes.put(driver, bucket, key, staged, fields, conditions)
                 return await self._remembered(bucket, key, write)
         finally:

@@ -9,12 +9,7 @@ import asyncio
 import os
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-)
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -130,14 +125,10 @@ class SharedFetch:
         request: FetchRequest,
         data_directory: DataDirectory,
         *,
-        permit_for_body: Callable[[], AbstractAsyncContextManager[None]],
         on_header: Callable[["SharedFetch"], None],
         on_failure: Callable[["SharedFetch", BrainError], None],
     ) -> None:
-        """permit_for_body: held while a body comes; it may raise Overloaded.
-
-        on_header, on_failure: called before any waiter resumes.
-        """
+        """on_header, on_failure: called before any waiter resumes."""
         self.name, self.request = name, request
         self.cacheability: Cacheability = Cacheability()
         self.opened: asyncio.Future[ObjectVersion] = asyncio.get_running_loop().create_future()
@@ -153,7 +144,6 @@ class SharedFetch:
         # True while it waits for its turn to ask the origin.
         self.is_queued = True
         self.permit = SharedPermit()
-        self._permit_for_body = permit_for_body
         self._on_header = on_header
         self._on_failure = on_failure
         self._data_directory = data_directory
@@ -174,26 +164,22 @@ class SharedFetch:
     async def _run(self, driver: Driver, writer: DirectoryWriter) -> None:
         try:
             request = self.request
-            async with AsyncExitStack() as stack:
-                async with driver.get(self.name[1], request.origin_request) as response:
-                    self.cacheability = request.assess(response)
-                    self._on_header(self)
-                    keeps = (
-                        self.cacheability.is_stored or response.status in caching_rules.TRANSIENT
-                    )
-                    if request.replaced is not None and not keeps:
-                        await writer.forget(request.replaced)
-                    if response.status == 304 and request.stale is not None:
-                        self.complete(await self._confirmed(request.stale, writer))
-                        return
-                    cacheability = self.cacheability
-                    found = version_at(
-                        self.name, response, variant=cacheability.variant, http=cacheability.http
-                    )
-                    await stack.enter_async_context(self._permit_for_body())
-                    await self._receive(response, found)
-                    is_complete = response.is_complete()
-                staged = await self._receiver.finish()
+            async with driver.get(self.name[1], request.origin_request) as response:
+                self.cacheability = request.assess(response)
+                self._on_header(self)
+                keeps = self.cacheability.is_stored or response.status in caching_rules.TRANSIENT
+                if request.replaced is not None and not keeps:
+                    await writer.forget(request.replaced)
+                if response.status == 304 and request.stale is not None:
+                    self.complete(await self._confirmed(request.stale, writer))
+                    return
+                cacheability = self.cacheability
+                found = version_at(
+                    self.name, response, variant=cacheability.variant, http=cacheability.http
+                )
+                await self._receive(response, found)
+                is_complete = response.is_complete()
+            staged = await self._receiver.finish()
             self._is_whole = True
             self._wake()
             if self.cacheability.is_stored and is_complete:

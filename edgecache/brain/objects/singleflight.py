@@ -38,21 +38,12 @@ from edgecache.http.addresses import network_of
 from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed, memory_bytes
 
-# One organization gets half of the permits at most, one bucket a quarter, an anonymous client less.
-HEADROOM: Final = 1
 # How long a fetch waits for its turn.
 QUEUE_S: Final = 5.0
-# While a body is transferred, it needs two more files and at most this much memory.
+# While a body is transferred, a request takes two more files and at most this much memory.
 BODY_BYTES: Final = 2**19
-MIN_BODIES: Final = 64
-# More than this one process could not serve.
-MAX_BODIES: Final = 8192
-# One organization gets a fifth of them at most, one bucket a thirteenth, an anonymous client less.
-BODIES_HEADROOM: Final = 4
-# More than there can be: a response that has come is not refused ...
-BODIES_WAITING: Final = 2**30
-# ... unless the others of its bucket come so slowly that it does not get its turn.
-BODIES_QUEUE_S: Final = 30.0
+MIN_REQUESTS: Final = 64
+MAX_REQUESTS: Final = 8192
 # A brain waits at most this long for another brain's fetch, then fetches itself.
 TURN_LIMIT_S: Final = 30.0
 # ... and this long for a replica of what another brain fetched.
@@ -66,8 +57,7 @@ class Singleflight:
     """The fetches of this brain. limit: of concurrent ones. on_stored: called with what one stored.
 
     A fetch that waits for a slow origin costs its socket and some memory: no thread, no file, no
-    database connection. So the limit is high, and shared by organization, origin, bucket and
-    anonymous client (``Shares``). Bodies cost more, and have fewer permits of their own.
+    database connection. So the limit is high (``requests_allowed``).
     """
 
     def __init__(
@@ -91,18 +81,7 @@ class Singleflight:
         self._data_directory = data_directory
         self._origins = origins
         # HEAD, listings and writes at origins have their permits here as well (``ObjectCache``).
-        self.shares = Shares(
-            limit, refusal=Overloaded, headroom=HEADROOM, queue=limit, wait_s=QUEUE_S
-        )
-        # A fetch takes a permit of `shares` first and of `bodies` second, so no deadlock is
-        # possible.
-        self.bodies = Shares(
-            min(limit, bodies_allowed()),
-            refusal=Overloaded,
-            headroom=BODIES_HEADROOM,
-            queue=BODIES_WAITING,
-            wait_s=BODIES_QUEUE_S,
-        )
+        self.shares = Shares(limit, refusal=Overloaded, wait_s=QUEUE_S)
         self._tasks = BackgroundTasks()
         self._checks: SharedCalls[tuple[Name, int], bool] = SharedCalls()
         self._generations: SharedCalls[ShareKey, int] = SharedCalls()
@@ -122,7 +101,6 @@ class Singleflight:
             name,
             request,
             self._data_directory,
-            permit_for_body=lambda: self.bodies.permit(_share_key(bucket, request.client)),
             on_header=self._header_received,
             on_failure=self._failed,
         )
@@ -132,18 +110,13 @@ class Singleflight:
         return fetch
 
     @asynccontextmanager
-    async def origin(
-        self, bucket: BucketInfo, client: str = "", *, has_body: bool = False
-    ) -> AsyncIterator[Driver]:
-        """Hold a permit at a bucket's origin, as a fetch does, and one for a body if it has one.
+    async def origin(self, bucket: BucketInfo, client: str = "") -> AsyncIterator[Driver]:
+        """Hold a permit at a bucket's origin, as a fetch does.
 
         client: the address of an anonymous client. Raises Overloaded, OriginFailed,
         DatabaseUnavailable.
         """
-        share_key = _share_key(bucket, client)
-        async with self.shares.permit(share_key), contextlib.AsyncExitStack() as stack:
-            if has_body:
-                await stack.enter_async_context(self.bodies.permit(share_key))
+        async with self.shares.permit(_share_key(bucket, client)):
             yield await self._origins.driver(bucket)
 
     def queue_for_permit(self, bucket: BucketInfo, fetch: SharedFetch, client: str) -> None:
@@ -323,15 +296,15 @@ async def _is_renamed(fetch: SharedFetch) -> bool:
 
 
 def _share_key(bucket: BucketInfo, client: str) -> ShareKey:
-    share_key: ShareKey = (bucket.tenant.organization_id, bucket.origin_id, bucket.id)
+    share_key: ShareKey = (bucket.tenant.organization_id, bucket.id)
     return (*share_key, network_of(client)) if client else share_key
 
 
-def bodies_allowed() -> int:
-    """Return how many bodies this machine may transfer concurrently.
+def requests_allowed() -> int:
+    """Return how many requests to origins this machine allows concurrently.
 
-    Bodies may use half of the open files that remain after two for each client connection.
+    They may use half of the open files that remain after two for each client connection.
     """
     left = files_allowed() - 2 * connections_allowed()
     by_machine = min(left // 4, memory_bytes() // BODY_BYTES)
-    return min(max(by_machine, MIN_BODIES), MAX_BODIES)
+    return min(max(by_machine, MIN_REQUESTS), MAX_REQUESTS)

@@ -24,10 +24,9 @@ Answers = list[tuple[Any, ...]]
 RESOLVE_TIMEOUT_S: Final = 5.0
 # Concurrent look-ups. A cancelled look-up keeps its thread until the resolver gives up.
 LOOK_UPS: Final = 256
-# An organization gets a ninth of these look-ups at most, because its origins may redirect to ever
-# new names that hang. Dozens of such organizations leave some for another one.
-HEADROOM: Final = 8
-QUEUE: Final = 4096
+# Each level of a share key halves the part: an organization gets a sixteenth, because its origins
+# may redirect to ever new names that hang. Dozens of such organizations leave some for another one.
+LEVELS: Final = ("names",) * 3
 
 
 class Guard:
@@ -42,9 +41,7 @@ class Guard:
         self._refused = tuple(refused)
         # One look-up for all requests for a name.
         self._lookups: dict[tuple[str, int], asyncio.Future[Answers]] = {}
-        self._shares = Shares(
-            LOOK_UPS, refusal=_late, headroom=HEADROOM, queue=QUEUE, wait_s=RESOLVE_TIMEOUT_S
-        )
+        self._shares = Shares(LOOK_UPS, refusal=_late, wait_s=RESOLVE_TIMEOUT_S)
 
     async def resolve(self, host: str, port: int, *, owner: int) -> list[str]:
         """Return the addresses to connect to, in the resolver's order.
@@ -85,10 +82,10 @@ class Guard:
 
     async def _begin(self, name: tuple[str, int], owner: int) -> None:
         """Look up a name as soon as there is a free slot."""
-        await self._shares.take((owner,))
+        await self._shares.take((owner, *LEVELS))
         if name in self._lookups:
             # Another request has begun to look it up.
-            self._shares.give_back((owner,))
+            self._shares.give_back((owner, *LEVELS))
             return
         lookup = self._lookups[name] = _ask_resolver(*name)
         lookup.add_done_callback(partial(self._looked_up, name, owner))
@@ -97,7 +94,7 @@ class Guard:
         self, name: tuple[str, int], owner: int, lookup: "asyncio.Future[Answers]"
     ) -> None:
         del self._lookups[name]
-        self._shares.give_back((owner,))
+        self._shares.give_back((owner, *LEVELS))
         retrieve(lookup)
 
 

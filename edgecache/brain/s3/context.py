@@ -50,14 +50,14 @@ class RequestContext:
     def close(self) -> None:
         """Release the permit among the running requests, and memory."""
         if self.xml is not None:
-            self.dependencies.xml_bytes.give_back(*self.xml)
+            self.dependencies.data_directory.buffers.shares.give_back(*self.xml)
         if self.share_key is not None:
             self.dependencies.running.give_back(self.share_key)
 
     def reserve_xml(self, size: int) -> None:
         """Reserve memory for a body of XML until the request ends. Raises Overloaded."""
-        held = (SHARE_KEY.get()[:1], size)
-        if not self.dependencies.xml_bytes.try_take(*held):
+        held = (SHARE_KEY.get()[:2], size)
+        if not self.dependencies.data_directory.buffers.shares.try_take(*held):
             raise Overloaded
         self.xml = held
 

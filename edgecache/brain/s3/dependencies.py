@@ -1,6 +1,6 @@
 """The parts of the brain that the object API uses."""
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from edgecache.brain.access.platform_keys import PlatformKeys
 from edgecache.brain.conf.brain import BrainSettings
@@ -21,15 +21,11 @@ from edgecache.brain.stores.upload_parts import UploadParts
 from edgecache.http.scope import TrustedProxies
 from edgecache.runtime.fair_shares import Shares
 
-# Bodies of XML, which are parsed in memory; an organization gets a quarter at most.
-XML_BYTES: Final = 64 * 2**20
-XML_HEADROOM: Final = 3
-
 
 class S3Dependencies(Protocol):
     """What an operation uses.
 
-    running: permits for running requests. xml_bytes: memory for bodies of XML.
+    running: permits for running requests.
     """
 
     settings: BrainSettings
@@ -50,4 +46,3 @@ class S3Dependencies(Protocol):
     streamer: Streamer
     proxies: TrustedProxies
     running: Shares
-    xml_bytes: Shares

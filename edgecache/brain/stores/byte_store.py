@@ -9,10 +9,7 @@ from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.core.values import Span
 from edgecache.runtime.fair_shares import Shares
 
-# An organization gets two thirds of a store's permits, one of its buckets half.
-HEADROOM: Final = 0.5
-# As many as there may be running requests; they wait as long as their clients would.
-WAITING: Final = 16_384
+# They wait as long as their clients would.
 WAIT_S: Final = 20.0
 
 # A file, bytes, or pieces as they come.
@@ -67,4 +64,4 @@ def request_permits(limit: int) -> Shares:
 
     Reading and writing have permits of their own, because a large body takes longer than a read.
     """
-    return Shares(limit, refusal=Overloaded, headroom=HEADROOM, queue=WAITING, wait_s=WAIT_S)
+    return Shares(limit, refusal=Overloaded, wait_s=WAIT_S)

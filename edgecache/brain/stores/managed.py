@@ -42,7 +42,6 @@ log = structlog.get_logger(__name__)
 # Objects that reads restore to this disk concurrently, so that workers can get them; an
 # organization may have two of these.
 CONCURRENT_RESTORES: Final = 4
-RESTORED_HEADROOM: Final = 1.0
 RESTORED_BYTES: Final = 2**30
 # After these the row was not written, so that the bytes can be deleted immediately.
 NOT_WRITTEN: Final = (PreconditionFailed, NoSuchBucket, OriginMissing, StoreUnavailable)
@@ -65,7 +64,7 @@ class ManagedStore:
         self._stores = stores
         self._on_restored = on_restored
         self._restoring: set[bytes] = set()
-        self.restores = Shares(CONCURRENT_RESTORES, refusal=Overloaded, headroom=RESTORED_HEADROOM)
+        self.restores = Shares(CONCURRENT_RESTORES, refusal=Overloaded)
         self._tasks = BackgroundTasks()
 
     async def stop(self) -> None:

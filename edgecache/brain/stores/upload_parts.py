@@ -24,7 +24,7 @@ STREAMED_SHARE: Final = 8
 # Concurrent completions of multipart uploads; each takes disk and processor time.
 COMPLETIONS: Final = 16
 # Each keeps its list in memory: 6 MB for 10,000 parts.
-COMPLETIONS_WAITING: Final = 128
+COMPLETION_WAIT_S: Final = 20.0
 
 
 class PartFile(NamedTuple):
@@ -51,9 +51,7 @@ class UploadParts:
         self._data_directory = data_directory
         self._stores = stores
         self._limit = limit
-        self._completing = Shares(
-            COMPLETIONS, refusal=Overloaded, queue=COMPLETIONS_WAITING, wait_s=None
-        )
+        self._completing = Shares(COMPLETIONS, refusal=Overloaded, wait_s=COMPLETION_WAIT_S)
 
     @asynccontextmanager
     async def completing(self, bucket: BucketInfo) -> AsyncIterator[None]:

@@ -86,8 +86,7 @@ class UploadPartsLimit:
         return taken + size <= LIMIT_BYTES
 
     async def _count(self, organization_id: int) -> _Count:
-        async with self._database.long():
-            row = await self._database.one(STORED, [organization_id])
+        row = await self._database.one(STORED, [organization_id])
         count = _Count(0 if row is None else row.bytes)
         self._counted.put(organization_id, count)
         return count

@@ -200,7 +200,7 @@ def _open(node: CacheWorker, read: _Read) -> tuple[FileBody, FileState]:
         descriptor,
         read.start,
         read.length,
-        node.threads.sending,
+        node.threads.files,
         share_key_of(read.ticket),
         lambda: state_of(descriptor) == state,
     )

@@ -196,7 +196,7 @@ class Sharing:
 
     def __init__(self, limit: int, *, wait_s: float = 0.01) -> None:
         self.share_key: ShareKey = ("bob",)
-        running = Shares(limit, refusal=ConnectionShareExhausted, queue=limit, wait_s=wait_s)
+        running = Shares(limit, refusal=ConnectionShareExhausted, wait_s=wait_s)
         self.client = HttpClient(
             connect_timeout_s=2.0, stall_s=5.0, running=running, share_key=lambda: self.share_key
         )

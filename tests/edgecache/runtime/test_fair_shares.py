@@ -16,9 +16,9 @@ def fill(pool: Shares, path: ShareKey, *, most: int = 10_000) -> int:
     return next(n for n in range(most) if not pool.try_take(path))
 
 
-def filled_by_bob(*, queue: int = 12, wait_s: float = 60.0) -> Shares:
+def filled_by_bob(*, wait_s: float = 60.0) -> Shares:
     """Return a pool of 12 places, with Bob's maximum in use."""
-    pool = Shares(12, refusal=Full, queue=queue, wait_s=wait_s)
+    pool = Shares(12, refusal=Full, wait_s=wait_s)
     assert fill(pool, ("bob",)) == 6
     return pool
 
@@ -29,16 +29,29 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def test_each_level_leaves_as_much_as_it_takes() -> None:
+def test_each_level_has_half_of_the_one_above() -> None:
     assert fill(Shares(1000, refusal=Full), ("bob",)) == 500
-    assert fill(Shares(900, refusal=Full), ("bob", "bucket")) == 300
-    assert fill(Shares(1000, refusal=Full), ("bob", "bucket", "client")) == 250
+    assert fill(Shares(1000, refusal=Full), ("bob", "bucket")) == 250
+    assert fill(Shares(1000, refusal=Full), ("bob", "bucket", "client")) == 125
 
 
-def test_another_organization_gets_its_share_after_any_number_of_greedy_ones() -> None:
-    assert fill(Shares(1000, refusal=Full, headroom=4), ("bob",)) == 200
-    pool = Shares(1000, refusal=Full, headroom=4)
-    for greedy in range(30):
+def test_all_buckets_together_have_half() -> None:
+    pool = Shares(1000, refusal=Full)
+    for bucket in range(100):
+        fill(pool, ("bob", bucket))
+    assert pool.held(("bob",)) == 500
+    assert fill(pool, ("alice",)) == 250
+
+
+def test_a_small_pool_has_a_permit_for_each_level() -> None:
+    pool = Shares(2, refusal=Full)
+    assert fill(pool, ("bob", "bucket", "client")) == 1
+    assert fill(pool, ("alice", "bucket", "client")) == 1
+
+
+def test_another_organization_gets_its_share_after_several_greedy_ones() -> None:
+    pool = Shares(1000, refusal=Full)
+    for greedy in range(15):
         fill(pool, (f"greedy {greedy}", "bucket"))
         assert pool.try_take(("alice", "bucket"))
         pool.give_back(("alice", "bucket"))
@@ -62,7 +75,7 @@ def test_amounts_are_shared_like_places() -> None:
 
 @pytest.mark.anyio
 async def test_freed_places_go_to_the_organizations_in_turn() -> None:
-    pool = Shares(1, refusal=Full, queue=1000, wait_s=60)
+    pool = Shares(1, refusal=Full, wait_s=60)
     assert pool.try_take(("bob", 1))
     order: list[ShareKey] = []
 
@@ -92,20 +105,12 @@ async def test_who_waits_in_vain_is_refused_and_leaves_nothing() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_queue_is_shared_as_well() -> None:
-    pool = filled_by_bob(queue=4)
-    waiting = [asyncio.create_task(pool.take(("bob",))) for _ in range(2)]
-    await asyncio.sleep(0)
+async def test_a_pool_without_a_queue_refuses_immediately() -> None:
+    pool = filled_by_bob(wait_s=0)
     with pytest.raises(Full):
         await pool.take(("bob",))
-    fill(pool, ("alice",))
-    third = asyncio.create_task(pool.take(("alice",)))
-    await asyncio.sleep(0)
-    assert pool.waiting == 3
-    for task in (*waiting, third):
-        task.cancel()
-    await asyncio.gather(*waiting, third, return_exceptions=True)
-    assert pool.waiting == 0
+    await pool.take(("alice",))
+    assert (pool.taken, pool.waiting) == (7, 0)
 
 
 @pytest.mark.anyio

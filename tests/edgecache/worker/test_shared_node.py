@@ -36,7 +36,7 @@ def node() -> CacheWorker:
 async def test_a_worker_s_disk_is_used_in_turn(
     monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> None:
-    monkeypatch.setattr(nodes, "DISK_THREADS", 1)
+    monkeypatch.setattr(nodes, "FILE_THREADS", 1)
     one, order = node(), list[int]()
 
     def note(organization_id: int) -> None:
@@ -98,7 +98,7 @@ def ticket(share_key: tuple[int, int]) -> Ticket:
 async def test_a_worker_s_files_are_sent_in_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> None:
-    monkeypatch.setattr(nodes, "SEND_THREADS", 1)
+    monkeypatch.setattr(nodes, "FILE_THREADS", 1)
     (tmp_path / "file").write_bytes(b"0123456789")
     one, order = node(), list[int]()
     one.store.files.open = lambda _: os.open(tmp_path / "file", os.O_RDONLY)  # type: ignore[method-assign, assignment] # the only file

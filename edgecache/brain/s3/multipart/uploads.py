@@ -235,8 +235,7 @@ async def page(
         "id": upload_id or "\U0010ffff",
         "limit": limit,
     }
-    async with database.long():
-        return await database.all(PAGE, wanted)
+    return await database.all(PAGE, wanted)
 
 
 def _at(row: Row | None) -> datetime:

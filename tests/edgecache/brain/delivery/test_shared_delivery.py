@@ -201,7 +201,7 @@ async def test_files_of_one_organization_do_not_delay_the_verification_of_anothe
     tmp_path: Path, verifying: LocalFiles, gate: threading.Event
 ) -> None:
     sha256 = hashlib.sha256(b"bytes").digest()
-    large = [tmp_path / f"large{n}" for n in range(local_files.WAITING_LIMIT)]
+    large = [tmp_path / f"large{n}" for n in range(local_files.MAX_VERIFYING)]
     for path in (*large, tmp_path / "small"):
         path.write_bytes(b"bytes")
 

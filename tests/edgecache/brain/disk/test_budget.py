@@ -14,7 +14,7 @@ from edgecache.brain.stores.byte_store import Body
 from tests.edgecache.brain.brains import ALICE, MIB, Brain, Rows, running, until
 from tests.edgecache.brain.http_origin import Gate
 
-LIMIT = 12 * MIB
+LIMIT = 40 * MIB
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def fill(brain: Brain) -> tuple[list[str], StorageFull]:
 async def test_parts_of_one_organization_leave_room_for_another(small: Brain) -> None:
     use_share_of_organization(1)
     names, full = await fill(small)
-    assert (len(names), full.pool, full.limit_bytes) == (6, "organization", LIMIT)
+    assert (len(names), full.pool, full.limit_bytes) == (10, "organization", LIMIT)
 
     use_share_of_organization(2)
     others, _ = await fill(small)
@@ -57,7 +57,7 @@ async def test_parts_of_one_organization_leave_room_for_another(small: Brain) ->
 
 
 async def test_a_budget_that_all_have_filled_is_named(small: Brain) -> None:
-    small.data_directory.budget.count_parts(dict.fromkeys(range(12), MIB))
+    small.data_directory.budget.count_parts(dict.fromkeys(range(40), MIB))
     use_share_of_organization(99)
     with pytest.raises(StorageFull) as caught:
         await receive(small)

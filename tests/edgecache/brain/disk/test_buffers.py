@@ -5,7 +5,7 @@ from edgecache.brain.disk.buffers import LIMIT_BYTES, Buffers
 
 def test_a_tenant_has_a_share_of_the_memory_for_bodies() -> None:
     buffers = Buffers()
-    share, size = LIMIT_BYTES // 4, 2**20
+    share, size = LIMIT_BYTES // 2, 2**20
 
     held = [buffers.reserve(1, size) for _ in range(share // size)]
 

@@ -68,7 +68,7 @@ async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
     receiver = data_directory.receive()
     await receiver.write(b"x" * BUFFER_BYTES)
     held, threads = Held(), FairThreads(1, "one")
-    data_directory._threads, many = threads, data_directory._threads
+    data_directory.threads, many = threads, data_directory.threads
     blocking = asyncio.create_task(data_directory.run(held.hold))
     await held.came()
 
@@ -82,7 +82,7 @@ async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
 
     assert [path.name for path in data_directory.temp.iterdir()] == ["lock"]
     assert open_files(data_directory.temp) == {"lock"}
-    data_directory._threads = many
+    data_directory.threads = many
     threads.stop()
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.objects import singleflight
-from edgecache.brain.objects.singleflight import HEADROOM, bodies_allowed
+from edgecache.brain.objects.singleflight import requests_allowed
 from edgecache.runtime import resource_limits
-from edgecache.runtime.fair_shares import Shares
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed
 from tests.edgecache.brain.brains import until
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
@@ -116,31 +115,21 @@ async def test_a_thousand_wait_at_little_cost_while_another_organization_is_serv
     assert await asyncio.gather(*asking) == [(200, b"/%d" % n) for n in range(WAITING)]
 
 
-def fits(files: int, memory: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Check that a machine's limits fit its open files; return how many of a bucket may wait."""
+@pytest.mark.parametrize(
+    ("files", "memory_gib", "requests"),
+    [(65_536, 16, 8192), (65_536, 8, 8192), (20_000, 8, 1000), (65_536, 2, 4096), (1024, 8, 64)],
+)
+def test_requests_to_origins_fit_the_machine(
+    monkeypatch: pytest.MonkeyPatch, files: int, memory_gib: int, requests: int
+) -> None:
+    memory = memory_gib * 2**30
     for each in (resource_limits, singleflight):
         monkeypatch.setattr(each, "files_allowed", lambda: files)
         monkeypatch.setattr(each, "memory_bytes", lambda: memory)
     clients = connections_allowed.__wrapped__()
     monkeypatch.setattr(singleflight, "connections_allowed", lambda: clients)
-    bodies = bodies_allowed()
-    # A client, and its fetch; two files of each body.
-    assert 2 * clients + 2 * bodies <= 0.95 * files
+    assert requests_allowed() == requests
+    # A client, and its fetch; a connection and two files of each request.
+    assert 2 * clients + 2 * requests <= 0.95 * files
     assert clients * resource_limits.CONNECTION_BYTES <= memory
-    assert bodies * singleflight.BODY_BYTES <= memory
-    shares = Shares(clients, refusal=RuntimeError, headroom=HEADROOM)
-    waiting = 0
-    while shares.try_take(("organization", "origin", "bucket")):
-        waiting += 1
-    assert shares.try_take(("another", "origin", "bucket"), clients // 4)
-    return waiting
-
-
-@pytest.mark.parametrize(
-    ("files", "memory_gib", "waiting"),
-    [(65_536, 16, 4096), (65_536, 8, 2048), (20_000, 8, 2000), (65_536, 2, 512), (1024, 8, 103)],
-)
-def test_one_bucket_may_have_a_quarter_of_the_machine_s_places_waiting(
-    monkeypatch: pytest.MonkeyPatch, files: int, memory_gib: int, waiting: int
-) -> None:
-    assert fits(files, memory_gib * 2**30, monkeypatch) == waiting
+    assert requests * singleflight.BODY_BYTES <= memory
