@@ -36,7 +36,6 @@ from edgecache.brain.nodes.replica_plan import HOT_REPLICAS, ReplicaCounts
 from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.objects.object_cache import ObjectCache
-from edgecache.brain.objects.singleflight import requests_allowed
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.open_origins import Origins
 from edgecache.brain.process.listeners import Listeners, as_node, as_platform, port_server
@@ -159,7 +158,8 @@ class Wiring:
             self.origins,
             self.managed,
             brain_id=self.brain_id,
-            limit=settings.processes.fills or requests_allowed(),
+            # One for each client: more could hardly wait.
+            limit=settings.processes.fills or connections_allowed(),
             on_stored=self.replication.stored,
         )
         self.purges = Purges(database, coherence)

@@ -60,11 +60,12 @@ def files_allowed() -> int:
 
 @cache
 def connections_allowed() -> int:
-    """Return how many clients a server accepts: each needs one file, maybe two.
+    """Return how many clients a server accepts.
 
-    That leaves a fifth of the open files for everything else.
+    Each needs a file, and up to three for its request to an origin: the connection, and the body
+    that is written and read. That leaves a twentieth of the open files for everything else.
     """
-    by_machine = min(files_allowed() * 2 // 5, memory_bytes() // CONNECTION_BYTES)
+    by_machine = min(files_allowed() * 19 // 80, memory_bytes() // CONNECTION_BYTES)
     return min(max(by_machine, MIN_CONNECTIONS), MAX_CONNECTIONS)
 
 

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FILE_THREADS: Final = 16
+FILE_THREADS: Final = 32
 # An organization has one of them at most, as a file may be large.
 VERIFY_THREADS: Final = 2
 # Whose share the work on the disk uses: this node's own, or that of a request's ticket.

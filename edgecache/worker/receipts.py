@@ -17,8 +17,7 @@ from edgecache.protocol.tickets import LEEWAY_S, REPLAY_FACTOR, Refusal, Ticket,
 from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.worker.store.inventory import InventoryReader
 
-# Further tickets wait for the next write. An organization gets half of them, a bucket a third, one
-# network of clients a quarter.
+# Further tickets wait for the next write.
 OPEN_LIMIT: Final = 20_000
 # One statement for many rows: between two of them a busy event loop may keep the interpreter to
 # itself for milliseconds, while the store's lock is held.

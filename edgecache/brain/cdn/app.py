@@ -101,7 +101,12 @@ class CdnApi:
             await self._forwarding.forward(scope, exchange, cache_url)
             return
         request = await self._request(scope, cache_url)
-        result = await self._lookup.find(request)
+        try:
+            result = await self._lookup.find(request)
+        except OriginMissing as missing:
+            if missing.is_remembered:
+                self._count_empty(exchange, request.bucket, is_hit=True)
+            raise
         try:
             await self._deliver(scope, exchange, request, result)
         except OriginChanged:
@@ -167,12 +172,11 @@ class CdnApi:
             if is_ok
             else conditional_requests.whole(version, headers, result.status)
         )
-        if selected.status in BODYLESS:
-            exchange.response_empty(selected.status, selected.headers)
-            return
-        if scope.method == "HEAD":
-            length = [("content-length", str(selected.span.length))] if version.size >= 0 else []
+        if selected.status in BODYLESS or scope.method == "HEAD":
+            has_length = selected.status not in BODYLESS and version.size >= 0
+            length = [("content-length", str(selected.span.length))] if has_length else []
             exchange.response_empty(selected.status, [*selected.headers, *length])
+            self._count_empty(exchange, request.bucket, is_hit=opened.is_hit)
             return
         if not opened.version.sha256:
             # It is being fetched: its bytes go on as they come.
@@ -188,6 +192,9 @@ class CdnApi:
             is_hit=opened.is_hit,
         )
         await self._dependencies.streamer.deliver(delivery, exchange, opened.body)
+
+    def _count_empty(self, exchange: Exchange, bucket: BucketInfo, *, is_hit: bool) -> None:
+        self._dependencies.streamer.count_empty(bucket.tenant, bucket.id, exchange, is_hit=is_hit)
 
     async def _pass_through(
         self,
@@ -213,7 +220,9 @@ class CdnApi:
                 yield result.small
 
         head = (result.status, [*headers, ("content-length", str(len(result.small)))])
-        await self._dependencies.streamer.pass_through(request.bucket, exchange, head, body())
+        await self._dependencies.streamer.pass_through(
+            request.bucket, exchange, head, body(), is_hit=True
+        )
 
     async def _sources(
         self, scope: HttpScope, bucket: BucketInfo, version: ObjectVersion

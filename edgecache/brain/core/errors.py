@@ -331,9 +331,13 @@ class OriginError(BrainError):
 
 
 class OriginMissing(OriginError):
-    """The origin has no such object. is_cacheable: by the negative cache."""
+    """The origin has no such object.
+
+    is_cacheable: by the negative cache. is_remembered: it is the negative cache's answer.
+    """
 
     is_cacheable = True
+    is_remembered = False
 
     code = "no_such_key"
     status = 404

@@ -36,7 +36,7 @@ CONNECT_TIMEOUT_S: Final = 2
 LOST_TIMEOUT_S: Final = 0.1
 STATEMENT_TIMEOUT_S: Final = 4.0
 TRANSACTION_TIMEOUT_S: Final = 10.0
-QUEUE_S: Final = 2.0
+QUEUE_S: Final = 5.0
 # A part of a bucket's connections, for what waits without a timeout.
 WITHOUT_TIMEOUT: Final = "without timeout"
 # What the code takes for granted, whatever the server's defaults.
@@ -75,7 +75,7 @@ class BrainDatabase:
     """The brain's database. Queries raise DatabaseUnavailable within seconds when it is lost.
 
     Its connections are shared: a caller that must wait does so in turn with other organizations,
-    and gets DatabaseBusy after two seconds.
+    and gets DatabaseBusy after QUEUE_S.
     """
 
     def __init__(self, url: str, *, max_connections: int = 10) -> None:

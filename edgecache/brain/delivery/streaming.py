@@ -20,7 +20,7 @@ from awscrt import checksums as crt
 
 from edgecache.brain.core.blocks import BLOCK_BYTES, BlockCheck, Blocks
 from edgecache.brain.core.errors import OriginChanged, OriginError, OriginFailed, ServiceStopped
-from edgecache.brain.core.values import BucketInfo, Span
+from edgecache.brain.core.values import BucketInfo, EnvironmentKey, Span
 from edgecache.brain.delivery.integrity import BlockChecks, WrongBytes
 from edgecache.brain.delivery.local_files import OwnFiles
 from edgecache.brain.delivery.plan import DeliveryPlan
@@ -126,6 +126,7 @@ class Streamer:
         """
         if delivery.span.length == 0:
             exchange.response_empty(delivery.status, delivery.headers_with_length())
+            self.count_empty(delivery.tenant, delivery.bucket_id, exchange, is_hit=delivery.is_hit)
             return
         self._on_read(delivery)
         if not self._must_ask_worker(delivery):
@@ -154,8 +155,10 @@ class Streamer:
         exchange: Exchange,
         head: tuple[int, HeaderPairs],
         body: AsyncIterator[bytes],
+        *,
+        is_hit: bool = False,
     ) -> None:
-        """Respond with what an origin sends, as it comes: counted as a miss, and not checked.
+        """Respond with bytes that are not checked, as they come: an origin's, or remembered ones.
 
         head: status and headers. Raises ClientGone, and what the body raises.
         """
@@ -169,10 +172,17 @@ class Streamer:
                 bucket.tenant,
                 bucket.id,
                 None,
-                is_hit=False,
+                is_hit=is_hit,
                 bytes_served=exchange.sent_bytes,
                 seconds=first_byte_s,
             )
+
+    def count_empty(
+        self, tenant: EnvironmentKey, bucket_id: int, exchange: Exchange, *, is_hit: bool
+    ) -> None:
+        """Count an answer without an object's bytes: a 304, to a HEAD, or of an empty object."""
+        seconds = time.perf_counter() - exchange.began
+        self._meters.record(tenant, bucket_id, None, is_hit=is_hit, bytes_served=0, seconds=seconds)
 
     async def check_for(self, delivery: DeliveryPlan) -> BlockChecks:
         """Return how a delivery's blocks are checked.

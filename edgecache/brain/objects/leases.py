@@ -1,7 +1,7 @@
 """Fetch leases: one brain fetches a key, the others wait for what it stores.
 
 A lease is valid as long as its brain is (``coherence``), so that a fetch that waits for a slow
-origin renews nothing.
+origin renews nothing. Leases of a bucket that are wanted together are taken with one statement.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from uuid import UUID
 
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.core.values import Name
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
@@ -23,15 +24,19 @@ POLL_S: Final = 1.0
 
 ACQUIRE: Final = (
     "INSERT INTO brain_filllease AS held (bucket_id, key, variant, brain_id, expires_at)"
-    " VALUES (%s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))"
+    " SELECT bucket_id, key, variant, %s, clock_timestamp() + make_interval(secs => %s)"
+    " FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS wanted (bucket_id, key, variant)"
     " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET brain_id = EXCLUDED.brain_id,"
     " expires_at = EXCLUDED.expires_at WHERE NOT (held.expires_at > clock_timestamp()"
     " AND EXISTS (SELECT FROM brain_braininstance i WHERE i.id = held.brain_id"
-    " AND i.lease_until > clock_timestamp()))"
+    " AND i.lease_until > clock_timestamp())) RETURNING bucket_id, key, variant"
 )
+# In the same order as other brains acquire them.
 RELEASE: Final = (
-    "DELETE FROM brain_filllease"
-    " WHERE bucket_id = %s AND key = %s AND variant = %s AND brain_id = %s"
+    "DELETE FROM brain_filllease WHERE id IN (SELECT held.id FROM brain_filllease held"
+    " JOIN unnest(%s::bigint[], %s::text[], %s::text[]) AS done (bucket_id, key, variant)"
+    " USING (bucket_id, key, variant) WHERE held.brain_id = %s"
+    " ORDER BY bucket_id, key, variant FOR UPDATE OF held)"
 )
 
 
@@ -43,6 +48,11 @@ class Leases:
         self._coherence = coherence
         self._brain_id = brain_id
         self._waiting: dict[Name, set[asyncio.Event]] = {}
+        # By bucket, what waits for a statement.
+        self._wanted: dict[int, set[Name]] = {}
+        self._acquiring: SharedCalls[int, set[Name]] = SharedCalls()
+        self._ended: dict[int, set[Name]] = {}
+        self._releasing: SharedCalls[int, None] = SharedCalls()
         self._tasks = BackgroundTasks()
         coherence.subscribe("fill", self._on_release)
 
@@ -51,7 +61,10 @@ class Leases:
         await self._tasks.stop()
 
     async def acquire(self, name: Name) -> bool:
-        """Take the lease; False when another fetch holds it. Raises DatabaseUnavailable."""
+        """Take the lease; False when another fetch holds it, or is about to.
+
+        Raises DatabaseUnavailable.
+        """
         acquiring = self._tasks.add(self._acquire(name), has_caller=True)
         try:
             return await asyncio.shield(acquiring)
@@ -81,7 +94,16 @@ class Leases:
             self._tasks.add(self._release_later(name))
 
     async def _acquire(self, name: Name) -> bool:
-        return bool(await self._database.run(ACQUIRE, [*name, self._brain_id, LEASE_S]))
+        wanted = self._wanted.setdefault(name[0], set())
+        if name in wanted:
+            return False
+        wanted.add(name)
+        return name in await self._acquiring.share(name[0], lambda: self._acquire_all(name[0]))
+
+    async def _acquire_all(self, bucket_id: int) -> set[Name]:
+        names = self._wanted.pop(bucket_id)
+        rows = await self._database.all(ACQUIRE, [self._brain_id, LEASE_S, *_columns(names)])
+        return {(row.bucket_id, row.key, row.variant) for row in rows}
 
     def _give_up(self, name: Name, acquiring: "asyncio.Task[bool]") -> None:
         """Release the lease of a fetch that was cancelled while it was acquired."""
@@ -89,9 +111,15 @@ class Leases:
             self._tasks.add(self.release(name))
 
     async def _release(self, name: Name) -> None:
+        self._ended.setdefault(name[0], set()).add(name)
+        await self._releasing.share(name[0], lambda: self._release_all(name[0]))
+
+    async def _release_all(self, bucket_id: int) -> None:
+        names = self._ended.pop(bucket_id)
         async with self._coherence.transaction(wait_for_acks=False) as change:
-            await change.run(RELEASE, [*name, self._brain_id])
-            change.announce("fill", *name)
+            await change.run(RELEASE, [*_columns(names), self._brain_id])
+            for name in names:
+                change.announce("fill", *name)
 
     async def _release_later(self, name: Name) -> None:
         while True:
@@ -103,3 +131,8 @@ class Leases:
     def _on_release(self, bucket_id: int, key: str, variant: str) -> None:
         for event in self._waiting.get((bucket_id, key, variant), ()):
             event.set()
+
+
+def _columns(names: set[Name]) -> list[list[int | str]]:
+    # In order, because concurrent inserts of the same name wait for each other.
+    return [list(each) for each in zip(*sorted(names), strict=True)]

@@ -141,7 +141,9 @@ class ObjectCache:
             return await self._adopt(bucket, key)
         request = request or FetchRequest()
         if request.stale is None and self.singleflight.is_known_missing(name):
-            raise OriginMissing
+            missing = OriginMissing()
+            missing.is_remembered = True
+            raise missing
         fetch = None if alone else await self.singleflight.shareable(name)
         if fetch is None or not request.joins(fetch):
             fetch = self.singleflight.start(bucket, name, request, alone=alone)

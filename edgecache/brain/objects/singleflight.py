@@ -36,14 +36,9 @@ from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.open_origins import Origins
 from edgecache.http.addresses import network_of
 from edgecache.runtime.fair_shares import ShareKey, Shares
-from edgecache.runtime.resource_limits import connections_allowed, files_allowed, memory_bytes
 
 # How long a fetch waits for its turn.
 QUEUE_S: Final = 5.0
-# While a body is transferred, a request takes two more files and at most this much memory.
-BODY_BYTES: Final = 2**19
-MIN_REQUESTS: Final = 64
-MAX_REQUESTS: Final = 8192
 # A brain waits at most this long for another brain's fetch, then fetches itself.
 TURN_LIMIT_S: Final = 30.0
 # ... and this long for a replica of what another brain fetched.
@@ -57,7 +52,7 @@ class Singleflight:
     """The fetches of this brain. limit: of concurrent ones. on_stored: called with what one stored.
 
     A fetch that waits for a slow origin costs its socket and some memory: no thread, no file, no
-    database connection. So the limit is high (``requests_allowed``).
+    database connection. So the limit is high.
     """
 
     def __init__(
@@ -298,13 +293,3 @@ async def _is_renamed(fetch: SharedFetch) -> bool:
 def _share_key(bucket: BucketInfo, client: str) -> ShareKey:
     share_key: ShareKey = (bucket.tenant.organization_id, bucket.id)
     return (*share_key, network_of(client)) if client else share_key
-
-
-def requests_allowed() -> int:
-    """Return how many requests to origins this machine allows concurrently.
-
-    They may use half of the open files that remain after two for each client connection.
-    """
-    left = files_allowed() - 2 * connections_allowed()
-    by_machine = min(left // 4, memory_bytes() // BODY_BYTES)
-    return min(max(by_machine, MIN_REQUESTS), MAX_REQUESTS)

@@ -61,6 +61,13 @@ class RequestContext:
             raise Overloaded
         self.xml = held
 
+    def count_empty(self, bucket: BucketInfo, *, is_hit: bool) -> None:
+        """Count an answer about an object that has no bytes of it."""
+        self.is_hit = is_hit
+        self.dependencies.streamer.count_empty(
+            bucket.tenant, bucket.id, self.exchange, is_hit=is_hit
+        )
+
     @property
     def tenant(self) -> EnvironmentKey:
         """The caller's environment. Raises S3Error AccessDenied for an anonymous request."""

@@ -30,7 +30,7 @@ LIST_STEP: Final = 1000
 UNFINISHED: Final = "unfinished"
 FULL: Final = "The store of this platform's objects is full; nothing was stored."
 # Threads that write whole bodies, and as many for the other, short operations.
-THREADS: Final = 8
+THREADS: Final = 16
 
 
 class FolderStore:

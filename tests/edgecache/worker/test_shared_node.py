@@ -126,7 +126,7 @@ async def test_a_worker_s_files_are_sent_in_turn(
 def test_direct_reads_of_one_organization_leave_receipts_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(receipts, "OPEN_LIMIT", 90)
+    monkeypatch.setattr(receipts, "OPEN_LIMIT", 120)
     open_now = TicketUses(Mock(receipt=lambda _id: None))
 
     def begin(share_key: tuple[int, int]) -> TicketUse:

@@ -22,11 +22,12 @@ def object_key(context: RequestContext) -> str:
 
 
 async def find_object(context: RequestContext, bucket: BucketInfo, key: str) -> ObjectVersion:
-    """Return the current version of a key, from the directory or from its origin.
+    """Return the current version of a key, from the directory (a hit) or from its origin.
 
     Raises S3Error NoSuchKey; BrainError.
     """
     version = await context.dependencies.directory.find(bucket.id, key)
+    context.is_hit = version is not None
     if version is not None:
         return version
     try:

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from edgecache.brain.aws.requests import S3Request
+from edgecache.brain.core.errors import OriginMissing
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
 from edgecache.brain.delivery.plan import delivery_of, sources_of
 from edgecache.brain.nodes.tickets import TicketGrant, client_prefix
 from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.objects.conditions import NotModified
 from edgecache.brain.s3.objects.first_steps import (
     find_object,
     object_key,
@@ -37,10 +39,19 @@ async def get_object(context: RequestContext) -> S3Response | None:
     key = object_key(context)
     overrides = response_overrides(context)
     client = "" if context.identity is not None else context.request.client
-    opened = await context.dependencies.objects.open(bucket, key, client=client)
-    version = opened.version if opened.version.size >= 0 else await opened.whole()
-    selection, headers = select_and_describe(context, version, overrides)
+    try:
+        opened = await context.dependencies.objects.open(bucket, key, client=client)
+    except OriginMissing as missing:
+        if missing.is_remembered:
+            context.count_empty(bucket, is_hit=True)
+        raise
     context.is_hit = opened.is_hit
+    version = opened.version if opened.version.size >= 0 else await opened.whole()
+    try:
+        selection, headers = select_and_describe(context, version, overrides)
+    except NotModified:
+        context.count_empty(bucket, is_hit=opened.is_hit)
+        raise
     dependencies = context.dependencies
     region = dependencies.locator.region_of(
         context.request.client,
@@ -78,7 +89,13 @@ async def head_object(context: RequestContext) -> S3Response:
     key = object_key(context)
     overrides = response_overrides(context)
     version = await find_object(context, bucket, key)
-    selection, headers = select_and_describe(context, version, overrides)
+    is_hit = bool(context.is_hit)
+    try:
+        selection, headers = select_and_describe(context, version, overrides)
+    except NotModified:
+        context.count_empty(bucket, is_hit=is_hit)
+        raise
+    context.count_empty(bucket, is_hit=is_hit)
     length = ("content-length", str(selection.span.length))
     return S3Response(selection.status, [*headers, *selection.headers, length])
 

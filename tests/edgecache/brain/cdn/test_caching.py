@@ -266,6 +266,33 @@ def test_a_response_for_one_variant_does_not_split_the_others(cdn_bucket: CdnBuc
     ) == ["", "de", "en", "fr"]
 
 
+def test_each_answer_is_counted_as_its_cache_status_says(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=600", b"body", ETag='"v1"')
+    until(cdn_bucket.says("hit", "/a"))
+    until(cdn_bucket.says("hit", "/none"))
+    before = cdn_bucket.cluster.call("GET", "/v1/metrics")
+    answers = [
+        cdn_bucket.get("/a"),
+        cdn_bucket.get("/a", if_none_match='"v1"'),
+        cdn_bucket.get("/a", "HEAD"),
+        cdn_bucket.get("/none"),
+        cdn_bucket.get("/none"),
+        cdn_bucket.get("/none", "HEAD"),
+    ]
+    assert [answer.status for answer in answers] == [200, 304, 200, 404, 404, 404]
+    hits = sum("; hit" in answer.headers["cache-status"] for answer in answers)
+    assert hits >= 3
+
+    def is_counted() -> bool:
+        after = cdn_bucket.cluster.call("GET", "/v1/metrics")
+        return (
+            after["total_hits"] - before["total_hits"],
+            after["total_misses"] - before["total_misses"],
+        ) == (hits, len(answers) - hits)
+
+    until(is_counted)
+
+
 @pytest.mark.parametrize("has_length", [True, False])
 def test_passed_through_responses_are_counted_and_logged(
     cdn_bucket: CdnBucket, has_length: bool

@@ -185,3 +185,19 @@ def test_responses_with_and_without_checksums_are_kept_apart(shelf: Shelf) -> No
         assert "x-amz-checksum-type" in shelf.get("summed", **more).headers
         assert "x-amz-checksum-type" not in shelf.get("summed").headers
         assert "x-amz-checksum-type" in shelf.get_signed("summed", **more).headers
+
+
+def test_answers_without_bytes_are_counted_as_hits(shelf: Shelf) -> None:
+    shelf.put("empty", b"")
+    before = shelf.cluster.call("GET", "/v1/metrics")
+    etag = shelf.get().headers["etag"]
+    assert shelf.get(if_none_match=etag).status == 304
+    assert send(shelf.cluster.url, "HEAD", shelf.path("k")).status == 200
+    assert send(shelf.cluster.url, "HEAD", shelf.path("k"), {"if-none-match": etag}).status == 304
+    assert (shelf.get("empty").status, shelf.get("empty").body) == (200, b"")
+    # Not an answer about an object.
+    assert shelf.get(if_match='"x"').status == 412
+
+    after = shelf.cluster.call("GET", "/v1/metrics")
+    assert after["total_hits"] - before["total_hits"] == 6
+    assert after["total_misses"] == before["total_misses"]

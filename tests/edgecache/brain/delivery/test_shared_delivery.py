@@ -29,6 +29,7 @@ from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.http.client import ServerAddress
 from edgecache.http.files import FileBody
+from edgecache.runtime.threads import FairThreads
 from edgecache.runtime.verified_files import VerifiedFiles, state_of
 from tests.edgecache.brain.brains import until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
@@ -136,6 +137,7 @@ class Folder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.threads = FairThreads(1, "files")
 
     def origin_path(self, sha256: bytes) -> Path:
         return self.root / sha256.hex()
@@ -143,10 +145,7 @@ class Folder:
     blob_path = origin_path
 
 
-async def test_large_files_are_sent_in_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
-) -> None:
-    monkeypatch.setattr(local_files, "SENDING_THREADS", 1)
+async def test_large_files_are_sent_in_turn(tmp_path: Path, gate: threading.Event) -> None:
     body = os.urandom(MIN_SENDFILE_BYTES + 1)
     delivery = delivery_of(body)
     path = tmp_path / delivery.sha256.hex()

@@ -122,7 +122,7 @@ async def test_parts_of_other_brains_are_counted(small: Brain, rows: Rows) -> No
     rows.run(
         "INSERT INTO brain_uploadpart (upload_id, number, file, size, etag, checksums)"
         " VALUES ('u', 1, 'f', %s, '', '{}')",
-        [8 * MIB],
+        [32 * MIB],
     )
     use_share_of_organization(ALICE.organization_id)
     await small.garbage_collector.round()

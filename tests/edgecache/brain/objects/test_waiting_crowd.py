@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.objects import singleflight
-from edgecache.brain.objects.singleflight import requests_allowed
 from edgecache.runtime import resource_limits
 from edgecache.runtime.resource_limits import connections_allowed, files_allowed
 from tests.edgecache.brain.brains import until
@@ -116,20 +114,16 @@ async def test_a_thousand_wait_at_little_cost_while_another_organization_is_serv
 
 
 @pytest.mark.parametrize(
-    ("files", "memory_gib", "requests"),
-    [(65_536, 16, 8192), (65_536, 8, 8192), (20_000, 8, 1000), (65_536, 2, 4096), (1024, 8, 64)],
+    ("files", "memory_gib", "clients"),
+    [(65_536, 16, 15_564), (65_536, 8, 8192), (20_000, 8, 4750), (65_536, 2, 2048), (1024, 8, 243)],
 )
-def test_requests_to_origins_fit_the_machine(
-    monkeypatch: pytest.MonkeyPatch, files: int, memory_gib: int, requests: int
+def test_the_limits_fit_the_machine(
+    monkeypatch: pytest.MonkeyPatch, files: int, memory_gib: int, clients: int
 ) -> None:
     memory = memory_gib * 2**30
-    for each in (resource_limits, singleflight):
-        monkeypatch.setattr(each, "files_allowed", lambda: files)
-        monkeypatch.setattr(each, "memory_bytes", lambda: memory)
-    clients = connections_allowed.__wrapped__()
-    monkeypatch.setattr(singleflight, "connections_allowed", lambda: clients)
-    assert requests_allowed() == requests
-    # A client, and its fetch; a connection and two files of each request.
-    assert 2 * clients + 2 * requests <= 0.95 * files
+    monkeypatch.setattr(resource_limits, "files_allowed", lambda: files)
+    monkeypatch.setattr(resource_limits, "memory_bytes", lambda: memory)
+    assert connections_allowed.__wrapped__() == clients
+    # A client, and the connection and two files of its request to an origin.
+    assert 4 * clients <= 0.95 * files
     assert clients * resource_limits.CONNECTION_BYTES <= memory
-    assert requests * singleflight.BODY_BYTES <= memory
