@@ -83,7 +83,7 @@ class Origins:
         self._client = HttpClient(
             connect_timeout_s=CONNECT_TIMEOUT_S,
             stall_s=stall_timeout_s,
-            running=Shares(CONNECTIONS, refusal=ConnectionShareExhausted, headroom=0),
+            running=Shares(CONNECTIONS, refusal=ConnectionShareExhausted),
             resolve=self._resolve,
             trust=_trusting("" if trust is None else trust.read_text(encoding="ascii")),
             idle_limit=IDLE_CONNECTIONS,
