@@ -192,7 +192,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     directory = Directory(database, coherence, index_bytes=2**30)
     data_directory = DataDirectory(folder, limit_bytes=4 * 2**30)
     origins = Origins(database, coherence, data_directory, allows_private=True)
-    stores = Stores(database, coherence)
+    stores = Stores(database, coherence, folder)
     managed = ManagedStore(
         database, data_directory, stores, on_restored=lambda _bucket, _version: None
     )
@@ -206,7 +206,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
         on_stored=lambda _bucket, _version: None,
     )
     purges = Purges(database, coherence)
-    buckets = Buckets(database, coherence, data_directory)
+    buckets = Buckets(database, coherence)
     catalog = Catalog(database, coherence, allows_private=True)
     await database.start()
     await data_directory.start()

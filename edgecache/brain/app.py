@@ -42,7 +42,7 @@ from edgecache.brain.process.listeners import Listeners, as_node, as_platform, p
 from edgecache.brain.process.serving import BrainProcess, ProcessPart
 from edgecache.brain.process.sockets import metrics_listener
 from edgecache.brain.s3.api import ObjectApi
-from edgecache.brain.stores.managed import ManagedStore
+from edgecache.brain.stores.managed import LocalBodies, ManagedStore
 from edgecache.brain.stores.reachable_stores import Stores
 from edgecache.brain.stores.readiness import Readiness
 from edgecache.brain.stores.upload_parts import UploadParts
@@ -83,10 +83,11 @@ class Wiring:
         self.data_directory = DataDirectory(
             settings.data_dir, limit_bytes=settings.staging_bytes, brains=settings.processes.count
         )
-        self.stores = Stores(self.database, self.coherence, settings.stores)
+        self.stores = Stores(self.database, self.coherence, settings.data_dir, settings.stores)
         limit = UploadPartsLimit(self.database)
-        self.readiness = Readiness(self.database, self.stores, self.data_directory)
-        self.upload_parts = UploadParts(self.data_directory, self.stores, limit)
+        self.readiness = Readiness(self.database, self.stores)
+        self.upload_parts = UploadParts(self.database, self.data_directory, self.stores, limit)
+        self.local_bodies = LocalBodies(self.database, self.data_directory, self.stores)
 
     def _make_nodes(self) -> None:
         settings = self.settings
@@ -104,7 +105,7 @@ class Wiring:
         )
         self.replication = Replication(
             self.directory,
-            self.data_directory,
+            self.local_bodies,
             self.nodes,
             self.tickets,
             self.worker_client,
@@ -136,7 +137,7 @@ class Wiring:
             self.directory,
             self.worker_reads,
             self.meters,
-            OwnFiles(self.data_directory, self.local_files),
+            OwnFiles(self.local_bodies, self.local_files),
             self.proxies,
             on_read=self.hot_objects.read,
         )
@@ -171,7 +172,7 @@ class Wiring:
             self.objects.writes,
             self.stores,
         )
-        self.buckets = Buckets(database, coherence, self.data_directory)
+        self.buckets = Buckets(database, coherence)
         self.hosts = Hosts(database, coherence, settings.s3_domains)
         # Running requests of the object API's clients.
         self.running = Shares(connections_allowed(), refusal=Overloaded)

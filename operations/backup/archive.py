@@ -11,7 +11,7 @@ from django.conf import settings
 
 from common.commands import CommandRefused, Unreachable
 from common.machine.reasons import reason
-from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.conf.stores import DATA_FOLDER, StoreSettings
 from edgecache.brain.core.errors import StoreUnavailable
 from edgecache.brain.core.values import Span
 from edgecache.brain.stores.byte_store import ByteStore, ListedFile
@@ -106,9 +106,9 @@ async def read_all(store: ByteStore, name: str, limit_bytes: int) -> bytes:
 def open_archive() -> Iterator[BackupArchive]:
     """Yield the configured store. Raises CommandRefused."""
     chosen: StoreSettings = settings.BACKUP.store
-    store = open_store(chosen) if chosen.url else None
-    if store is None:
+    if chosen.url in {"", DATA_FOLDER}:
         raise CommandRefused("backup_not_configured", "Set ZBACKUP_URL and ZBACKUP_RECIPIENTS.")
+    store = open_store(chosen)
     if chosen.parts.scheme == "file" and not Path(chosen.parts.path).is_dir():
         # The folder is not created: if a mount is missing, backups would be written to the wrong
         # disk.

@@ -91,3 +91,10 @@ def _administrator() -> psycopg.Connection:
 
 def _url(name: str) -> str:
     return urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}").geturl()
+
+
+def own_files(url: str, data_dir: Path, sha256: bytes) -> list[Path]:
+    """Return the files of the store in a data directory that have some bytes, by their rows."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        rows = connection.execute("SELECT name FROM brain_storedblob WHERE blob_id = %s", [sha256])
+        return [data_dir / "objects" / name for (name,) in rows.fetchall()]

@@ -13,10 +13,11 @@ from typing import Final
 import structlog
 
 from edgecache.brain.core.background import BackgroundTasks
-from edgecache.brain.core.errors import Overloaded
+from edgecache.brain.core.errors import DatabaseUnavailable, Overloaded
 from edgecache.brain.core.share_key import SHARE_KEY
+from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.delivery.plan import DeliveryPlan
-from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.stores.managed import LocalBodies
 from edgecache.http.files import FileBody
 from edgecache.runtime.bounded_cache import BoundedCache
 from edgecache.runtime.fair_shares import ShareKey, Shares
@@ -46,6 +47,8 @@ _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # A path, its open file, and the state of that.
 _Opened = tuple[str, int, FileState]
+# An environment and a hash.
+_Key = tuple[EnvironmentKey, bytes]
 
 
 class LocalFiles:
@@ -94,11 +97,14 @@ class LocalFiles:
 
 
 class OwnFiles:
-    def __init__(self, data_directory: DataDirectory, files: LocalFiles) -> None:
-        self._data_directory = data_directory
+    """Files of the managed store and copies, as far as they are on this machine."""
+
+    def __init__(self, bodies: LocalBodies, files: LocalFiles) -> None:
+        self._bodies = bodies
         self._files = files
-        self._threads = data_directory.threads
-        self._sent: BoundedCache[bytes, bool] = BoundedCache(MAX_RECENT_BLOBS)
+        self._threads = bodies.threads
+        # No name is used for other bytes later, so what is here is right as long as it exists.
+        self._sent: BoundedCache[_Key, Path] = BoundedCache(MAX_RECENT_BLOBS)
 
     async def open(self, delivery: DeliveryPlan) -> FileBody | None:
         """Return the bytes of a delivery, None if they are few or no verified file has them.
@@ -108,20 +114,24 @@ class OwnFiles:
         sha256, (start, length) = delivery.sha256, delivery.span
         if length <= MIN_SENDFILE_BYTES or not sha256 or delivery.is_verified:
             return None
-        paths = (self._data_directory.origin_path(sha256), self._data_directory.blob_path(sha256))
         # The kernel has the location of a recently sent file in memory; others may take a disk
         # access.
-        if sha256 in self._sent:
-            opened = _open(*paths)
-        else:
-            opened = await self._threads.owned(SHARE_KEY.get(), partial(_open, *paths), _close)
+        known = self._sent.get(_key(delivery))
+        opened = None if known is None else _open(known)
         if opened is None:
+            try:
+                path = await self._find(delivery)
+            except DatabaseUnavailable:
+                return None
+            opened = await self._threads.owned(SHARE_KEY.get(), partial(_open, path), _close)
+        if opened is None:
+            self._sent.pop(_key(delivery))
             return None
-        path, descriptor, state = opened
-        if not self._files.knows(sha256, path, state):
+        name, descriptor, state = opened
+        if not self._files.knows(sha256, name, state):
             os.close(descriptor)
             return None
-        self._sent.put(sha256, True)
+        self._sent.put(_key(delivery), Path(name))
         return FileBody(
             descriptor,
             start,
@@ -131,16 +141,24 @@ class OwnFiles:
             lambda: state_of(descriptor) == state,
         )
 
+    async def _find(self, delivery: DeliveryPlan) -> Path:
+        if not delivery.is_stored:
+            return self._bodies.copy_of(delivery.sha256)
+        found = await self._bodies.files(delivery.tenant, [delivery.sha256])
+        return found[delivery.sha256]
 
-def _open(*paths: Path) -> _Opened | None:
-    """Open the first of these files that there is. It blocks."""
-    for path in paths:
-        try:
-            descriptor = os.open(path, _FLAGS)
-        except OSError:
-            continue
-        return str(path), descriptor, state_of(descriptor)
-    return None
+
+def _key(delivery: DeliveryPlan) -> _Key:
+    return delivery.tenant, delivery.sha256
+
+
+def _open(path: Path) -> _Opened | None:
+    """Open a file, if there is one. It blocks."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except OSError:
+        return None
+    return str(path), descriptor, state_of(descriptor)
 
 
 def _close(opened: _Opened | None) -> None:

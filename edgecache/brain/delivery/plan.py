@@ -25,7 +25,7 @@ class DeliveryPlan(NamedTuple):
     asked, then the brain's own copy and the origin; the client notices nothing.
     is_verified: send only bytes that were verified against the manifest's digests.
     is_hit: for the metrics: the response did not need the origin. crc32: of the whole blob,
-    unsigned; None where it is not known.
+    unsigned; None where it is not known. is_stored: the built-in origin has the bytes.
     """
 
     tenant: EnvironmentKey
@@ -39,6 +39,7 @@ class DeliveryPlan(NamedTuple):
     is_verified: bool = False
     is_hit: bool = True
     crc32: int | None = None
+    is_stored: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -92,4 +93,5 @@ def delivery_of(
         is_verified=bucket.verifies_reads,
         is_hit=is_hit,
         crc32=version.crc32,
+        is_stored=bucket.origin_id is None,
     )

@@ -239,11 +239,16 @@ class Streamer:
             else:
                 response.node_id = source.node_id
                 response.send_all(body)
-                if delivery.is_whole and not self._worker_reads.is_foreign(delivery):
-                    organization_id = delivery.tenant.organization_id
-                    self.hot.offer(delivery.sha256, body, organization_id=organization_id)
+                self._offer(delivery, body)
                 return
-        response.send_all(b"".join([piece async for piece in fallback(delivery.span)]))
+        body = b"".join([piece async for piece in fallback(delivery.span)])
+        response.send_all(body)
+        self._offer(delivery, body)
+
+    def _offer(self, delivery: DeliveryPlan, body: bytes) -> None:
+        if delivery.is_whole and not self._worker_reads.is_foreign(delivery):
+            organization_id = delivery.tenant.organization_id
+            self.hot.offer(delivery.sha256, body, organization_id=organization_id)
 
     async def _send_large(
         self, delivery: DeliveryPlan, response: _Response, fallback: Fallback, started: float

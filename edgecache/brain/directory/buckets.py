@@ -21,7 +21,6 @@ from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.versions import BUCKET, bucket_of
-from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.stores import stored_blobs
 
 # Rows that still refer to a bucket without objects.
@@ -76,12 +75,9 @@ NO_CHANGES: Final = BucketOptions()
 class Buckets:
     """Changes of buckets; all brains see a change when the call returns."""
 
-    def __init__(
-        self, database: BrainDatabase, coherence: Coherence, data_directory: DataDirectory
-    ) -> None:
+    def __init__(self, database: BrainDatabase, coherence: Coherence) -> None:
         self._database = database
         self._coherence = coherence
-        self._data_directory = data_directory
 
     async def list(self, tenant: EnvironmentKey) -> list[BucketInfo]:
         """Return the environment's buckets by name. Raises DatabaseUnavailable."""
@@ -201,7 +197,6 @@ class Buckets:
         What it caches of an external origin is dropped; the origin keeps its objects. Raises
         NoSuchBucket, BucketNotEmpty, DatabaseUnavailable.
         """
-        files: list[str] = []
         async with self._coherence.transaction(timeout_s=REMOVAL_TIMEOUT_S) as change:
             row = await change.one(
                 "SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s"
@@ -213,8 +208,7 @@ class Buckets:
             held = await change.one(HOLDS, [bucket_id])
             if held is None or held.holds:
                 raise BucketNotEmpty
-            files = await remove(change, bucket_id)
-        await self._data_directory.drop_parts(files)
+            await remove(change, bucket_id)
 
 
 def _is_as_expected(row: Any, expected: BucketOptions) -> bool:
@@ -222,17 +216,14 @@ def _is_as_expected(row: Any, expected: BucketOptions) -> bool:
     return all(value is None or getattr(row, name) == value for name, value in wanted.items())
 
 
-async def remove(change: AnnouncingTransaction, bucket_id: int) -> list[str]:
-    """Delete a bucket's row, which the transaction has locked, and the rows that refer to it.
-
-    Returns the files of its uploads' parts, to be removed after the commit.
-    """
+async def remove(change: AnnouncingTransaction, bucket_id: int) -> None:
+    """Delete a bucket's row, which the transaction has locked, and the rows that refer to it."""
     gone = await change.all(
         "DELETE FROM brain_cachedobject WHERE bucket_id = %s RETURNING blob_id", [bucket_id]
     )
     await commits.release(change, {row.blob_id for row in gone})
     uploads = await change.all(LOCK_UPLOADS, [bucket_id])
-    parts = await change.all(stored_blobs.DELETE_PARTS, [[row.id for row in uploads]])
+    await change.run(stored_blobs.DELETE_PARTS, [[row.id for row in uploads]])
     await change.run(DELETE_UPLOADS, [bucket_id])
     for statement in LEFTOVERS:
         await change.run(statement, [bucket_id])
@@ -243,4 +234,3 @@ async def remove(change: AnnouncingTransaction, bucket_id: int) -> list[str]:
     change.announce("prefix", bucket_id, "", generation)
     change.announce("bucket", bucket_id)
     change.announce("released")
-    return [row.file for row in parts]

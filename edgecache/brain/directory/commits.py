@@ -28,14 +28,6 @@ LOCK_KEYS: Final = (
     " SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(key, id) AS lock"
     " FROM bucket, unnest(%s::text[]) key ORDER BY lock) locks"
 )
-# Like LOCK_KEYS, for keys of several buckets, without waiting. Lists in binary form: text takes
-# several times as long to write.
-TRY_LOCK_KEYS: Final = (
-    "WITH bucket AS MATERIALIZED (SELECT id FROM brain_bucket WHERE id = ANY(%b)"
-    " ORDER BY id FOR SHARE SKIP LOCKED)"
-    " SELECT id, key FROM unnest(%b::bigint[], %b::text[]) given (id, key) JOIN bucket USING (id)"
-    " WHERE pg_try_advisory_xact_lock(hashtextextended(key, id))"
-)
 # A purge or deletion, a newer version, or an unfinished write to the origin. Writes make the
 # version without a variant; the variants of a key do not overtake one another.
 IS_OVERTAKEN: Final = (
@@ -118,11 +110,12 @@ RELEASE: Final = (
     " CROSS JOIN LATERAL (SELECT node_id FROM brain_location WHERE blob_id = f.sha256 OFFSET 0) l"
     " GROUP BY l.node_id"
 )
-# Bytes in a store are an environment's own: others may still refer to the blob.
+# Their bytes belong to stored objects, even if a cached object still refers to the blob.
 RELEASE_STORED: Final = (
-    "INSERT INTO brain_release (blobs) SELECT array_agg(blob_id) FROM"
-    " (SELECT DISTINCT blob_id FROM brain_storedblob WHERE blob_id = ANY(%b)) stored"
-    " HAVING count(*) > 0"
+    "INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM unnest(%b::bytea[])"
+    " given (sha256) WHERE EXISTS (SELECT FROM brain_cachedobject c WHERE c.blob_id = sha256)"
+    " AND (EXISTS (SELECT FROM brain_storedblob l WHERE l.blob_id = sha256)"
+    " OR EXISTS (SELECT FROM brain_smallbody b WHERE b.blob_id = sha256)) HAVING count(*) > 0"
 )
 # More hashes than these would be compressed and stored out of line.
 TOGETHER: Final = 50

@@ -7,7 +7,6 @@ from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory import buckets, commits
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.disk.data_directory import DataDirectory
 
 STEP_ROWS: Final = 5_000
 STEP_TIMEOUT_S: Final = 60.0
@@ -22,7 +21,6 @@ EMPTY: Final = (
 async def drop(
     database: BrainDatabase,
     coherence: Coherence,
-    data_directory: DataDirectory,
     purges: Purges,
     tenant: EnvironmentKey,
 ) -> None:
@@ -45,7 +43,7 @@ async def drop(
         "SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s", whose
     )
     for row in rows:
-        await _drop_bucket(coherence, data_directory, row.id)
+        await _drop_bucket(coherence, row.id)
     async with coherence.transaction() as change:
         origins = await change.all(
             "DELETE FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"
@@ -56,7 +54,7 @@ async def drop(
             change.announce("origin", origin.id)
 
 
-async def _drop_bucket(coherence: Coherence, data_directory: DataDirectory, bucket_id: int) -> None:
+async def _drop_bucket(coherence: Coherence, bucket_id: int) -> None:
     is_empty = False
     while not is_empty:
         async with coherence.transaction(wait_for_acks=False, timeout_s=STEP_TIMEOUT_S) as change:
@@ -64,12 +62,10 @@ async def _drop_bucket(coherence: Coherence, data_directory: DataDirectory, buck
             if step is not None:
                 await commits.release_stored(change, step.blobs)
             is_empty = step is None or step.gone < STEP_ROWS
-    files: list[str] = []
     async with coherence.transaction(timeout_s=STEP_TIMEOUT_S) as change:
         await change.run("SELECT FROM brain_bucket WHERE id = %s FOR UPDATE", [bucket_id])
         rest = await change.all(
             "DELETE FROM brain_storedobject WHERE bucket_id = %s RETURNING blob_id", [bucket_id]
         )
         await commits.release_stored(change, {row.blob_id for row in rest})
-        files = await buckets.remove(change, bucket_id)
-    await data_directory.drop_parts(files)
+        await buckets.remove(change, bucket_id)

@@ -1,5 +1,5 @@
-"""The data directory, where bytes become durable: files, the journal, the budget.
+"""The data directory: unfinished bodies, copies that may be lost, and the budget of the disk.
 
-Door: buffers, data_directory, digests, durable_bytes, removal, segments, syncing.
+Door: buffers, data_directory, digests, syncing.
 Imports: core, db, edgecache.runtime.
 """

@@ -88,6 +88,14 @@ class DiskBudget:
         self.give_back(share_key, size)
         return size
 
+    def has_room_for_part(self, size: int) -> bool:
+        """True if a part of this size fits now."""
+        share_key: ShareKey = (SHARE_KEY.get()[0], PARTS)
+        if not self._shares.try_take(share_key, size):
+            return False
+        self._shares.give_back(share_key, size)
+        return self._shares.taken + self._buffers.used_bytes + size <= self.limit_bytes
+
     def take_part(self, name: str, size: int) -> None:
         """Count a part of an upload in. Raises StorageFull."""
         share_key: ShareKey = (SHARE_KEY.get()[0], PARTS)

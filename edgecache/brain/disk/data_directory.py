@@ -1,38 +1,43 @@
-"""The brain's files: unfinished bodies, cached blobs, objects and parts of uploads.
+"""The brain's files: unfinished bodies, copies that may be lost, and the store ``file://``.
 
 Under the data directory, named by hash or at random, never by a key::
 
-    temp/<random>/     of one process, which holds its ``lock``
-    journals/<random>/ its journal, with a ``lock``, too; another process ends both folders when
-                       their locks are not held. Releases without a journal delete temp/ unread
-    origin/ab/<sha256> objects of the built-in origin
-    blobs/ab/<sha256>  cached objects of external origins: evictable
-    parts/<random>     of unfinished multipart uploads
+    lock               held by every process that uses the directory
+    temp/<random>      unfinished bodies, emptied by a process that starts alone
+    blobs/ab/<sha256>  copies that may be lost: of external origins' objects, and of another store's
+    objects/           the store ``file://`` (``stores/folder_store.py``)
 
-Brains that share the directory share these files; the built-in origin needs it to be shared.
+Brains that share the directory share these files; the store ``file://`` needs it to be shared.
 """
 
 import asyncio
 import errno
+import fcntl
 import os
 import secrets
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
 import structlog
 
-from edgecache.brain.core.background import PeriodicTask, wait_for_wakeup
+from common.machine.errors import StartError
 from edgecache.brain.core.errors import OriginChanged, StorageFull
 from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import BlobManifest, Span, StagedFile
 from edgecache.brain.disk.budget import CachedBlobUsage, DiskBudget
 from edgecache.brain.disk.buffers import BufferedBody, Buffers
 from edgecache.brain.disk.digests import Digests, verified
-from edgecache.brain.disk.process_folders import ProcessFolders
-from edgecache.brain.disk.syncing import bytes_below, make_folders, move, sync_folder, write_whole
+from edgecache.brain.disk.syncing import (
+    FILE_MODE,
+    bytes_below,
+    make_folders,
+    move,
+    write_new,
+    write_whole,
+)
 from edgecache.runtime.threads import FairThreads
 
 log = structlog.get_logger(__name__)
@@ -45,8 +50,15 @@ THREADS: Final = 32
 READ_BYTES: Final = 256 * 1024
 # Small writes are collected: a hop to a thread costs more than they do.
 BUFFER_BYTES: Final = 256 * 1024
-SYNC_EVERY_S: Final = 5.0
+# Files that one piece of work removes.
+REMOVED_TOGETHER: Final = 100
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+# Folders of versions before the first release, whose bodies this one does not read.
+FORMER: Final = ("origin", "journals", "parts")
+
+
+class FormerDataError(StartError):
+    """The data directory is of a version before the first release."""
 
 
 class DataDirectory:
@@ -66,12 +78,10 @@ class DataDirectory:
         self.copies = CachedBlobUsage(brains)
         self.buffers = Buffers()
         self.budget = DiskBudget(limit_bytes, self.buffers)
-        self._folders = ProcessFolders(root, self.origin_path)
-        self.temp = self._folders.temp
-        self.journal = self._folders.journal
-        self._has_failed = False
-        self._wakeup = asyncio.Event()
-        self._rounds = PeriodicTask("journal", self._round, self._pause)
+        self.temp = root / "temp"
+        # The store ``file://``.
+        self.objects = objects_folder(root)
+        self._lock = -1
         self.threads = FairThreads(THREADS, "brain-files")
 
     @property
@@ -80,19 +90,18 @@ class DataDirectory:
         return self.received_bytes + self.buffers.used_bytes
 
     async def start(self) -> None:
-        """Create the folders; end the folders of processes that have ended."""
+        """Create the folders; remove what processes left that have ended.
+
+        Raises FormerDataError.
+        """
         await self.run(self._start)
-        await self._rounds.start()
 
     async def stop(self) -> None:
-        """Remove this process's temporary files; a journal that cannot be ended stays."""
-        await self._rounds.stop()
-        await self.run(self._folders.end)
+        """Wait for what is being written."""
         self.threads.stop(waits=True)
-
-    def sync_soon(self) -> None:
-        """Sync the journal before its time, to make room."""
-        self._wakeup.set()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run file work on a thread.
@@ -138,25 +147,17 @@ class DataDirectory:
         """No longer count a received file: it has been moved, or is being removed."""
         self.received_bytes -= self.budget.give_back_file(path)
 
-    # --- blobs ------------------------------------------------------------------------------
-
-    def origin_path(self, sha256: bytes) -> Path:
-        """Return the path of the built-in origin's file."""
-        return _sharded(self.root / "origin", sha256)
+    # --- copies -----------------------------------------------------------------------------
 
     def blob_path(self, sha256: bytes) -> Path:
-        return _sharded(self.root / "blobs", sha256)
+        """Return the path of a copy."""
+        name = sha256.hex()
+        return self.root / "blobs" / name[:2] / name
 
     async def local(self, sha256: bytes) -> Path | None:
-        """Return a file with these bytes, or None."""
-        return await self.run(self.find, sha256)
-
-    def find(self, sha256: bytes) -> Path | None:
-        """Return what ``local`` does. Runs on a thread (``run``)."""
-        for path in (self.origin_path(sha256), self.blob_path(sha256)):
-            if path.exists():
-                return path
-        return None
+        """Return a copy of these bytes, or None."""
+        path = self.blob_path(sha256)
+        return path if await self.run(path.exists) else None
 
     async def read(self, path: Path, span: Span) -> AsyncIterator[bytes]:
         """Yield a span of a file in pieces. Raises OSError, also for a file that is too short."""
@@ -174,85 +175,71 @@ class DataDirectory:
         finally:
             os.close(file)
 
-    def place(self, staged: StagedFile, target: Path) -> None:
-        """Move a body to its lasting path: atomic, durable. Runs on a thread (``run``)."""
-        if target.parent.parent.name == "blobs":
-            self.copies.add(staged.manifest.size)
-        move(staged.path, target)
-        sync_folder(target.parent)
+    async def keep_copy(self, body: StagedFile | BufferedBody) -> None:
+        """Keep a copy of bytes that can be had elsewhere, too: it may be lost. A file is moved.
 
-    def keep_copy(self, staged: StagedFile) -> None:
-        """Move a body to a cached blob's path, where it may be lost. Runs on a thread (``run``)."""
-        target = self.blob_path(staged.manifest.sha256)
-        move(staged.path, target)
-        self.copies.add(staged.manifest.size)
+        Raises StorageFull, OSError.
+        """
+        await self.run(self._keep_copy, body)
+        if isinstance(body, StagedFile):
+            self.count_out(body.path)
+
+    async def remove_copies(self, hashes: Sequence[bytes]) -> None:
+        """Remove copies; some may not exist."""
+        for start in range(0, len(hashes), REMOVED_TOGETHER):
+            paths = [self.blob_path(each) for each in hashes[start : start + REMOVED_TOGETHER]]
+            await self.run(self._unlink_copies, paths)
 
     def unlink_copy(self, path: Path) -> None:
-        """Remove a cached blob. Runs on a thread (``run``)."""
+        """Remove a copy. Runs on a thread (``run``)."""
         try:
             size = path.stat().st_size
             path.unlink()
         except FileNotFoundError:
             return
-        self.forget_copy(path, size)
-
-    def forget_copy(self, path: Path, size: int) -> None:
-        """No longer count a file that was removed, if it was a cached blob."""
-        if path.parent.parent.name == "blobs":
-            self.copies.add(-size)
-
-    # --- parts of uploads -------------------------------------------------------------------
-
-    async def keep_part(self, staged: StagedFile) -> str:
-        """Store a part of an upload; return the name for ``UploadPart.file``. The body is consumed.
-
-        Raises StorageFull, OSError.
-        """
-        name = secrets.token_hex(16)
-        try:
-            # In one step, because a part must not need twice its size.
-            self.count_out(staged.path)
-            self.budget.take_part(name, staged.manifest.size)
-            await self.run(self.place, staged, self.part_path(name))
-        except BaseException:
-            self.budget.give_back_part(name)
-            await self.discard(staged)
-            raise
-        return name
-
-    def part_path(self, name: str) -> Path:
-        return self.root / "parts" / name
-
-    async def drop_parts(self, names: list[str]) -> None:
-        """Remove parts without rows; the sweep finds those that a bad disk keeps."""
-        for name in names:
-            try:
-                await self.run(self.part_path(name).unlink, missing_ok=True)
-            except OSError as exc:
-                log.warning("part_not_removed", part=name, error=exc.strerror)
-            else:
-                self.budget.give_back_part(name)
-
-    async def _pause(self) -> None:
-        if self._has_failed:
-            # A failing sync must not keep the disk busy, however full the journal is.
-            await asyncio.sleep(SYNC_EVERY_S)
-        await wait_for_wakeup(self._wakeup, SYNC_EVERY_S)
-
-    async def _round(self) -> None:
-        self._has_failed = True
-        await self.run(self._folders.keep)
-        self._has_failed = False
+        self.copies.add(-size)
 
     # --- on a thread ------------------------------------------------------------------------
 
     def _start(self) -> None:
+        for name in FORMER:
+            if (self.root / name).exists():
+                raise FormerDataError(
+                    f"{self.root} is of a version before the first release, whose data is not "
+                    "kept: remove it together with the databases, or name another ZDATA_DIR."
+                )
         make_folders([self.root])
-        make_folders(self.root / name for name in ("origin", "blobs", "parts", "temp", "journals"))
-        # No writer has to find out whether its folder's name is durable.
-        make_folders(self.origin_path(bytes([first])).parent for first in range(256))
-        self._folders.start()
+        make_folders([self.temp, self.objects, self.root / "blobs"])
+        # Copies need no durable names, and so no folder that is made durably.
+        for first in range(256):
+            self.blob_path(bytes([first])).parent.mkdir(exist_ok=True, mode=0o700)
+        flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+        self._lock = os.open(self.root / "lock", flags, FILE_MODE)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # What other processes have left is removed when it is a day old.
+            pass
+        else:
+            for path in self.temp.iterdir():
+                path.unlink(missing_ok=True)
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
         self.copies.found(bytes_below(self.root / "blobs"))
+
+    def _unlink_copies(self, paths: Sequence[Path]) -> None:
+        for path in paths:
+            self.unlink_copy(path)
+
+    def _keep_copy(self, body: StagedFile | BufferedBody) -> None:
+        path = body.path if isinstance(body, StagedFile) else self.temp / secrets.token_hex(16)
+        try:
+            if isinstance(body, BufferedBody):
+                write_new(path, body.data, is_durable=False)
+            move(path, self.blob_path(body.manifest.sha256))
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        self.copies.add(body.manifest.size)
 
 
 class Receiver:
@@ -343,7 +330,7 @@ class Receiver:
 async def local_bytes(
     data_directory: DataDirectory, manifest: BlobManifest, span: Span
 ) -> AsyncIterator[bytes]:
-    """Yield a span of a blob until a byte is wrong or missing; maybe nothing.
+    """Yield a span of a copy until a byte is wrong or missing; maybe nothing.
 
     A wrong copy is deleted.
     """
@@ -355,9 +342,7 @@ async def local_bytes(
             yield piece
     except (OriginChanged, OSError):
         log.exception("own_bytes_wrong", sha256=manifest.sha256.hex())
-        # The built-in origin's file stays: it may be the only one with the other bytes.
-        if path == data_directory.blob_path(manifest.sha256):
-            await data_directory.run(data_directory.unlink_copy, path)
+        await data_directory.remove_copies([manifest.sha256])
 
 
 def file_error(exc: OSError) -> Exception:
@@ -365,6 +350,6 @@ def file_error(exc: OSError) -> Exception:
     return StorageFull() if exc.errno in NO_ROOM else exc
 
 
-def _sharded(folder: Path, sha256: bytes) -> Path:
-    name = sha256.hex()
-    return folder / name[:2] / name
+def objects_folder(root: Path) -> Path:
+    """Return the folder of the store ``file://`` in a data directory."""
+    return root / "objects"

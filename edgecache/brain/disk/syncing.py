@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -23,15 +23,6 @@ def write_new(path: Path, data: bytes, *, is_durable: bool) -> None:
         write_whole(file, data)
         if is_durable:
             os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def sync_file(path: Path, step: Callable[[int], object] = os.fsync) -> None:
-    """Make a file's bytes durable. step: called with the open file instead of fsync."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        step(file)
     finally:
         os.close(file)
 

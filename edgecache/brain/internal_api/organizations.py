@@ -76,7 +76,6 @@ def _environment_routes(dependencies: InternalApiDependencies) -> list[Route]:
         await tenants.drop(
             dependencies.database,
             dependencies.coherence,
-            dependencies.data_directory,
             dependencies.purges,
             tenant,
         )

@@ -303,6 +303,16 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='SmallBody',
+            fields=[
+                ('blob', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, serialize=False, to='brain.blob')),
+                ('body', models.BinaryField()),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
             name='StoredBlob',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -541,7 +551,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='uploadpart',
             name='store',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, to='brain.store'),
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='brain.store'),
         ),
         migrations.AddField(
             model_name='uploadpart',

@@ -24,6 +24,16 @@ class Blob(ModelWithoutLabel):
     created_at = models.DateTimeField(db_default=Now())
 
 
+class SmallBody(ModelWithoutLabel):
+    """The bytes of a blob of the built-in origin's objects, if they are few.
+
+    A table of its own, so that queries of blobs do not read bodies.
+    """
+
+    blob = models.OneToOneField(Blob, primary_key=True, on_delete=models.PROTECT)
+    body = models.BinaryField()
+
+
 class Release(ModelWithoutLabel):
     """Blobs that may be unreferenced since a cached object was deleted, for garbage collection.
 
@@ -181,11 +191,11 @@ class Upload(ModelWithoutLabel):
 
 
 class UploadPart(ModelWithoutLabel):
-    """A part. file: the name of its bytes in the store, or in the data directory (None)."""
+    """A part. file: the name of its bytes in the store."""
 
     upload = models.ForeignKey(Upload, on_delete=models.CASCADE, db_index=False)
     number = models.IntegerField()
-    store = models.ForeignKey("brain.Store", null=True, on_delete=models.PROTECT)
+    store = models.ForeignKey("brain.Store", on_delete=models.PROTECT)
     file = models.CharField(max_length=200)
     size = models.BigIntegerField()
     etag = models.CharField(max_length=64)

@@ -10,7 +10,7 @@ from edgecache.brain.models.objects import Blob
 class Store(ModelWithoutLabel):
     """A store of the built-in origin's bytes. Its credentials are settings of the brains.
 
-    name: its URL, with the endpoint where there is one; ``file://`` is the data directory. tag:
+    name: its URL, with the endpoint where there is one; ``file://`` is in the data directory. tag:
     names in it begin so: two platforms that share a bucket do not delete each other's. is_active:
     new writes go there.
     """
@@ -30,10 +30,9 @@ class Store(ModelWithoutLabel):
 
 
 class StoredBlob(ModelWithoutLabel):
-    """Where a store has a blob of an environment's stored objects.
+    """Where a store has a blob of an environment's stored objects; small ones are ``SmallBody``.
 
-    Without such a row the bytes are a file of the data directory, named by their hash. Environments
-    do not share bytes: what one can observe of the store says nothing about another.
+    Environments do not share bytes: what one can observe of the store says nothing about another.
     """
 
     organization_id = models.BigIntegerField()

@@ -23,12 +23,12 @@ from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import BrainError, DatabaseUnavailable, Overloaded
 from edgecache.brain.core.values import BucketInfo, ObjectVersion
 from edgecache.brain.directory.versions import Directory
-from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.placement import choose
 from edgecache.brain.nodes.replica_plan import ReplicaCounts, ReplicaRequest, request_check
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
+from edgecache.brain.stores.managed import LocalBodies
 from edgecache.http.client import ConnectionShareExhausted, ServerAddress
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol import batches
@@ -135,7 +135,7 @@ class Replication:
     def __init__(
         self,
         directory: Directory,
-        data_directory: DataDirectory,
+        bodies: LocalBodies,
         nodes: KnownNodes,
         tickets: TicketSigner,
         client: WorkerClient,
@@ -145,7 +145,7 @@ class Replication:
         """copies: wanted numbers of replicas."""
         self.copies = copies
         self._directory = directory
-        self._data_directory = data_directory
+        self._local = bodies
         self._nodes = nodes
         self._tickets = tickets
         self._client = client
@@ -200,7 +200,7 @@ class Replication:
     async def _spread(self, requests: Sequence[ReplicaRequest]) -> None:
         """Upload blobs of one bucket."""
         bucket = await self._directory.bucket_by_id(requests[0].bucket_id)
-        bodies = await self._data_directory.run(self._bodies, requests)
+        bodies = await self._bodies(bucket, requests)
         missing = {one.sha256: one for one in requests if one.sha256 in bodies}
         held = await self._directory.all_locations(list(missing))
         failed: set[UUID] = set()
@@ -228,15 +228,17 @@ class Replication:
             async with self._directory.coherence.transaction(wait_for_acks=False) as change:
                 request_check(change, few)
 
-    def _bodies(self, requests: Sequence[ReplicaRequest]) -> dict[bytes, Path | bytes]:
+    async def _bodies(
+        self, bucket: BucketInfo, requests: Sequence[ReplicaRequest]
+    ) -> dict[bytes, Path | bytes]:
         """Return the bytes of small blobs, and the files of others; missing ones are left out."""
-        found: dict[bytes, Path | bytes] = {}
-        for request in requests:
-            path = self._data_directory.find(request.sha256)
-            body = _small_body(path, request) if request.size <= BATCHED_BYTES else path
-            if body is not None:
-                found[request.sha256] = body
-        return found
+        found = await self._local.read(bucket, [(one.sha256, one.size) for one in requests])
+        # Workers compare a larger body with its hash; a batch has no wrong bytes.
+        return {
+            sha256: body
+            for sha256, body in found.items()
+            if isinstance(body, Path) or hashlib.sha256(body).digest() == sha256
+        }
 
     def _possible_holders(self, bucket: BucketInfo) -> int:
         """Return the number of nodes that may hold a bucket's objects, failing ones included."""
@@ -326,14 +328,3 @@ class Replication:
 
 def _share_key(request: ReplicaRequest) -> ShareKey:
     return request.organization_id, request.bucket_id
-
-
-def _small_body(path: Path | None, request: ReplicaRequest) -> bytes | None:
-    """Return the bytes of a file; None if it is missing or altered: a batch has no wrong bytes."""
-    if path is None:
-        return None
-    try:
-        body = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    return body if hashlib.sha256(body).digest() == request.sha256 else None

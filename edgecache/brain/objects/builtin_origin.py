@@ -1,4 +1,4 @@
-"""The built-in origin: objects are rows, their bytes files named by hash."""
+"""The built-in origin: objects are rows; their bytes are rows as well, or in the managed store."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -88,7 +88,7 @@ async def copy(
         await commits.lock_keys(change, bucket.id, [key])
         current = await change.one(STORED, [bucket.id, key])
         check_conditions(current, conditions)
-        # While the row of the bytes is locked, garbage collection cannot delete the file.
+        # While the row of the bytes is locked, garbage collection cannot delete the bytes.
         row = await change.one(STORED + " FOR KEY SHARE OF b", [source[0].id, source[1]])
         if row is None:
             if await change.one(STORED, [source[0].id, source[1]]) is None:

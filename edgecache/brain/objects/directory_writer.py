@@ -48,7 +48,6 @@ class DirectoryWriter:
             version.last_modified,
             cacheability.http,
         )
-        target = self._data_directory.blob_path(staged.manifest.sha256)
         name = (bucket_id, key, cacheability.variant)
         async with self._database.without_timeout():
             with self._directory.watch(name) as watch:
@@ -57,7 +56,7 @@ class DirectoryWriter:
                     if await commits.is_overtaken(change, name, self._began):
                         return None
                     await commits.hold_blob(change, staged.manifest)
-                    await self._data_directory.run(self._data_directory.place, staged, target)
+                    await self._data_directory.keep_copy(staged)
                     kept = await commits.write_cached(change, row)
                 self._directory.remember(kept, watch)
         return kept

@@ -32,15 +32,15 @@ from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.buffers import BufferedBody
 from edgecache.brain.disk.data_directory import DataDirectory, local_bytes
 from edgecache.brain.disk.digests import verified
-from edgecache.brain.disk.durable_bytes import DurableBytes
 from edgecache.brain.objects import builtin_origin
-from edgecache.brain.objects.group_commit import GroupCommit
 from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.objects.origin_writes import OriginWrites
 from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.objects.singleflight import Singleflight
+from edgecache.brain.objects.stored_writes import StoredWrites, Write
 from edgecache.brain.origins.driver import version_at
 from edgecache.brain.origins.open_origins import Origins
+from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.managed import ManagedStore
 
 T = TypeVar("T")
@@ -82,9 +82,7 @@ class ObjectCache:
             on_stored=on_stored,
         )
         self._on_stored = on_stored
-        self._stored_writes = GroupCommit(
-            directory, DurableBytes(data_directory), on_stored=on_stored
-        )
+        self._stored_writes = StoredWrites(directory, on_stored=on_stored)
         # What is deleted together: the keys of a bucket that wait.
         self._unwanted: dict[int, set[str]] = {}
         self._deletes: SharedCalls[int, None] = SharedCalls()
@@ -93,7 +91,6 @@ class ObjectCache:
     async def stop(self) -> None:
         """Finish the writes, cancel the fetches."""
         await self._running.finish()
-        await self._stored_writes.finish()
         await self.singleflight.stop()
 
     # --- reading ----------------------------------------------------------------------------
@@ -162,9 +159,10 @@ class ObjectCache:
         if manifest is None:
             raise OriginChanged
         position = span.start
-        async for piece in local_bytes(self._data_directory, manifest, span):
-            position += len(piece)
-            yield piece
+        if bucket.origin_id is not None or found.size > stored_blobs.SMALL_BYTES:
+            async for piece in local_bytes(self._data_directory, manifest, span):
+                position += len(piece)
+                yield piece
         rest = Span(position, span.start + span.length - position)
         if not rest.length:
             return
@@ -238,10 +236,7 @@ class ObjectCache:
         """
         check_key(key)
         if bucket.origin_id is None:
-            async with self._managed.write(bucket.tenant, body) as stored:
-                return await self._stored_writes.put(
-                    bucket, key, body, fields, conditions, stored=stored
-                )
+            return await self._uncancelled(self._store(bucket, key, body, fields, conditions))
         if isinstance(body, BufferedBody):
             raise TypeError("A bucket's origin is sent files.")
         return await self._uncancelled(self._put(bucket, key, body, fields, conditions))
@@ -256,13 +251,13 @@ class ObjectCache:
         *,
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
-        """Write a long object to the managed store as it arrives, without using the disk.
+        """Write a long object to the managed store as it arrives.
 
         Raises what ``put`` and the pieces raise.
         """
-        async with self._managed.write_stream(bucket.tenant, pieces, size) as (body, stored):
+        async with self._managed.write_stream(bucket.tenant, pieces, size) as (manifest, placed):
             return await self._stored_writes.put(
-                bucket, check_key(key), body, fields, conditions, stored=stored
+                Write(bucket, check_key(key), manifest, placed, fields, conditions)
             )
 
     async def copy(
@@ -346,6 +341,19 @@ class ObjectCache:
         if opened.version.size not in {-1, found.size} or opened.version.etag != found.etag:
             raise OriginChanged
         return verified(opened.body, manifest, span)
+
+    async def _store(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        body: StagedFile | BufferedBody,
+        fields: WrittenFields,
+        conditions: Conditions,
+    ) -> ObjectVersion:
+        async with self._managed.write(bucket.tenant, body) as placed:
+            return await self._stored_writes.put(
+                Write(bucket, key, body.manifest, placed, fields, conditions)
+            )
 
     async def _put(
         self,

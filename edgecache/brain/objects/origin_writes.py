@@ -154,23 +154,20 @@ class OriginWrites:
         self, version: VersionRow, staged: StagedFile, write_id: UUID, began: int, upload: str
     ) -> ObjectVersion:
         bucket_id, key, manifest = version.bucket_id, version.key, version.manifest
-        parts: list[str] = []
         async with self._coherence.transaction() as change:
             await commits.lock_keys(change, bucket_id, [key])
             await _delete_record(change, write_id)
             if upload:
                 # The record has prevented any other end of the upload, but parts may still arrive.
                 await change.run(upload_rows.LOCK, [upload])
-                parts = await upload_rows.delete(change, upload)
+                await upload_rows.delete(change, upload)
             if await commits.is_overtaken(change, (bucket_id, key, ""), began):
                 await commits.forget_keys(change, bucket_id, [key])
                 written = commits.version_of(version)
             else:
                 await commits.hold_blob(change, manifest)
-                path = self._data_directory.blob_path(manifest.sha256)
-                await self._data_directory.run(self._data_directory.place, staged, path)
+                await self._data_directory.keep_copy(staged)
                 written = await commits.write_cached(change, version, is_written=True)
-        await self._data_directory.drop_parts(parts)
         return written
 
     async def _end(self, write_id: UUID) -> None:

@@ -1,40 +1,55 @@
-"""Writes to the built-in origin inside one transaction: each with its conditions and its outcome.
+"""Writes to the built-in origin: each with its conditions and its outcome.
 
-The order is that of all writes (``commits``): buckets, keys, blobs; then the bytes become durable;
-then the rows that name them are written.
+Their bytes are durable by then, or few and written in the same transaction. Writes of a bucket that
+wait while one of its transactions runs share the next one. The order is that of
+all writes (``commits``): the bucket, keys, blobs, then the rows.
 """
 
-import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
+import psycopg
 
 from edgecache.brain.core.errors import (
+    BrainError,
+    NoSuchBucket,
     OriginMissing,
     PreconditionFailed,
     StoreUnavailable,
+    UploadBusy,
     UploadMissing,
 )
+from edgecache.brain.core.share_key import use_share_of_bucket
+from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.core.values import (
+    BlobManifest,
     BucketInfo,
     Conditions,
     Name,
     ObjectVersion,
-    StagedFile,
     WrittenFields,
 )
 from edgecache.brain.db.coherence import AnnouncingTransaction
 from edgecache.brain.db.database import Row
 from edgecache.brain.directory import commits
-from edgecache.brain.disk.buffers import BufferedBody
-from edgecache.brain.disk.durable_bytes import DurableBytes, is_journaled
+from edgecache.brain.directory.versions import Directory
 from edgecache.brain.objects import upload_rows
 from edgecache.brain.stores import stored_blobs
+from edgecache.brain.stores.managed import Placed
 from edgecache.brain.stores.stored_blobs import NewBlob
 
+# They fail one write and not the others of its group.
+REFUSALS: Final = (
+    PreconditionFailed,
+    OriginMissing,
+    UploadMissing,
+    UploadBusy,
+    StoreUnavailable,
+)
 # The keys have their locks: these rows do not change before the transaction ends.
 # A plan is kept, for tables that may have been small when it was made: look-ups by index even then.
 BY_INDEX: Final = "SET LOCAL enable_seqscan = off"
@@ -79,107 +94,134 @@ WRITE: Final = (
 )
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, frozen=True, slots=True)
 class Write:
-    """A PUT. outcome: its version, or its failure. staged: its bytes on disk, once they are.
-
-    stored: where a store has its bytes; the file on disk is then a copy, which may be lost.
-    is_placed: they have left their temporary name, in a transaction that may have failed since.
-    """
+    """A write. placed: its bytes, or where they are."""
 
     bucket: BucketInfo
     key: str
-    body: StagedFile | BufferedBody
+    manifest: BlobManifest
+    placed: Placed
     fields: WrittenFields
     conditions: Conditions
-    outcome: asyncio.Future[ObjectVersion]
-    stored: NewBlob | None = None
-    staged: StagedFile | None = None
-    is_placed: bool = False
-
-    @property
-    def is_journaled(self) -> bool:
-        """True if its bytes are written in the transaction (``DurableBytes.write``)."""
-        return self.stored is None and self.staged is None and is_journaled(self.body)
 
     @property
     def name(self) -> Name:
-        """Return what at most one write at a time may change."""
         return self.bucket.id, self.key, ""
 
 
 @dataclass(slots=True)
 class Outcomes:
-    """What became of some writes. contended: another transaction has their key or bucket now.
-
-    parts: the files of parts that the objects were made of, to be removed after the commit.
-    """
+    """What became of some writes."""
 
     committed: dict[Write, ObjectVersion] = field(default_factory=dict)
     failed: dict[Write, Exception] = field(default_factory=dict)
-    contended: list[Write] = field(default_factory=list)
-    parts: list[str] = field(default_factory=list)
+
+    def all(self) -> dict[Write, ObjectVersion | Exception]:
+        return {**self.committed, **self.failed}
 
 
-async def write_all(
-    change: AnnouncingTransaction,
-    store: DurableBytes,
-    writes: Sequence[Write],
-    *,
-    wait_for_locks: bool,
-) -> Outcomes:
-    """Write objects of distinct keys. Their bytes are small, or in temporary files.
+class StoredWrites:
+    """This brain's writes to the built-in origin."""
 
-    wait_for_locks: for a single write. Otherwise writes whose locks are taken are left out, so that
-    no write waits for another tenant's lock.
+    def __init__(
+        self, directory: Directory, *, on_stored: Callable[[BucketInfo, ObjectVersion], None]
+    ) -> None:
+        """on_stored: called with each version that was committed."""
+        self._directory = directory
+        self._on_stored = on_stored
+        # What is written together: the writes of a bucket that wait.
+        self._waiting: dict[int, list[Write]] = {}
+        self._calls: SharedCalls[int, Mapping[Write, ObjectVersion | Exception]] = SharedCalls()
 
-    Raises NoSuchBucket (with wait_for_locks), DatabaseUnavailable, psycopg.Error: nothing is
-    written.
+    async def put(self, write: Write) -> ObjectVersion:
+        """Write an object's rows, or none of them. Continues when the caller is cancelled.
+
+        Raises PreconditionFailed, OriginMissing (if_match), UploadMissing, UploadBusy,
+        NoSuchBucket, StoreUnavailable, DatabaseUnavailable.
+        """
+        use_share_of_bucket(write.bucket)
+        bucket_id = write.bucket.id
+        self._waiting.setdefault(bucket_id, []).append(write)
+        outcomes = await self._calls.share(bucket_id, lambda: self._write_waiting(bucket_id))
+        outcome = outcomes[write]
+        if isinstance(outcome, ObjectVersion):
+            return outcome
+        raise outcome
+
+    async def _write_waiting(self, bucket_id: int) -> Mapping[Write, ObjectVersion | Exception]:
+        """Write objects of one bucket: those of a key one after another, others together."""
+        writes = self._waiting.pop(bucket_id)
+        done: dict[Write, ObjectVersion | Exception] = {}
+        while left := [write for write in writes if write not in done]:
+            first = list({write.name: write for write in reversed(left)}.values())
+            group = first[: commits.KEYS_LOCKED]
+            found = await self._outcomes(group)
+            if found is None:
+                # One of them is wrong; it must not make the others fail.
+                for write in group:
+                    done |= await self._outcomes([write]) or {}
+            else:
+                done |= found
+        return done
+
+    async def _outcomes(
+        self, writes: Sequence[Write]
+    ) -> Mapping[Write, ObjectVersion | Exception] | None:
+        """Commit writes; None if PostgreSQL refuses the values of one of several."""
+        try:
+            return await self._commit(writes)
+        except psycopg.Error as exc:
+            return None if len(writes) > 1 else {writes[0]: exc}
+        except BrainError as exc:
+            return dict.fromkeys(writes, exc)
+
+    async def _commit(self, writes: Sequence[Write]) -> Mapping[Write, ObjectVersion | Exception]:
+        with ExitStack() as stack:
+            watches = {
+                write: stack.enter_context(self._directory.watch(write.name)) for write in writes
+            }
+            async with self._directory.coherence.transaction(is_pipelined=True) as change:
+                outcomes = await _write_all(change, writes)
+            for write, found in outcomes.committed.items():
+                self._directory.remember(found, watches[write])
+                self._on_stored(write.bucket, found)
+        return outcomes.all()
+
+
+async def _write_all(change: AnnouncingTransaction, writes: Sequence[Write]) -> Outcomes:
+    """Write objects of distinct keys of one bucket.
+
+    Raises NoSuchBucket, DatabaseUnavailable, psycopg.Error: nothing is written.
     """
     outcomes = Outcomes()
-    if wait_for_locks:
-        (one,) = writes
-        await commits.lock_keys(change, one.bucket.id, [one.key])
     state = await _begin(change, writes)
-    ready = [
-        write
-        for write in writes
-        if await _is_ready(change, write, state, outcomes, wait_for_locks=wait_for_locks)
-    ]
-    durable = await _place(store, [write for write in ready if not write.stored], outcomes)
-    durable += await _record(change, store, [write for write in ready if write.stored], outcomes)
-    await _write_rows(change, durable, state, outcomes)
-    for write in durable:
+    ready = [write for write in writes if await _is_ready(change, write, state, outcomes)]
+    small = {w.manifest.sha256: w.placed for w in ready if isinstance(w.placed, bytes)}
+    await stored_blobs.write_small(change, small)
+    await stored_blobs.record(change, [w.placed for w in ready if isinstance(w.placed, NewBlob)])
+    await _write_rows(change, ready, state, outcomes)
+    for write in ready:
         if write.conditions.upload:
-            outcomes.parts += await upload_rows.delete(change, write.conditions.upload)
+            await upload_rows.delete(change, write.conditions.upload)
     # Delete their rows, unless something else refers to these bytes.
-    lost = [write.body.manifest.sha256 for write in writes if write not in outcomes.committed]
-    await commits.release(change, lost)
+    await commits.release(change, [write.manifest.sha256 for write in outcomes.failed])
     return outcomes
 
 
 async def _is_ready(
-    change: AnnouncingTransaction,
-    write: Write,
-    state: "_LockedState",
-    outcomes: Outcomes,
-    *,
-    wait_for_locks: bool,
+    change: AnnouncingTransaction, write: Write, state: "_LockedState", outcomes: Outcomes
 ) -> bool:
     """True if a write can continue; otherwise add it to the outcomes."""
-    row, upload = state.current.get(write.name), write.conditions.upload
-    if write.name not in state.free or row is None:
-        outcomes.contended.append(write)
-        return False
+    row = state.current[write.name]
     try:
+        if isinstance(write.placed, NewBlob):
+            stored_blobs.check_fresh(write.placed.began)
         # Before its conditions: an upload that has ended may be why they do not hold.
-        if upload and wait_for_locks:
-            await upload_rows.lock(change, upload)
-        elif upload and not await upload_rows.try_lock(change, upload):
-            outcomes.contended.append(write)
-            return False
+        if write.conditions.upload:
+            await upload_rows.lock(change, write.conditions.upload)
         check_conditions(row if row.etag is not None else None, write.conditions)
-    except (PreconditionFailed, OriginMissing, UploadMissing) as exc:
+    except REFUSALS as exc:
         outcomes.failed[write] = exc
         return False
     return True
@@ -202,9 +244,8 @@ def check_conditions(current: Row | None, conditions: Conditions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _LockedState:
-    """The keys with a free lock, the rows of all keys, and the next generations."""
+    """The rows of the keys, and the next generations."""
 
-    free: Collection[Name]
     current: Mapping[Name, Row]
     generations: Sequence[Row]
 
@@ -212,76 +253,24 @@ class _LockedState:
 async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _LockedState:
     """Lock, hold the blobs and read the keys' rows, in this order but in one round trip.
 
-    The blobs' rows come before their files: while they are locked, garbage collection cannot delete
-    a placed file.
+    Raises NoSuchBucket.
     """
-    manifests = {write.body.manifest.sha256: write.body.manifest for write in writes}
-    ids, keys = [write.bucket.id for write in writes], [write.key for write in writes]
+    manifests = {write.manifest.sha256: write.manifest for write in writes}
+    bucket_id, keys = writes[0].bucket.id, [write.key for write in writes]
     await change.run(BY_INDEX)
-    free, current, held, generations = await change.run_pipelined(
-        (commits.TRY_LOCK_KEYS, [sorted(set(ids)), ids, keys]),
-        (CURRENT, [ids, keys]),
+    locks, current, held, generations = await change.run_pipelined(
+        (commits.LOCK_KEYS, [bucket_id, keys]),
+        (CURRENT, [[bucket_id] * len(keys), keys]),
         commits.hold_statement(manifests.values()),
         (GENERATIONS, [len(writes)]),
     )
+    if not locks:
+        raise NoSuchBucket
     for row in held:
         manifests.pop(row.sha256, None)
     if manifests:
         await commits.hold_blobs(change, manifests.values())
-    return _LockedState(
-        {(row.id, row.key, "") for row in free},
-        {(row.bucket_id, row.key, ""): row for row in current},
-        generations,
-    )
-
-
-async def _place(store: DurableBytes, writes: Sequence[Write], outcomes: Outcomes) -> list[Write]:
-    """Make bytes durable under their hashes; return the writes that succeeded."""
-    small = [write for write in writes if write.is_journaled]
-    others = [write for write in writes if not write.is_journaled]
-    errors: list[Exception | None] = []
-    if small:
-        bodies = [write.body for write in small if isinstance(write.body, BufferedBody)]
-        errors += await store.write(bodies)
-    if others:
-        errors += await store.place(
-            [
-                store.as_placed_file(write.body.manifest)
-                if write.is_placed or not write.staged
-                else write.staged
-                for write in others
-            ]
-        )
-    placed = []
-    for write, error in zip([*small, *others], errors, strict=True):
-        if error is None:
-            write.is_placed = True
-            placed.append(write)
-        else:
-            outcomes.failed[write] = error
-    return placed
-
-
-async def _record(
-    change: AnnouncingTransaction, store: DurableBytes, writes: Sequence[Write], outcomes: Outcomes
-) -> list[Write]:
-    """Note where a store has the bytes; return the writes for which that is so."""
-    fresh: dict[Write, NewBlob] = {}
-    for write in writes:
-        if write.stored is None:
-            continue
-        try:
-            stored_blobs.check_fresh(write.stored.began)
-        except StoreUnavailable as exc:
-            outcomes.failed[write] = exc
-        else:
-            fresh[write] = write.stored
-    await stored_blobs.record(change, [*fresh.values()])
-    copies = [write for write in fresh if write.staged is not None and not write.is_placed]
-    await store.keep_copies([write.staged for write in copies if write.staged is not None])
-    for write in copies:
-        write.is_placed = True
-    return list(fresh)
+    return _LockedState({(row.bucket_id, row.key, ""): row for row in current}, generations)
 
 
 async def _write_rows(
@@ -308,7 +297,7 @@ async def _write_rows(
 
 
 def _version(write: Write, now: datetime) -> commits.VersionRow:
-    manifest, fields = write.body.manifest, write.fields
+    manifest, fields = write.manifest, write.fields
     etag = fields.etag or manifest.md5.hex()
     return commits.VersionRow(write.bucket.id, write.key, "", manifest, fields, etag, now, {})
 

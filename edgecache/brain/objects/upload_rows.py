@@ -6,7 +6,6 @@ from typing import Final
 
 from edgecache.brain.core.errors import UploadBusy, UploadMissing
 from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction
-from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.stores import stored_blobs
 
 # Waits for the parts that are being written, which hold the row.
@@ -41,32 +40,23 @@ async def lock(connection: DatabaseTransaction, upload_id: str, *, waits: bool =
         raise UploadBusy
 
 
-async def try_lock(connection: DatabaseTransaction, upload_id: str) -> bool:
-    """Do as ``lock`` without waiting; False if the upload is in use, or is not there."""
-    return await connection.one(TRY_LOCK, [upload_id]) is not None
-
-
-async def delete(connection: DatabaseTransaction, upload_id: str) -> list[str]:
-    """Delete an upload and its parts; return the files to remove after the commit.
+async def delete(connection: DatabaseTransaction, upload_id: str) -> None:
+    """Delete an upload and its parts; their bytes are deleted soon after the commit.
 
     Call ``lock`` first; otherwise a part that gets its row concurrently would make the commit fail.
     """
-    gone = await connection.all(stored_blobs.DELETE_PARTS, [[upload_id]])
+    await connection.run(stored_blobs.DELETE_PARTS, [[upload_id]])
     await connection.run(DELETE, [upload_id])
-    return [row.file for row in gone]
 
 
-async def remove(
-    database: BrainDatabase, data_directory: DataDirectory, upload_id: str, *, waits: bool = True
-) -> None:
+async def remove(database: BrainDatabase, upload_id: str, *, waits: bool = True) -> None:
     """Delete an upload and its parts. Raises as ``lock`` does, and DatabaseUnavailable."""
     async with database.transaction() as connection:
         await lock(connection, upload_id, waits=waits)
-        files = await delete(connection, upload_id)
-    await data_directory.drop_parts(files)
+        await delete(connection, upload_id)
 
 
-async def remove_expired(database: BrainDatabase, data_directory: DataDirectory) -> None:
+async def remove_expired(database: BrainDatabase) -> None:
     """Delete the uploads that were not completed in a week, or many of them.
 
     Raises DatabaseUnavailable.
@@ -78,7 +68,7 @@ async def remove_expired(database: BrainDatabase, data_directory: DataDirectory)
             # Its client may be ending it, completing it or writing parts; garbage collection for
             # all tenants does not wait for that.
             with suppress(UploadMissing, UploadBusy):
-                await remove(database, data_directory, row.id, waits=False)
+                await remove(database, row.id, waits=False)
         if len(rows) < MAX_EXPIRED:
             return
         after = rows[-1].id

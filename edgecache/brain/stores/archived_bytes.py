@@ -5,25 +5,26 @@ Runs in management commands, next to Django's models. Nothing here deletes or re
 
 import asyncio
 import hashlib
-import os
 import secrets
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import psycopg
 
-from edgecache.brain.conf.stores import DATA_FOLDER, StoreSettings
+from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreMissing
 from edgecache.brain.core.values import EnvironmentKey, Span
-from edgecache.brain.disk.syncing import make_folders, sync_folder
+from edgecache.brain.disk.data_directory import objects_folder
+from edgecache.brain.disk.syncing import make_folders
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.reachable_stores import TAG_BYTES, open_store
 
+# Small bodies are rows of the database, and in its backup.
 ALL: Final = (
     "SELECT DISTINCT encode(b.sha256, 'hex'), b.size FROM brain_storedobject s"
-    " JOIN brain_blob b ON b.sha256 = s.blob_id ORDER BY 1"
+    " JOIN brain_blob b ON b.sha256 = s.blob_id WHERE NOT EXISTS"
+    " (SELECT FROM brain_smallbody small WHERE small.blob_id = b.sha256) ORDER BY 1"
 )
 LOCATIONS: Final = (
     "SELECT encode(l.blob_id, 'hex'), s.name, l.name FROM brain_storedblob l"
@@ -47,8 +48,6 @@ class Bytes(NamedTuple):
 
 
 class BytesLocation(NamedTuple):
-    """Where bytes are; without a store they are a file of the data directory."""
-
     store: str
     name: str
 
@@ -67,17 +66,11 @@ def locations(connection: psycopg.Connection, found: Sequence[Bytes]) -> dict[st
     return {sha256: BytesLocation(store, name) for sha256, store, name in rows}
 
 
-def path_of(data_dir: Path, sha256: str) -> Path:
-    """Return the file of the built-in origin, as ``DataDirectory.origin_path`` does."""
-    return data_dir / "origin" / sha256[:2] / sha256
-
-
 class Sources:
     """Reads bytes from wherever the platform keeps them."""
 
     def __init__(self, data_dir: Path, configured: Sequence[StoreSettings]) -> None:
-        self._data_dir = data_dir
-        self._stores = {each.name: open_store(each) for each in configured}
+        self._stores = {each.name: open_store(each, data_dir) for each in configured}
 
     async def close(self) -> None:
         """Close the stores' connections."""
@@ -90,18 +83,14 @@ class Sources:
 
         Raises StoreUnavailable.
         """
+        store = None if location is None else self._stores.get(location.store)
+        if location is None or store is None:
+            return False
         try:
-            if location is None:
-                source = path_of(self._data_dir, wanted.sha256)
-                await asyncio.to_thread(shutil.copyfile, source, target)
-            else:
-                store = self._stores.get(location.store)
-                if store is None:
-                    return False
-                with target.open("wb") as opened:
-                    async for piece in store.read(location.name, Span(0, wanted.size)):
-                        opened.write(piece)
-        except (FileNotFoundError, StoreMissing):
+            with target.open("wb") as opened:
+                async for piece in store.read(location.name, Span(0, wanted.size)):
+                    opened.write(piece)
+        except StoreMissing:
             return False
         return await asyncio.to_thread(_sha256_of, target) == wanted.sha256
 
@@ -112,18 +101,17 @@ class BytesRestore:
     def __init__(self, data_dir: Path, configured: Sequence[StoreSettings]) -> None:
         self._data_dir = data_dir
         self._chosen = configured[0]
-        self._store = open_store(self._chosen)
+        self._store = open_store(self._chosen, data_dir)
         self._id, self._tag = 0, ""
 
     def prepare(self, connection: psycopg.Connection) -> None:
         """Add the stores' rows. Tags are new: the former platform may use the same stores."""
-        names = {DATA_FOLDER, self._chosen.name}
-        for name in sorted(names):
-            connection.execute(
-                "INSERT INTO brain_store (name, tag, is_active) VALUES (%s, %s, %s)"
-                " ON CONFLICT (name) DO NOTHING",
-                [name, secrets.token_hex(TAG_BYTES), name == self._chosen.name],
-            )
+        make_folders([self._data_dir, objects_folder(self._data_dir)])
+        connection.execute(
+            "INSERT INTO brain_store (name, tag, is_active) VALUES (%s, %s, true)"
+            " ON CONFLICT (name) DO NOTHING",
+            [self._chosen.name, secrets.token_hex(TAG_BYTES)],
+        )
         row = connection.execute(
             "SELECT id, tag FROM brain_store WHERE name = %s", [self._chosen.name]
         ).fetchone()
@@ -133,12 +121,6 @@ class BytesRestore:
         self, connection: psycopg.Connection, found: Sequence[Bytes]
     ) -> dict[str, list[EnvironmentKey]]:
         """Return the bytes that still have to be written, by hash, and for which environments."""
-        if self._store is None:
-            return {
-                each.sha256: []
-                for each in found
-                if not path_of(self._data_dir, each.sha256).exists()
-            }
         digests = [bytes.fromhex(each.sha256) for each in found]
         wanting: dict[str, list[EnvironmentKey]] = {}
         for sha256, organization_id, environment_pk in connection.execute(WANTING, [digests]):
@@ -153,13 +135,10 @@ class BytesRestore:
     async def write(
         self, found: Bytes, body: Path, tenants: Sequence[EnvironmentKey]
     ) -> list[tuple[EnvironmentKey, str]]:
-        """Write a file's bytes durably; return the names to ``record``. The file may be consumed.
+        """Write a file's bytes durably; return the names to ``record``.
 
         Raises StoreUnavailable.
         """
-        if self._store is None:
-            await asyncio.to_thread(self._keep_file, found.sha256, body)
-            return []
         written = []
         for tenant in tenants:
             name = stored_blobs.new_name(self._tag, tenant, stored_blobs.OBJECTS)
@@ -185,23 +164,6 @@ class BytesRestore:
                 ],
             )
 
-    def _keep_file(self, sha256: str, body: Path) -> None:
-        path = path_of(self._data_dir, sha256)
-        if not path.parent.is_dir():
-            for folder in (path.parent.parent, path.parent):
-                make_folders([folder])
-        unfinished = path.with_name(f".{secrets.token_hex(8)}")
-        try:
-            with body.open("rb") as source, unfinished.open("xb") as target:
-                shutil.copyfileobj(source, target)
-                target.flush()
-                os.fsync(target.fileno())
-            unfinished.replace(path)
-            sync_folder(path.parent)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
-
 
 def _sha256_of(path: Path) -> str:
     with path.open("rb") as file:
@@ -212,6 +174,10 @@ def forget_cached(connection: psycopg.Connection, absent: Sequence[str]) -> int:
     """Delete cached bytes, and objects whose bytes are not in the backup; return their number."""
     digests = [bytes.fromhex(sha256) for sha256 in absent]
     gone = connection.execute("DELETE FROM brain_storedobject WHERE blob_id = ANY(%s)", [digests])
+    connection.execute(
+        "DELETE FROM brain_smallbody b WHERE NOT EXISTS"
+        " (SELECT FROM brain_storedobject s WHERE s.blob_id = b.blob_id)"
+    )
     connection.execute(
         "DELETE FROM brain_blob b WHERE NOT EXISTS"
         " (SELECT FROM brain_storedobject s WHERE s.blob_id = b.sha256)"

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from edgecache.brain.core.errors import Overloaded
-from edgecache.brain.core.values import Span
+from edgecache.brain.core.values import Span, StagedFile
 from edgecache.runtime.fair_shares import Shares
 
 # They wait as long as their clients would.
 WAIT_S: Final = 20.0
 
-# A file, bytes, or pieces as they come.
-Body = Path | bytes | AsyncIterator[bytes]
+# Pieces come as they arrive. A staged file is synced, and may be moved away.
+Body = StagedFile | Path | bytes | AsyncIterator[bytes]
 
 
 class ListedFile(NamedTuple):
@@ -42,6 +42,9 @@ class ByteStore(Protocol):
 
         Raises StoreMissing, StoreUnavailable, Overloaded before the first ones.
         """
+
+    def file(self, name: str) -> Path | None:
+        """Return the file of a name, which may not exist; None if the store is not a folder."""
 
     async def size(self, name: str) -> int:
         """Return how many bytes there are. Raises StoreMissing, StoreUnavailable, Overloaded."""

@@ -1,12 +1,13 @@
-"""A store in a folder, such as a network file system's."""
+"""A store in a folder: of the data directory, or such as a network file system's."""
 
-import asyncio
 import contextlib
+import errno
 import os
 import secrets
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,9 +16,9 @@ import structlog
 from common.machine.reasons import reason
 from edgecache.brain.core.errors import StoreMissing, StoreUnavailable
 from edgecache.brain.core.share_key import SHARE_KEY
-from edgecache.brain.core.values import Span
+from edgecache.brain.core.values import Span, StagedFile
 from edgecache.brain.disk.data_directory import NO_ROOM
-from edgecache.brain.disk.syncing import sync_folder, write_whole
+from edgecache.brain.disk.syncing import FILE_MODE, sync_folder, write_whole
 from edgecache.brain.stores.byte_store import Body, ListedFile, request_permits
 from edgecache.runtime.threads import FairThreads
 
@@ -28,6 +29,7 @@ T = TypeVar("T")
 PIECE_BYTES: Final = 2**20
 LIST_STEP: Final = 1000
 UNFINISHED: Final = "unfinished"
+READING: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 FULL: Final = "The store of this platform's objects is full; nothing was stored."
 # Threads that write whole bodies, and as many for the other, short operations.
 THREADS: Final = 16
@@ -39,8 +41,10 @@ class FolderStore:
     # What file systems hold in a file.
     max_object_bytes: int = 8 * 2**40
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, full: Callable[[], Exception] | None = None) -> None:
+        """root: must exist. full: the error for a full disk, StoreUnavailable by default."""
         self._root = root
+        self._full = full or partial(StoreUnavailable, FULL)
         self._writing = FairThreads(THREADS, "store-writing", shares=request_permits(THREADS))
         self._others = FairThreads(THREADS, "store", shares=request_permits(THREADS))
 
@@ -50,7 +54,7 @@ class FolderStore:
     async def put(self, name: str, body: Body, size: int) -> None:
         """Write bytes. Raises Overloaded."""
         del size
-        if isinstance(body, Path | bytes):
+        if isinstance(body, StagedFile | Path | bytes):
             await self._run(self._writing, self._put, name, body)
         else:
             await self._put_pieces(name, body)
@@ -66,22 +70,29 @@ class FolderStore:
             raise
 
     async def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
-        """Yield bytes. Raises Overloaded before the first ones."""
-        position, end = span.start, span.start + span.length
-        while position < end:
-            piece = await self._run(
-                self._others,
-                self._piece,
-                name,
-                position,
-                min(end - position, PIECE_BYTES),
+        """Yield bytes, also of a file that is deleted meanwhile.
+
+        Raises Overloaded before the first ones.
+        """
+        opening = partial(self._mapped, partial(os.open, self._root / name, READING))
+        file = await self._others.owned(SHARE_KEY.get(), opening, os.close)
+        try:
+            position, end = span.start, span.start + span.length
+            while position < end:
+                length = min(end - position, PIECE_BYTES)
                 # A response that has begun would be cut short.
-                has_no_timeout=position > span.start,
-            )
-            if not piece:
-                raise StoreMissing
-            position += len(piece)
-            yield piece
+                piece = await self._run(
+                    self._others, os.pread, file, length, position, has_no_timeout=True
+                )
+                if not piece:
+                    raise StoreMissing
+                position += len(piece)
+                yield piece
+        finally:
+            os.close(file)
+
+    def file(self, name: str) -> Path | None:
+        return self._root / name
 
     async def size(self, name: str) -> int:
         return await self._run(self._others, self._size, name)
@@ -106,19 +117,35 @@ class FolderStore:
 
     # --- on a thread ------------------------------------------------------------------------
 
-    def _put(self, name: str, body: Path | bytes) -> None:
+    def _put(self, name: str, body: StagedFile | Path | bytes) -> None:
+        if isinstance(body, StagedFile) and self._move(body.path, name):
+            return
+        source = body.path if isinstance(body, StagedFile) else body
         unfinished = self._begin(name)
         try:
-            if isinstance(body, bytes):
-                _append(unfinished, body)
+            if isinstance(source, bytes):
+                _append(unfinished, source)
             else:
-                with body.open("rb") as source:
-                    while piece := source.read(PIECE_BYTES):
+                with source.open("rb") as opened:
+                    while piece := opened.read(PIECE_BYTES):
                         _append(unfinished, piece)
             self._finish(unfinished, name)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
+
+    def _move(self, staged: Path, name: str) -> bool:
+        """Give a synced file its name; False if it is on another file system."""
+        target = self._root / name
+        self._make_folder(target.parent)
+        try:
+            staged.rename(target)
+        except OSError as exc:
+            if exc.errno == errno.EXDEV:
+                return False
+            raise
+        sync_folder(target.parent)
+        return True
 
     def _begin(self, name: str) -> Path:
         """Create the file that becomes a name when it is complete."""
@@ -126,7 +153,7 @@ class FolderStore:
         unfinished = self._root / f"{folder}-{UNFINISHED}" / secrets.token_hex(16)
         self._make_folder(unfinished.parent)
         self._make_folder((self._root / name).parent)
-        unfinished.touch(exist_ok=False)
+        unfinished.touch(FILE_MODE, exist_ok=False)
         return unfinished
 
     def _finish(self, unfinished: Path, name: str) -> None:
@@ -156,10 +183,6 @@ class FolderStore:
             # A folder, or a pipe that a read would wait for. No store writes such a thing.
             raise FileNotFoundError
         return found.st_size
-
-    def _piece(self, name: str, position: int, length: int) -> bytes:
-        with (self._root / name).open("rb") as file:
-            return os.pread(file.fileno(), length, position)
 
     def _delete(self, names: Sequence[str]) -> None:
         for name in names:
@@ -198,19 +221,24 @@ class FolderStore:
         self, threads: FairThreads, work: Callable[..., T], *args: Any, has_no_timeout: bool = False
     ) -> T:
         """Run a function on a thread; its errors become a store's. Raises Overloaded."""
+        return await threads.run(
+            SHARE_KEY.get(),
+            lambda: self._mapped(partial(work, *args)),
+            has_no_timeout=has_no_timeout,
+        )
+
+    def _mapped(self, work: Callable[[], T]) -> T:
         try:
-            return await threads.run(
-                SHARE_KEY.get(), lambda: work(*args), has_no_timeout=has_no_timeout
-            )
+            return work()
         except FileNotFoundError as exc:
             # A file system that is not mounted has lost nothing.
-            if await asyncio.to_thread(self._root.is_dir):
+            if self._root.is_dir():
                 raise StoreMissing from None
             log.warning("store_failed", store=str(self._root), reason=reason(exc))
             raise StoreUnavailable from exc
         except OSError as exc:
             log.warning("store_failed", store=str(self._root), reason=reason(exc))
-            raise StoreUnavailable(FULL if exc.errno in NO_ROOM else "") from exc
+            raise (self._full() if exc.errno in NO_ROOM else StoreUnavailable()) from exc
 
 
 def _append(unfinished: Path, piece: bytes) -> None:

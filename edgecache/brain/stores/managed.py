@@ -1,9 +1,12 @@
-"""Objects' bytes in the managed store: written before their row, checked when they are read."""
+"""Objects' bytes: small ones are rows, others are in the managed store before their row is written.
 
-import secrets
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+They are checked when they are read.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -17,8 +20,10 @@ from edgecache.brain.core.errors import (
     OriginMissing,
     Overloaded,
     PreconditionFailed,
+    StorageFull,
     StoreMissing,
     StoreUnavailable,
+    UploadMissing,
 )
 from edgecache.brain.core.values import (
     BlobManifest,
@@ -35,6 +40,7 @@ from edgecache.brain.disk.digests import Digests, verified
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.reachable_stores import KnownStore, Stores
 from edgecache.brain.stores.stored_blobs import BlobLocation, NewBlob
+from edgecache.protocol.batches import BATCHED_BYTES
 from edgecache.runtime.fair_shares import Shares
 
 log = structlog.get_logger(__name__)
@@ -44,11 +50,65 @@ log = structlog.get_logger(__name__)
 CONCURRENT_RESTORES: Final = 4
 RESTORED_BYTES: Final = 2**30
 # After these the row was not written, so that the bytes can be deleted immediately.
-NOT_WRITTEN: Final = (PreconditionFailed, NoSuchBucket, OriginMissing, StoreUnavailable)
+NOT_WRITTEN: Final = (
+    PreconditionFailed,
+    NoSuchBucket,
+    OriginMissing,
+    UploadMissing,
+    StoreUnavailable,
+)
+
+# What the transaction of a write records: a small body, or where the store has another one.
+Placed = bytes | NewBlob
+
+
+class LocalBodies:
+    """The bodies that this machine can read by itself: rows, and files."""
+
+    def __init__(
+        self, database: BrainDatabase, data_directory: DataDirectory, stores: Stores
+    ) -> None:
+        self._database = database
+        self._data_directory = data_directory
+        self._stores = stores
+        self.threads = data_directory.threads
+
+    async def read(
+        self, bucket: BucketInfo, wanted: Sequence[tuple[bytes, int]]
+    ) -> dict[bytes, Path | bytes]:
+        """Return the bytes of small blobs, unchecked, and the files of others; some may be missing.
+
+        wanted: hashes and sizes. Raises DatabaseUnavailable.
+        """
+        hashes = [sha256 for sha256, _ in wanted]
+        found: dict[bytes, Path | bytes] = {}
+        files = {sha256: self.copy_of(sha256) for sha256 in hashes}
+        if bucket.origin_id is None:
+            small = [sha256 for sha256, size in wanted if size <= stored_blobs.SMALL_BYTES]
+            found |= await stored_blobs.small_bodies(self._database, small)
+            large = [sha256 for sha256 in hashes if sha256 not in found]
+            files = await self.files(bucket.tenant, large)
+        found |= await self._data_directory.run(_existing, files, dict(wanted))
+        return found
+
+    async def files(self, tenant: EnvironmentKey, hashes: Sequence[bytes]) -> dict[bytes, Path]:
+        """Return files of a built-in origin's blobs, which may not exist: the store's, or copies.
+
+        Raises DatabaseUnavailable.
+        """
+        found: dict[bytes, BlobLocation] = {}
+        if self._stores.has_folders:
+            found = await stored_blobs.find(self._database, tenant, hashes)
+        own = {sha256: self._stores.file(at) for sha256, at in found.items()}
+        return {sha256: own.get(sha256) or self.copy_of(sha256) for sha256 in hashes}
+
+    def copy_of(self, sha256: bytes) -> Path:
+        """Return the file of a copy, which may not exist."""
+        return self._data_directory.blob_path(sha256)
 
 
 class ManagedStore:
-    """The bytes of the built-in origin's objects, where they are not files of ours."""
+    """The bytes of the built-in origin's objects."""
 
     def __init__(
         self,
@@ -74,53 +134,94 @@ class ManagedStore:
     @asynccontextmanager
     async def write(
         self, tenant: EnvironmentKey, body: StagedFile | BufferedBody
-    ) -> AsyncIterator[NewBlob | None]:
-        """Write a body to the store; the block commits its row, and consumes the body.
+    ) -> AsyncIterator[Placed]:
+        """Make a body durable, unless it is small; the block commits its rows.
 
-        None: the body belongs to the files. Raises StoreUnavailable, and what the block raises.
+        The body is consumed. Raises StoreUnavailable, StorageFull, Overloaded, OSError, and what
+        the block raises.
         """
-        with ExitStack() as stack:
-            try:
-                target = stack.enter_context(self._stores.open_write())
-            except StoreUnavailable:
-                await self._data_directory.discard(body)
-                raise
-            if target.store is None:
-                yield None
+        try:
+            if body.manifest.size <= stored_blobs.SMALL_BYTES:
+                yield await self._read_whole(body)
                 return
-            began = stored_blobs.clock()
-            name = stored_blobs.new_name(target.tag, tenant, stored_blobs.OBJECTS)
-            data = body.data if isinstance(body, BufferedBody) else body.path
-            try:
+            with self._stores.open_write() as target:
+                began = stored_blobs.clock()
+                name = stored_blobs.new_name(target.tag, tenant, stored_blobs.OBJECTS)
+                data = body.data if isinstance(body, BufferedBody) else body
                 await target.store.put(name, data, body.manifest.size)
-            except BaseException:
-                await self._data_directory.discard(body)
-                raise
-            async with _kept_if_written(self._tasks, target, name):
-                at = BlobLocation(target.id, name)
-                yield NewBlob(tenant, body.manifest.sha256, at, began)
+                async with _kept_if_written(self._tasks, target, name):
+                    if target.store.file(name) is None:
+                        await self._keep_copy(body)
+                    at = BlobLocation(target.id, name)
+                    yield NewBlob(tenant, body.manifest.sha256, at, began)
+        finally:
+            await self._data_directory.discard(body)
 
     @asynccontextmanager
     async def write_stream(
         self, tenant: EnvironmentKey, pieces: AsyncIterator[bytes], size: int
-    ) -> AsyncIterator[tuple[StagedFile, NewBlob]]:
-        """Write a long body to the store as it arrives, without using this machine's disk.
+    ) -> AsyncIterator[tuple[BlobManifest, NewBlob]]:
+        """Write a long body to the store as it arrives; the block commits its row.
 
-        The block commits its row. The body that it gets has no file: workers have no copy until it
-        is read. Raises StoreUnavailable, also if the only store is the data directory, and what the
-        pieces and the block raise.
+        Raises StoreUnavailable, and what the pieces and the block raise.
         """
         with self._stores.open_write() as target:
-            if target.store is None:
-                raise StoreUnavailable
             began = stored_blobs.clock()
             name = stored_blobs.new_name(target.tag, tenant, stored_blobs.OBJECTS)
             digests = Digests()
             await target.store.put(name, self._digested(digests, pieces), size)
-            body = StagedFile(self._data_directory.temp / secrets.token_hex(16), digests.manifest())
+            manifest = digests.manifest()
             async with _kept_if_written(self._tasks, target, name):
                 at = BlobLocation(target.id, name)
-                yield body, NewBlob(tenant, body.manifest.sha256, at, began)
+                yield manifest, NewBlob(tenant, manifest.sha256, at, began)
+
+    async def read(
+        self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest, span: Span
+    ) -> AsyncIterator[bytes]:
+        """Yield bytes of a version, compared with its manifest.
+
+        Raises StoreMissing, also for altered ones, StoreUnavailable, DatabaseUnavailable.
+        """
+        if found.size <= stored_blobs.SMALL_BYTES:
+            read, place = await self._small_reader(found), ("rows", "")
+        else:
+            read, place = await self._reader(bucket, found, manifest)
+        try:
+            async for piece in verified(read, manifest, span):
+                yield piece
+        except OriginChanged:
+            log.error("store_altered_bytes", store=place[0], name=place[1])  # noqa: TRY400 - no trace
+            raise StoreMissing from None
+
+    async def _small_reader(self, found: ObjectVersion) -> Callable[[Span], AsyncIterator[bytes]]:
+        bodies = await stored_blobs.small_bodies(self._database, [found.sha256])
+        if found.sha256 not in bodies:
+            raise StoreMissing
+        return partial(_part, bodies[found.sha256])
+
+    async def _reader(
+        self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest
+    ) -> tuple[Callable[[Span], AsyncIterator[bytes]], tuple[str, str]]:
+        places = await stored_blobs.find(self._database, bucket.tenant, [found.sha256])
+        if found.sha256 not in places:
+            raise StoreMissing
+        at = places[found.sha256]
+        known = self._stores.known(at.store_id)
+        if known.store.file(at.name) is None:
+            self._restore(bucket, found, manifest)
+        return partial(known.store.read, at.name), (known.name, at.name)
+
+    async def _read_whole(self, body: StagedFile | BufferedBody) -> bytes:
+        if isinstance(body, BufferedBody):
+            return body.data
+        return await self._data_directory.run(body.path.read_bytes)
+
+    async def _keep_copy(self, body: StagedFile | BufferedBody) -> None:
+        """Keep a copy on this machine, so that workers can get it."""
+        try:
+            await self._data_directory.keep_copy(body)
+        except (StorageFull, OSError) as exc:
+            log.warning("copy_not_kept", sha256=body.manifest.sha256.hex(), reason=reason(exc))
 
     async def _digested(
         self, digests: Digests, pieces: AsyncIterator[bytes]
@@ -128,28 +229,6 @@ class ManagedStore:
         async for piece in pieces:
             await self._data_directory.run(digests.update, piece)
             yield piece
-
-    async def read(
-        self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest, span: Span
-    ) -> AsyncIterator[bytes]:
-        """Yield bytes of a version, compared with its manifest.
-
-        Raises StoreMissing, StoreUnavailable, OriginChanged for altered ones, DatabaseUnavailable.
-        """
-        at = await stored_blobs.find(self._database, bucket.tenant, found.sha256)
-        if at is None:
-            raise StoreMissing
-        known = self._stores.known(at.store_id)
-        if known.store is None:
-            raise StoreMissing
-        read = partial(known.store.read, at.name)
-        self._restore(bucket, found, manifest)
-        try:
-            async for piece in verified(read, manifest, span):
-                yield piece
-        except OriginChanged:
-            log.error("store_altered_bytes", store=known.name, name=at.name)  # noqa: TRY400 - no trace
-            raise
 
     def _restore(self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest) -> None:
         """Fetch a copy in the background: no worker seems to have these bytes."""
@@ -168,8 +247,7 @@ class ManagedStore:
             body = self.read(bucket, found, manifest, Span(0, found.size))
             staged = await self._data_directory.take(body)
             try:
-                path = self._data_directory.blob_path(found.sha256)
-                await self._data_directory.run(self._data_directory.place, staged, path)
+                await self._data_directory.keep_copy(staged)
             finally:
                 await self._data_directory.discard(staged)
             self._on_restored(bucket, found)
@@ -193,9 +271,25 @@ async def _kept_if_written(
 
 async def delete_quietly(target: KnownStore, *names: str) -> None:
     """Delete bytes without a row; those that remain are found by listing."""
-    if target.store is None:
-        return
     try:
         await target.store.delete(names)
-    except StoreUnavailable:
+    except (StoreUnavailable, Overloaded):
         log.info("store_bytes_left", store=target.name, count=len(names))
+
+
+async def _part(body: bytes, span: Span) -> AsyncIterator[bytes]:
+    yield body[span.start : span.start + span.length]
+
+
+def _existing(files: Mapping[bytes, Path], sizes: Mapping[bytes, int]) -> dict[bytes, Path | bytes]:
+    """Return the files that exist, and the bytes of those that are small. It blocks."""
+    found: dict[bytes, Path | bytes] = {}
+    for sha256, path in files.items():
+        try:
+            if sizes[sha256] <= BATCHED_BYTES:
+                found[sha256] = path.read_bytes()
+            elif path.exists():
+                found[sha256] = path
+        except FileNotFoundError:
+            continue
+    return found

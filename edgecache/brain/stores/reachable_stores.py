@@ -18,12 +18,14 @@ import structlog
 from common.machine.errors import StartError
 from edgecache.brain.conf.stores import DATA_FOLDER, StoreSettings
 from edgecache.brain.core.background import PeriodicTask, wait_for_wakeup
-from edgecache.brain.core.errors import DatabaseUnavailable, StoreUnavailable
+from edgecache.brain.core.errors import DatabaseUnavailable, StorageFull, StoreUnavailable
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase, Row
+from edgecache.brain.disk.data_directory import objects_folder
 from edgecache.brain.stores.byte_store import ByteStore
 from edgecache.brain.stores.folder_store import FolderStore
 from edgecache.brain.stores.object_store import open_object_store
+from edgecache.brain.stores.stored_blobs import BlobLocation
 
 log = structlog.get_logger(__name__)
 
@@ -37,12 +39,9 @@ ADD: Final = (
 )
 ROWS: Final = "SELECT id, name, tag, is_active FROM brain_store ORDER BY id"
 LOCK: Final = "SELECT pg_advisory_xact_lock(7313002)"
-# What was stored before there were stores is in the data directory.
 CHOOSE: Final = (
-    "UPDATE brain_store SET is_active = true WHERE NOT EXISTS"
-    " (SELECT FROM brain_store WHERE is_active) AND name = CASE WHEN EXISTS"
-    " (SELECT FROM brain_storedobject) OR EXISTS (SELECT FROM brain_uploadpart)"
-    " THEN 'file://' ELSE %s END"
+    "UPDATE brain_store SET is_active = true"
+    " WHERE NOT EXISTS (SELECT FROM brain_store WHERE is_active) AND name = %s"
 )
 CONFIRM: Final = (
     "UPDATE brain_braininstance SET stores = %(stores)s::integer[],"
@@ -57,12 +56,17 @@ class StoreError(StartError):
 
 @dataclass(frozen=True, slots=True)
 class KnownStore:
-    """A store that this brain reaches. store: None for the data directory."""
+    """A store that this brain reaches."""
 
     id: int
     name: str
     tag: str
-    store: ByteStore | None
+    store: ByteStore
+
+    @property
+    def is_local(self) -> bool:
+        """True if its bytes are in the data directory, whose disk has a budget."""
+        return self.name == DATA_FOLDER
 
 
 class Stores(PeriodicTask):
@@ -72,12 +76,13 @@ class Stores(PeriodicTask):
         self,
         database: BrainDatabase,
         coherence: Coherence,
+        data_dir: Path,
         configured: Sequence[StoreSettings] = (StoreSettings(),),
     ) -> None:
         self._database = database
         self._coherence = coherence
         self._configured = configured
-        self._opened = {each.name: open_store(each) for each in configured}
+        self._opened = {each.name: open_store(each, data_dir) for each in configured}
         self._known: dict[int, KnownStore] = {}
         self._active: KnownStore | None = None
         self._writing: Counter[int | None] = Counter()
@@ -119,7 +124,7 @@ class Stores(PeriodicTask):
         if active is None or active.id not in self._known:
             self._active = None
             raise StoreError(
-                f"Objects are written to {active.name if active else DATA_FOLDER}: name that store "
+                f"Objects are written to {active.name if active else 'no store'}: name that store "
                 "in ZBRAIN_STORE_URL or ZBRAIN_STORE_NEXT_URL. manage.py movestore changes it."
             )
         self._active = self._known[active.id]
@@ -135,9 +140,9 @@ class Stores(PeriodicTask):
         )
 
     @property
-    def active_store(self) -> ByteStore | None:
-        """Return what new writes go to; None for the data directory, or while it is not known."""
-        return None if self._active is None else self._active.store
+    def active(self) -> KnownStore | None:
+        """Return what new writes go to; None while it is not known."""
+        return self._active
 
     @contextmanager
     def open_write(self) -> Iterator[KnownStore]:
@@ -163,9 +168,15 @@ class Stores(PeriodicTask):
             raise StoreUnavailable("A store that this needs is not configured here.")
         return found
 
-    def is_known(self, store_id: int) -> bool:
-        """True if this brain reaches a store."""
-        return store_id in self._known
+    @property
+    def has_folders(self) -> bool:
+        """True if a store is a folder, so that its bytes are files."""
+        return any(isinstance(known.store, FolderStore) for known in self._known.values())
+
+    def file(self, at: BlobLocation) -> Path | None:
+        """Return the file of some bytes, which may not exist; None if they are in no folder."""
+        known = self._known.get(at.store_id)
+        return None if known is None else known.store.file(at.name)
 
     def all(self) -> Sequence[KnownStore]:
         """Return every store that this brain reaches."""
@@ -177,7 +188,7 @@ class Stores(PeriodicTask):
         is_chosen = any(row.is_active for row in rows)
         if is_chosen and names.issuperset(self._opened):
             return rows
-        wanted = [DATA_FOLDER, *self._opened]
+        wanted = [*self._opened]
         async with self._database.transaction() as connection:
             await connection.run(LOCK)
             tags = [secrets.token_hex(TAG_BYTES) for _ in wanted]
@@ -186,10 +197,10 @@ class Stores(PeriodicTask):
             return await connection.all(ROWS)
 
 
-def open_store(chosen: StoreSettings) -> ByteStore | None:
-    """Return the driver of a store; None for the data directory."""
+def open_store(chosen: StoreSettings, data_dir: Path = Path()) -> ByteStore:
+    """Return the driver of a store. data_dir: for ``file://`` alone, which is in it."""
     if chosen.url == DATA_FOLDER:
-        return None
+        return FolderStore(objects_folder(data_dir), StorageFull)
     if chosen.parts.scheme == "file":
         return FolderStore(Path(chosen.parts.path))
     return open_object_store(chosen)

@@ -7,7 +7,6 @@ from typing import Final
 from edgecache.brain.core.errors import BrainError, StoreMissing
 from edgecache.brain.core.share_key import use_share_of_platform
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.stores.object_store import ObjectStore
 from edgecache.brain.stores.reachable_stores import Stores
 
@@ -23,12 +22,9 @@ PROBE: Final = "readiness"
 class Readiness:
     """What is missing: ``database``, ``store``, ``ending`` (SIGTERM), or "" for nothing."""
 
-    def __init__(
-        self, database: BrainDatabase, stores: Stores, data_directory: DataDirectory
-    ) -> None:
+    def __init__(self, database: BrainDatabase, stores: Stores) -> None:
         self._database = database
         self._stores = stores
-        self._data_directory = data_directory
         self._checking: asyncio.Task[str] | None = None
         self._began_at = 0.0
         self._asking = self._last = ""
@@ -60,16 +56,14 @@ class Readiness:
             await self._database.one("SELECT 1")
             self._asking = "store"
             await self._ask_store()
-        except (BrainError, OSError):
+        except BrainError:
             return self._asking
         return ""
 
     async def _ask_store(self) -> None:
-        """Raises StoreUnavailable, OSError."""
+        """Raises StoreUnavailable."""
         with self._stores.open_write() as target:
-            if target.store is None:
-                await asyncio.to_thread(self._data_directory.root.stat)
-            elif isinstance(target.store, ObjectStore):
+            if isinstance(target.store, ObjectStore):
                 # A question about one object does not tell a bucket that is gone.
                 async for _ in target.store.list(PROBE):
                     return

@@ -110,12 +110,12 @@ async def _passes(move: Move) -> None:
 async def _opened(settings: BrainSettings, request: RelocationRequest) -> AsyncIterator[Move]:
     database = BrainDatabase(settings.database_url, max_connections=CONNECTIONS)
     coherence = Coherence(database, uuid7())
-    stores = Stores(database, coherence, settings.stores)
+    stores = Stores(database, coherence, settings.data_dir, settings.stores)
     data_directory = DataDirectory(settings.data_dir, limit_bytes=settings.staging_bytes)
     await database.start()
     try:
-        await stores.refresh()
         await data_directory.start()
+        await stores.refresh()
         try:
             yield Move(
                 database,

@@ -1,22 +1,25 @@
-"""The parts of multipart uploads: in the managed store, or files of the data directory."""
+"""The parts of multipart uploads, in the managed store."""
 
-import errno
 import hashlib
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 from edgecache.brain.core.errors import Overloaded, PartMissing, StoreMissing
 from edgecache.brain.core.values import BucketInfo, EnvironmentKey, Span, StagedFile
+from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.managed import RESTORED_BYTES, delete_quietly
-from edgecache.brain.stores.reachable_stores import Stores
-from edgecache.brain.stores.upload_parts_limit import UploadPartsLimit
+from edgecache.brain.stores.reachable_stores import KnownStore, Stores
+from edgecache.brain.stores.upload_parts_limit import (
+    FRESH_BEFORE_REFUSAL_S,
+    UploadPartsLimit,
+    count_local_parts,
+)
 from edgecache.runtime.fair_shares import Shares
 
-# Absent, unreadable, too short.
-DAMAGED: Final = frozenset({errno.ENOENT, errno.EIO})
 # Shorter ones are joined on this machine, so that workers get copies of the file immediately.
 # Longer ones are not: a read would not restore them either, or they would take much of the room.
 STREAMED_BYTES: Final = RESTORED_BYTES
@@ -28,9 +31,9 @@ COMPLETION_WAIT_S: Final = 20.0
 
 
 class PartFile(NamedTuple):
-    """Where a part is. store_id: None is the data directory."""
+    """Where a part is."""
 
-    store_id: int | None
+    store_id: int
     name: str
 
 
@@ -46,11 +49,17 @@ class UploadParts:
     """This process's reads and writes of parts. At most COMPLETIONS objects are made of them."""
 
     def __init__(
-        self, data_directory: DataDirectory, stores: Stores, limit: UploadPartsLimit
+        self,
+        database: BrainDatabase,
+        data_directory: DataDirectory,
+        stores: Stores,
+        limit: UploadPartsLimit,
     ) -> None:
+        self._database = database
         self._data_directory = data_directory
         self._stores = stores
         self._limit = limit
+        self._recount_at = 0.0
         self._completing = Shares(COMPLETIONS, refusal=Overloaded, wait_s=COMPLETION_WAIT_S)
 
     @asynccontextmanager
@@ -68,8 +77,10 @@ class UploadParts:
         Raises TooManyParts, StoreUnavailable, DatabaseUnavailable.
         """
         with self._stores.open_write() as target:
-            if target.store is not None:
+            if not target.is_local:
                 await self._limit.check(tenant.organization_id, size)
+            elif self._is_time_to_count(size):
+                await count_local_parts(self._database, self._data_directory)
 
     @asynccontextmanager
     async def storing(self, tenant: EnvironmentKey, staged: StagedFile) -> AsyncIterator[PartFile]:
@@ -78,43 +89,65 @@ class UploadParts:
         Raises TooManyParts, StoreUnavailable, Overloaded, StorageFull.
         """
         with self._stores.open_write() as target:
-            if target.store is None:
-                name = await self._data_directory.keep_part(staged)
-                try:
-                    yield PartFile(None, name)
-                finally:
-                    self._data_directory.budget.note_row(name)
-                return
             began = stored_blobs.clock()
             name = stored_blobs.new_name(target.tag, tenant, stored_blobs.PARTS)
-            organization_id, size = tenant.organization_id, staged.manifest.size
+            put = self._put_local if target.is_local else self._put
             try:
-                await self._limit.check(organization_id, size)
-                with self._limit.count_arriving(organization_id, size):
-                    await target.store.put(name, staged.path, size)
+                await put(target, tenant, name, staged)
             finally:
                 await self._data_directory.discard(staged)
-            stored_blobs.check_fresh(began)
-            yield PartFile(target.id, name)
+            try:
+                stored_blobs.check_fresh(began)
+                yield PartFile(target.id, name)
+            finally:
+                self._data_directory.budget.note_row(name)
+
+    async def _put(
+        self, target: KnownStore, tenant: EnvironmentKey, name: str, staged: StagedFile
+    ) -> None:
+        organization_id, size = tenant.organization_id, staged.manifest.size
+        await self._limit.check(organization_id, size)
+        with self._limit.count_arriving(organization_id, size):
+            await target.store.put(name, staged, size)
+
+    async def _put_local(
+        self, target: KnownStore, _tenant: EnvironmentKey, name: str, staged: StagedFile
+    ) -> None:
+        """Store a part in the data directory, whose disk has one budget."""
+        # In one step, because a part must not need twice its size.
+        self._data_directory.count_out(staged.path)
+        self._data_directory.budget.take_part(name, staged.manifest.size)
+        try:
+            await target.store.put(name, staged, staged.manifest.size)
+        except BaseException:
+            self._data_directory.budget.give_back_part(name)
+            raise
+
+    def _is_time_to_count(self, size: int) -> bool:
+        """True if a part may be refused, and parts that were deleted may still count."""
+        now = time.monotonic()
+        if now < self._recount_at or self._data_directory.budget.has_room_for_part(size):
+            return False
+        self._recount_at = now + FRESH_BEFORE_REFUSAL_S
+        return True
 
     async def drop(self, part: PartFile) -> None:
-        """Delete a part; what remains is found by listing. Raises OSError."""
-        if part.store_id is None:
-            await self._data_directory.drop_parts([part.name])
-        elif self._stores.is_known(part.store_id):
-            await delete_quietly(self._stores.known(part.store_id), part.name)
+        """Delete a part; what remains is found by listing."""
+        self._data_directory.budget.give_back_part(part.name)
+        await delete_quietly(self._stores.known(part.store_id), part.name)
 
     def is_streamed(self, bucket: BucketInfo, size: int) -> bool:
-        """True if parts go to the store as they are joined, without using this machine's disk."""
+        """True if parts go to the store as they are joined, without being received again."""
         is_long = size > min(STREAMED_BYTES, self._data_directory.limit_bytes // STREAMED_SHARE)
-        return is_long and bucket.origin_id is None and self._stores.active_store is not None
+        return is_long and bucket.origin_id is None
 
     def max_object_bytes(self, bucket: BucketInfo) -> int:
         """Return the size of the largest object that can be made of parts in a bucket."""
-        store = self._stores.active_store
-        if store is not None and bucket.origin_id is None:
-            return store.max_object_bytes
-        return self._data_directory.budget.max_multipart_object_bytes(parts_are_local=store is None)
+        active = self._stores.active
+        if active is not None and bucket.origin_id is None:
+            return active.store.max_object_bytes
+        is_local = active is not None and active.is_local
+        return self._data_directory.budget.max_multipart_object_bytes(parts_are_local=is_local)
 
     async def join(self, parts: Sequence[StoredPart]) -> StagedFile:
         """Concatenate parts into one body; the parts stay.
@@ -137,18 +170,4 @@ class UploadParts:
                 raise PartMissing(index)
 
     def _source(self, at: PartFile, span: Span) -> AsyncIterator[bytes]:
-        known = None if at.store_id is None else self._stores.known(at.store_id)
-        if known is None or known.store is None:
-            return self._read_file(at.name, span)
-        return known.store.read(at.name, span)
-
-    async def _read_file(self, name: str, span: Span) -> AsyncIterator[bytes]:
-        try:
-            async for piece in self._data_directory.read(
-                self._data_directory.part_path(name), span
-            ):
-                yield piece
-        except OSError as exc:
-            if exc.errno not in DAMAGED:
-                raise
-            raise StoreMissing from exc
+        return self._stores.known(at.store_id).store.read(at.name, span)

@@ -12,6 +12,7 @@ from typing import Final
 
 from edgecache.brain.core.errors import TooManyParts
 from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.runtime.bounded_cache import BoundedCache
 
 # For one organization, against uploads that are begun and never completed.
@@ -25,7 +26,15 @@ MAX_ORGANIZATIONS_COUNTED: Final = 10_000
 STORED: Final = (
     "SELECT coalesce(sum(p.size), 0)::bigint AS bytes FROM brain_uploadpart p"
     " JOIN brain_upload u ON u.id = p.upload_id JOIN brain_bucket b ON b.id = u.bucket_id"
-    " WHERE b.organization_id = %s AND p.store_id IS NOT NULL"
+    " JOIN brain_store s ON s.id = p.store_id"
+    " WHERE b.organization_id = %s AND s.name <> 'file://'"
+)
+# Of all brains that share the data directory.
+LOCAL_PARTS: Final = (
+    "SELECT b.organization_id, sum(p.size)::bigint AS bytes FROM brain_uploadpart p"
+    " JOIN brain_upload u ON u.id = p.upload_id JOIN brain_bucket b ON b.id = u.bucket_id"
+    " JOIN brain_store s ON s.id = p.store_id"
+    " WHERE s.name = 'file://' GROUP BY b.organization_id"
 )
 
 
@@ -90,3 +99,15 @@ class UploadPartsLimit:
         count = _Count(0 if row is None else row.bytes)
         self._counted.put(organization_id, count)
         return count
+
+
+async def count_local_parts(database: BrainDatabase, data_directory: DataDirectory) -> None:
+    """Count the parts in the data directory in its budget: this brain's part of them.
+
+    Raises DatabaseUnavailable.
+    """
+    # First: a part that gets its row in between is counted twice until the next time, not missed.
+    counted = data_directory.budget.parts_without_row()
+    for row in await database.all(LOCAL_PARTS):
+        counted[row.organization_id] += row.bytes // data_directory.brains
+    data_directory.budget.count_parts(counted)

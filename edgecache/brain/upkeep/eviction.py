@@ -1,12 +1,13 @@
-"""Eviction of the brain's cached files, and removal of files without a row.
+"""Eviction of the brain's copies, and removal of files that nothing needs.
 
-Files of external origins' objects may be removed at any time: nodes hold them, or the origin has
-them. Those that nodes hold are removed first, the oldest of them before the others.
+Copies may be removed at any time: nodes hold the bytes, or the origin or the store has them. Those
+that nodes hold are removed first, the oldest of them before the others.
 """
 
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,21 +15,21 @@ import structlog
 
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.disk.data_directory import DataDirectory
-from edgecache.brain.disk.removal import remove_files
 
 log = structlog.get_logger(__name__)
 
 # Shares of the limit: above the first files are evicted, down to the second.
 FULL: Final = 0.9
 ENOUGH: Final = 0.7
-# Younger files may belong to a transaction that has not ended.
+# Younger copies may belong to a transaction that has not ended, younger unfinished bodies to a
+# request.
 STRAY_AFTER_S: Final = 3600
-PART_STRAY_AFTER_S: Final = 8 * 86_400
+UNFINISHED_AFTER_S: Final = 86_400
 STEP: Final = 1000
 SHA256_HEX: Final = 64
+KNOWN: Final = "SELECT sha256 FROM brain_blob WHERE sha256 = ANY(%b)"
 
 Held = Callable[[Sequence[bytes]], Awaitable[set[bytes]]]
-Moved = Callable[[Sequence[bytes]], Awaitable[int]]
 
 
 class File(NamedTuple):
@@ -47,7 +48,7 @@ async def evict(data_directory: DataDirectory, held: Held) -> int:
     limit = data_directory.limit_bytes
     if data_directory.used_bytes + data_directory.copies.bytes <= limit * FULL:
         return 0
-    files = await data_directory.run(_files, data_directory.root / "blobs")
+    files = await data_directory.run(_copies, data_directory)
     files.sort(key=lambda file: -file.age)
     data_directory.copies.found(sum(file.size for file in files))
     wanted = data_directory.used_bytes + data_directory.copies.bytes - int(limit * ENOUGH)
@@ -72,49 +73,29 @@ async def evict(data_directory: DataDirectory, held: Held) -> int:
     return freed
 
 
-async def sweep(data_directory: DataDirectory, database: BrainDatabase, moved: Moved) -> int:
-    """Remove files without a row, left by crashes; return their number.
+async def sweep(data_directory: DataDirectory, database: BrainDatabase) -> int:
+    """Remove copies without a row, and unfinished bodies left by crashes; return their number.
 
-    moved: removes those of some blobs that a store has by now. Raises DatabaseUnavailable.
+    Raises DatabaseUnavailable.
     """
     removed = 0
-    for folder in ("origin", "blobs"):
-        files = await data_directory.run(_files, data_directory.root / folder)
-        for step in _steps([file for file in files if file.age > STRAY_AFTER_S]):
-            removed += await _remove_unknown(data_directory, database, step)
-            if folder == "origin":
-                removed += await moved([bytes.fromhex(file.path.name) for file in step])
-    parts = await data_directory.run(_files, data_directory.root / "parts")
-    for step in _steps([file for file in parts if file.age > PART_STRAY_AFTER_S]):
-        rows = await database.all(
-            "SELECT file FROM brain_uploadpart WHERE file = ANY(%s)",
-            [[file.path.name for file in step]],
-        )
-        known = {row.file for row in rows}
-        for file in step:
-            if file.path.name not in known:
-                await data_directory.run(file.path.unlink, missing_ok=True)
-                removed += 1
+    files = await data_directory.run(_copies, data_directory)
+    for step in _steps([file for file in files if file.age > STRAY_AFTER_S]):
+        names = {bytes.fromhex(file.path.name) for file in step}
+        rows = await database.all(KNOWN, [list(names)])
+        strays = names.difference(row.sha256 for row in rows)
+        await data_directory.remove_copies(sorted(strays))
+        removed += len(strays)
+    for file in await data_directory.run(_files, data_directory.temp):
+        if file.age > UNFINISHED_AFTER_S:
+            await data_directory.run(file.path.unlink, missing_ok=True)
+            removed += 1
     return removed
 
 
-async def _remove_unknown(
-    data_directory: DataDirectory, database: BrainDatabase, files: Sequence[File]
-) -> int:
-    names = {bytes.fromhex(file.path.name): file for file in files}
-    async with database.transaction(timeout_s=60) as connection:
-        # A row of our own keeps others from referring to these bytes until we are done.
-        rows = await connection.all(
-            "INSERT INTO brain_blob (sha256, size, md5, crc32, chunks)"
-            " SELECT sha256, 0, '', 0, '' FROM unnest(%s::bytea[]) sha256"
-            " ON CONFLICT DO NOTHING RETURNING sha256",
-            [sorted(names)],
-        )
-        await remove_files(data_directory, connection, [names[row.sha256].path for row in rows])
-        await connection.run(
-            "DELETE FROM brain_blob WHERE sha256 = ANY(%s)", [[row.sha256 for row in rows]]
-        )
-    return len(rows)
+def _copies(data_directory: DataDirectory) -> list[File]:
+    found = _files(data_directory.root / "blobs")
+    return [file for file in found if len(file.path.name) == SHA256_HEX]
 
 
 def _files(folder: Path) -> list[File]:
@@ -128,11 +109,8 @@ def _walk(folder: Path, now: float) -> Iterator[File]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(Path(entry.path), now)
                 continue
-            try:
+            with suppress(FileNotFoundError):
                 stat = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            if folder.name == "parts" or len(entry.name) == SHA256_HEX:
                 yield File(Path(entry.path), stat.st_size, now - stat.st_mtime)
 
 

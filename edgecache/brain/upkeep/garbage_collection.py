@@ -6,7 +6,6 @@ Every brain collects; skipped row locks and one advisory lock keep them apart.
 import asyncio
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -17,12 +16,12 @@ from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
 from edgecache.brain.disk.data_directory import DataDirectory
-from edgecache.brain.disk.removal import remove_files
 from edgecache.brain.nodes import node_jobs
 from edgecache.brain.objects import upload_rows
 from edgecache.brain.objects.origin_writes import OriginWrites
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.reachable_stores import Stores
+from edgecache.brain.stores.upload_parts_limit import count_local_parts
 from edgecache.brain.upkeep.eviction import evict, sweep
 from edgecache.brain.upkeep.expired_responses import forget_excess, forget_expired
 from edgecache.brain.upkeep.store_collection import StoreCollector
@@ -74,12 +73,6 @@ OLD_RECORDS: Final = (
     "DELETE FROM brain_purgerecord WHERE id IN (SELECT id FROM brain_purgerecord"
     " WHERE created_at < now() - interval '1 day' AND is_done LIMIT 10000)"
 )
-# Files of all brains that share the folder.
-PARTS: Final = (
-    "SELECT b.organization_id, sum(p.size)::bigint AS bytes FROM brain_uploadpart p"
-    " JOIN brain_upload u ON u.id = p.upload_id JOIN brain_bucket b ON b.id = u.bucket_id"
-    " WHERE p.store_id IS NULL GROUP BY b.organization_id"
-)
 OLD_LEASES: Final = "DELETE FROM brain_filllease WHERE expires_at < now() - interval '1 hour'"
 
 
@@ -96,7 +89,7 @@ class GarbageCollector(PeriodicTask):
         stores: Stores,
     ) -> None:
         self._database = database
-        self.stores = StoreCollector(database, data_directory, stores)
+        self.stores = StoreCollector(database, stores)
         self._coherence = coherence
         self._data_directory = data_directory
         self._purges = purges
@@ -120,28 +113,20 @@ class GarbageCollector(PeriodicTask):
         await self._database.run(OLD_RECORDS)
         await self._database.run(OLD_LEASES)
         await self.stores.round()
-        await self._count_parts()
+        await self.count_parts()
         await evict(self._data_directory, self._held)
         if time.monotonic() > self._trim_at:
             self._trim_at = time.monotonic() + TRIM_EVERY_S
             await forget_excess(self._coherence, MAX_RESPONSES)
         if time.monotonic() > self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S
-            await upload_rows.remove_expired(self._database, self._data_directory)
+            await upload_rows.remove_expired(self._database)
             await forget_expired(self._coherence)
-            await sweep(self._data_directory, self._database, self.stores.moved)
+            await sweep(self._data_directory, self._database)
 
-    async def _count_parts(self) -> None:
-        """Count the parts of uploads in the data directory: this brain's part of them.
-
-        Raises DatabaseUnavailable.
-        """
-        # First: a part that gets its row in between is counted twice until the next time, not
-        # missed.
-        counted = self._data_directory.budget.parts_without_row()
-        for row in await self._database.all(PARTS):
-            counted[row.organization_id] += row.bytes // self._data_directory.brains
-        self._data_directory.budget.count_parts(counted)
+    async def count_parts(self) -> None:
+        """Count the parts of uploads in the data directory. Raises DatabaseUnavailable."""
+        await count_local_parts(self._database, self._data_directory)
 
     async def _finish_purges(self) -> None:
         rows = await self._database.all(
@@ -180,13 +165,10 @@ class GarbageCollector(PeriodicTask):
             gone = [row.sha256 for row in named if not row.is_cached and not row.is_stored]
             await stored_blobs.drop_unneeded(change, locked)
             # While the rows are locked no new reference can be made.
-            await remove_files(self._data_directory, change, self._paths(gone))
             await change.run("DELETE FROM brain_blob WHERE sha256 = ANY(%s)", [gone])
+        # A copy that is written again meanwhile may be lost.
+        await self._data_directory.remove_copies(gone)
         return len(rows) == STEP_RELEASES
-
-    def _paths(self, blobs: Sequence[bytes]) -> list[Path]:
-        paths_of = (self._data_directory.origin_path, self._data_directory.blob_path)
-        return [path_of(sha256) for sha256 in blobs for path_of in paths_of]
 
     async def _free_nodes(self, change: AnnouncingTransaction, blobs: Sequence[bytes]) -> None:
         freed = await change.all(

@@ -9,9 +9,7 @@ import structlog
 
 from edgecache.brain.core.errors import StoreUnavailable
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.disk.data_directory import DataDirectory
-from edgecache.brain.disk.removal import remove_files
-from edgecache.brain.stores.byte_store import ByteStore, ListedFile
+from edgecache.brain.stores.byte_store import ListedFile
 from edgecache.brain.stores.reachable_stores import KnownStore, Stores
 from edgecache.brain.stores.stored_blobs import STRAY_AFTER_S
 
@@ -34,28 +32,13 @@ UNKNOWN: Final = (
     " WHERE d.store_id = %(store)s AND d.name = given.name)"
     " AND given.name NOT IN (SELECT file FROM brain_uploadpart WHERE store_id = %(store)s)"
 )
-# Files whose bytes every environment has had in a store for a day, because movestore has moved
-# them. They are locked, so that no new reference to them is made.
-MOVED: Final = (
-    "SELECT b.sha256 FROM brain_blob b WHERE b.sha256 = ANY(%s)"
-    " AND EXISTS (SELECT FROM brain_storedblob l WHERE l.blob_id = b.sha256)"
-    " AND NOT EXISTS (SELECT FROM brain_storedobject s JOIN brain_bucket k ON k.id = s.bucket_id"
-    " WHERE s.blob_id = b.sha256 AND NOT EXISTS (SELECT FROM brain_storedblob l"
-    " WHERE l.blob_id = s.blob_id AND l.organization_id = k.organization_id"
-    " AND l.environment_pk = k.environment_pk"
-    " AND l.stored_at < now() - make_interval(secs => %s)))"
-    " FOR UPDATE OF b SKIP LOCKED"
-)
 
 
 class StoreCollector:
     """This brain's garbage collection in the stores; the database keeps the brains apart."""
 
-    def __init__(
-        self, database: BrainDatabase, data_directory: DataDirectory, stores: Stores
-    ) -> None:
+    def __init__(self, database: BrainDatabase, stores: Stores) -> None:
         self._database = database
-        self._data_directory = data_directory
         self._stores = stores
         self._sweep_at = time.monotonic() + FIRST_SWEEP_AFTER_S
 
@@ -68,51 +51,36 @@ class StoreCollector:
         if is_time:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S
         for known in self._stores.all():
-            if known.store is None:
-                continue
             try:
-                await self._delete_due(known, known.store)
+                await self._delete_due(known)
                 if is_time:
-                    await self.sweep(known, known.store)
+                    await self.sweep(known)
             except StoreUnavailable:
                 log.warning("store_collection_put_off", store=known.name)
 
-    async def sweep(
-        self, known: KnownStore, store: ByteStore, *, after_s: float = STRAY_AFTER_S
-    ) -> int:
+    async def sweep(self, known: KnownStore, *, after_s: float = STRAY_AFTER_S) -> int:
         """Delete names without a row, and unfinished uploads; return their number.
 
         after_s: the age from which they cannot belong to a running write. Raises StoreUnavailable,
         DatabaseUnavailable.
         """
         before = datetime.now(UTC) - timedelta(seconds=after_s)
-        count = await store.abort_unfinished(known.tag, before)
-        async for page in store.list(known.tag):
+        count = await known.store.abort_unfinished(known.tag, before)
+        async for page in known.store.list(known.tag):
             strays = await self._strays(known, page, before)
-            await store.delete(strays)
+            await known.store.delete(strays)
             count += len(strays)
         if count:
             log.info("store_strays_deleted", store=known.name, count=count)
         return count
 
-    async def moved(self, blobs: Sequence[bytes], *, after_s: float = STRAY_AFTER_S) -> int:
-        """Remove files of the data directory that a store has had for a day; return their number.
-
-        Raises DatabaseUnavailable.
-        """
-        async with self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection:
-            rows = await connection.all(MOVED, [list(blobs), after_s])
-            paths = [self._data_directory.origin_path(row.sha256) for row in rows]
-            await remove_files(self._data_directory, connection, paths)
-        return len(rows)
-
-    async def _delete_due(self, known: KnownStore, store: ByteStore) -> None:
+    async def _delete_due(self, known: KnownStore) -> None:
         is_more = True
         while is_more:
             async with self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection:
                 rows = await connection.all(DUE, [known.id, STEP])
                 if rows:
-                    await store.delete([row.name for row in rows])
+                    await known.store.delete([row.name for row in rows])
                     await connection.run(
                         "DELETE FROM brain_discardedbytes WHERE id = ANY(%s)",
                         [[row.id for row in rows]],

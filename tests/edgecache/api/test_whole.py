@@ -19,6 +19,7 @@ from tests.cast import signed_in
 from tests.edgecache.api.s3_clients import refused, s3
 from tests.edgecache.brain.support import ClusterRows
 from tests.edgecache.cluster import Cluster, until
+from tests.edgecache.databases import own_files
 
 # Too large to be in the memory of the brain that stored it.
 LOST = os.urandom(3 * 2**20)
@@ -196,7 +197,7 @@ def test_without_credits_only_other_operators_nodes_stop_serving(
     rows = ClusterRows(cluster.database_url)
     digest = hashlib.sha256(LOST).digest()
     until(lambda: len(rows.holders(digest)) == 2)
-    own = cluster.folder / "brain" / "origin" / digest.hex()[:2] / digest.hex()
+    (own,) = own_files(cluster.database_url, cluster.folder / "brain", digest)
     rows.run("UPDATE brain_node SET organization_id = %s", charlie.organization_id)
 
     def read(key: str) -> bytes:

@@ -88,7 +88,7 @@ class Brain:
 
     async def sweep(self) -> int:
         """Remove files that nothing needs; return their number."""
-        return await sweep(self.data_directory, self.database, self.garbage_collector.stores.moved)
+        return await sweep(self.data_directory, self.database)
 
     async def bucket(self, name: str = "docs", tenant: EnvironmentKey = ALICE) -> BucketInfo:
         """Create a bucket with the built-in origin."""
@@ -129,6 +129,11 @@ async def until(condition: Callable[[], object]) -> None:
             return
         assert time.monotonic() < deadline, "it never came to pass"
         await asyncio.sleep(0.002)
+
+
+def stored_files(data_dir: Path, kind: str = "objects") -> list[Path]:
+    """Return the files of the store in a data directory. kind: "objects" or "parts"."""
+    return sorted((data_dir / "objects").glob(f"*/*/*/{kind}/*/*"))
 
 
 async def settled(brain: Brain) -> None:
@@ -185,7 +190,7 @@ def assemble(
         trust=trust,
     )
     kept: list[ObjectVersion] = []
-    reached = Stores(database, coherence, stores)
+    reached = Stores(database, coherence, root, stores)
     managed = ManagedStore(
         database, data_directory, reached, on_restored=lambda _bucket, found: kept.append(found)
     )
@@ -210,13 +215,13 @@ def assemble(
         catalog=Catalog(database, coherence, allows_private=allows_private),
         objects=made,
         purges=purges,
-        buckets=Buckets(database, coherence, data_directory),
+        buckets=Buckets(database, coherence),
         garbage_collector=GarbageCollector(
             database, coherence, data_directory, purges, made.writes, reached
         ),
         stores=reached,
         managed=managed,
-        upload_parts=UploadParts(data_directory, reached, UploadPartsLimit(database)),
+        upload_parts=UploadParts(database, data_directory, reached, UploadPartsLimit(database)),
         kept=kept,
     )
 

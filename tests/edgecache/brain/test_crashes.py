@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.core.errors import OriginMissing
-from tests.edgecache.brain.brains import Brain, Rows, running, settled, until
+from tests.edgecache.brain.brains import Brain, Rows, running, settled, stored_files, until
 from tests.edgecache.brain.children import child
 from tests.edgecache.brain.http_origin import HttpOrigin
 from tests.edgecache.brain.s3_origin import S3Origin, Stored
@@ -30,10 +30,11 @@ async def test_a_kill_between_fetch_and_commit_leaves_no_object(
     assert await asyncio.wait_for(brain.get(bucket, "k"), 15) == b"bytes"
     await settled(brain)
     assert (await brain.objects.open(bucket, "k")).is_hit
-    # Its leftover files are deleted when the next brain starts.
-    assert len(list((brain.data_directory.root / "temp").iterdir())) == 2
-    async with running(rows.url, brain.data_directory.root):
-        assert len(list((brain.data_directory.root / "temp").iterdir())) == 2
+    # Its leftover file is deleted with those of another day, or when a brain starts alone.
+    assert len(list(brain.data_directory.temp.iterdir())) == 1
+    await brain.data_directory.stop()
+    async with running(rows.url, brain.data_directory.root) as next_one:
+        assert not list(next_one.data_directory.temp.iterdir())
 
 
 async def test_a_kill_between_commit_and_replication_loses_nothing(
@@ -54,23 +55,39 @@ async def test_a_kill_between_commit_and_replication_loses_nothing(
 
 
 @pytest.mark.parametrize(
-    "at", ["disk.durable_bytes:DurableBytes.write", "objects.stored_writes:_write_rows"]
+    ("at", "size"),
+    [
+        ("stores.stored_blobs:write_small", 100),
+        ("objects.stored_writes:_write_rows", 100),
+        # Small bodies are rows, others are files before that.
+        ("stores.folder_store:FolderStore.put", 10_000),
+        ("stores.stored_blobs:record", 10_000),
+        ("objects.stored_writes:_write_rows", 10_000),
+    ],
 )
 async def test_a_kill_during_a_write_leaves_the_old_object(
-    brain: Brain, rows: Rows, at: str
+    brain: Brain, rows: Rows, at: str, size: int
 ) -> None:
     bucket = await brain.bucket()
-    await brain.put(bucket, "k", b"old")
+    await brain.put(bucket, "k", b"old" * size)
     async with child(rows.url, brain.data_directory.root) as doomed:
-        await doomed.halt(f"edgecache.brain.{at}", "put", bucket=bucket.id, key="k", data="new")
+        data = "new" * size
+        await doomed.halt(f"edgecache.brain.{at}", "put", bucket=bucket.id, key="k", data=data)
         await doomed.kill()
 
     await until(lambda: not brain.coherence.peers)
-    assert await brain.get(bucket, "k") == b"old"
+    assert await brain.get(bucket, "k") == b"old" * size
     assert rows.count("blob") == 1
-    await brain.put(bucket, "k", b"new")
-    assert await brain.get(bucket, "k") == b"new"
-    assert await brain.sweep() == 0
+    await brain.put(bucket, "k", b"new" * size)
+    assert await brain.get(bucket, "k") == b"new" * size
+    await brain.garbage_collector.round()
+    (known,) = brain.stores.all()
+    await brain.garbage_collector.stores.sweep(known, after_s=-60)
+    files = stored_files(brain.data_directory.root)
+    assert {file.name for file in files} == {
+        name.rpartition("/")[2] for (name,) in rows.all("SELECT name FROM brain_storedblob")
+    }
+    assert await brain.get(bucket, "k") == b"new" * size
 
 
 async def test_a_kill_between_the_origin_s_response_and_the_commit_leaves_nothing_stale(

@@ -28,6 +28,7 @@ from hypothesis.stateful import (
 )
 
 from tests.edgecache.alterations import cut, flip, grow, replace
+from tests.edgecache.brain.brains import stored_files
 from tests.edgecache.brain.history.machines import STORE, WORKERS, Machines
 from tests.edgecache.brain.history.model import KEYS, Model, Upload
 from tests.edgecache.brain.history.operations import (
@@ -208,7 +209,7 @@ class History(RuleBasedStateMachine):
     def alter_parts(self, how: Any) -> None:
         """Alter the files of the parts."""
         files = [
-            file for file in (self.machines.disk(0) / "parts").glob("*") if file.stat().st_size
+            file for file in stored_files(self.machines.disk(0), "parts") if file.stat().st_size
         ]
         for file in files:
             how(file)
@@ -307,10 +308,12 @@ def machines(
     """Return a brain with two workers, on files, on a bucket of another brain, and on Ceph."""
     variables: dict[str, str] = {}
     store: Path | None = None
+    store_url = ""
     durable: int | None = 0
     if request.param == "s3":
         other: Cluster = request.getfixturevalue("shared_bare_cluster")
         store, tenant, durable = other.folder, other.tenant(), STORE
+        store_url = other.database_url
         client = connect(tenant, other.url)
         client.create_bucket(Bucket="managed")
         client.close()
@@ -323,7 +326,7 @@ def machines(
         variables, durable = request.getfixturevalue("new_store")(), None
     key = Fernet.generate_key().decode()
     cluster = Cluster(tmp_path, database_url, key, variables=variables, workers=WORKERS)
-    found = Machines(cluster, store, durable)
+    found = Machines(cluster, store, durable, store_url)
     with found.disks():
         try:
             cluster.start()

@@ -122,8 +122,7 @@ def test_three_brains_read_what_any_of_them_wrote(brains: Brains) -> None:
             assert span["Body"].read() == data[9_000_000:]
         assert client.get_object(Bucket="docs", Key="parts")["Body"].read() == data[: 6 * MIB] * 3
     for cluster in clusters:
-        assert not list((cluster.folder / "brain" / "origin").glob("*/*"))
-        assert not list((cluster.folder / "brain" / "parts").iterdir())
+        assert not list((cluster.folder / "brain" / "objects").iterdir())
 
 
 def test_no_acknowledged_put_is_lost_when_the_gateway_is_killed(

@@ -16,10 +16,10 @@ from billing.models.ledger import Journal
 from billing.models.payouts import Payout, PayoutMethod
 from billing.models.usage import Charge, UsageLine
 from common.crypto import encrypt
+from edgecache.brain.disk.data_directory import objects_folder
 from edgecache.brain.models.buckets import AccessKey, Bucket
-from edgecache.brain.models.objects import Blob, StoredObject
-from edgecache.brain.models.stores import DiscardedBytes, StoredBlob
-from edgecache.brain.stores.archived_bytes import path_of
+from edgecache.brain.models.objects import Blob, SmallBody, StoredObject
+from edgecache.brain.models.stores import DiscardedBytes, Store, StoredBlob
 from environments import environments
 from environments.models import Organization
 from organizations.audit_tags import OrganizationTag
@@ -171,17 +171,15 @@ def _charge(organization_id: int) -> None:
 
 
 def add_objects(organization_id: int, count: int) -> None:
-    """Add a bucket with this many objects of up to 140 kB."""
+    """Add a bucket with this many objects of up to 140 kB in the store, and a small one."""
     environment = environments.find(organization_id, "live")
     mine = {"organization_id": organization_id, "environment_pk": environment.pk}
     bucket = Bucket.objects.create(**mine, name="files", public_name=secrets.token_hex(8))
     AccessKey.objects.create(id="ZKTEST", **mine, secret=encrypt("secret"))
-    for number in range(count):
+    store, _ = Store.objects.get_or_create(name="file://", defaults={"tag": "tag"})
+    for number in range(count + 1):
         body = f"object {number}\n".encode() * (number + 1)
         digest = hashlib.sha256(body)
-        path = path_of(settings.BRAIN.data_dir, digest.hexdigest())
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(body)
         blob = Blob.objects.create(
             sha256=digest.digest(), size=len(body), md5=b"m" * 16, crc32=0, chunks=b""
         )
@@ -193,3 +191,11 @@ def add_objects(organization_id: int, count: int) -> None:
             content_type="text/plain",
             last_modified=timezone.now(),
         )
+        if number == count:
+            SmallBody.objects.create(blob=blob, body=body)
+            continue
+        name = f"tag/{number}"
+        path = objects_folder(settings.BRAIN.data_dir) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+        StoredBlob.objects.create(**mine, blob=blob, store=store, name=name)

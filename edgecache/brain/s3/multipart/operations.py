@@ -185,7 +185,7 @@ async def abort_multipart_upload(context: RequestContext) -> S3Response:
     upload = await uploads.find(
         dependencies.database, bucket, request.key, request.query("uploadId")
     )
-    await upload_rows.remove(dependencies.database, dependencies.data_directory, upload.id)
+    await upload_rows.remove(dependencies.database, upload.id)
     return S3Response(204)
 
 

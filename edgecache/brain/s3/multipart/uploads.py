@@ -1,4 +1,4 @@
-"""Multipart uploads: rows, and a file for each part. Unfinished ones are deleted after a week."""
+"""Multipart uploads: rows, and the parts' bytes in the store. They are deleted after a week."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -111,7 +111,7 @@ class Part:
     etag: str
     checksums: Mapping[str, str]
     created_at: datetime
-    store_id: int | None = None
+    store_id: int
 
     @property
     def stored(self) -> StoredPart:

@@ -133,16 +133,14 @@ def gate() -> Iterator[threading.Event]:
 
 
 class Folder:
-    """The brain's files, as the data directory names them."""
+    """The brain's copies, as the data directory names them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.threads = FairThreads(1, "files")
 
-    def origin_path(self, sha256: bytes) -> Path:
+    def copy_of(self, sha256: bytes) -> Path:
         return self.root / sha256.hex()
-
-    blob_path = origin_path
 
 
 async def test_large_files_are_sent_in_turn(tmp_path: Path, gate: threading.Event) -> None:

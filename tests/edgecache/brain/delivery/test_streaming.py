@@ -18,7 +18,7 @@ from tests.edgecache.brain.delivery.faulty_workers import Fault, Proxy
 from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster, until
 from tests.edgecache.conftest import connect
-from tests.edgecache.databases import brain_database
+from tests.edgecache.databases import brain_database, own_files
 from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
@@ -52,10 +52,11 @@ class FaultyCluster:
             self.s3.put_object(Bucket="faulty", Key=key, Body=body)
         until(lambda: all(self.holders(body) == 2 for body in BODIES.values()))
         # A brain does not send a link's file itself, but falls back on it.
-        name = hashlib.sha256(LARGE).hexdigest()
-        file = self.cluster.folder / "brain" / "origin" / name[:2] / name
-        file.replace(self.cluster.folder / name)
-        file.symlink_to(self.cluster.folder / name)
+        sha256, folder = hashlib.sha256(LARGE).digest(), self.cluster.folder
+        for file in own_files(self.database_url, folder / "brain", sha256):
+            if not file.is_symlink():
+                file.replace(folder / file.name)
+                file.symlink_to(folder / file.name)
 
     def fresh(self) -> tuple[str, bytes]:
         """Return key and bytes of a small object that was never read, and so is not in memory."""

@@ -16,6 +16,7 @@ from tests.edgecache.alterations import cut, flip, replace
 from tests.edgecache.brain.s3.raw import Signer, send
 from tests.edgecache.cluster import Cluster, Keys, until
 from tests.edgecache.conftest import connect
+from tests.edgecache.databases import own_files
 
 pytestmark = pytest.mark.slow
 
@@ -43,8 +44,9 @@ class Stored:
 
     def own_file(self) -> Path:
         """Return the brain's file of it."""
-        name = self.sha256.hex()
-        return self.cluster.folder / "brain" / "origin" / name[:2] / name
+        folder = self.cluster.folder / "brain"
+        (file,) = own_files(self.cluster.database_url, folder, self.sha256)
+        return file
 
     def holders(self) -> int:
         """Return how many nodes hold it, by the directory."""

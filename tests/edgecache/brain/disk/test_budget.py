@@ -11,6 +11,7 @@ from edgecache.brain.core.errors import StorageFull
 from edgecache.brain.core.share_key import use_share_of_bucket, use_share_of_organization
 from edgecache.brain.core.values import StagedFile
 from edgecache.brain.stores.byte_store import Body
+from edgecache.brain.stores.upload_parts import PartFile
 from tests.edgecache.brain.brains import ALICE, MIB, Brain, Rows, running, until
 from tests.edgecache.brain.http_origin import Gate
 
@@ -31,14 +32,15 @@ async def receive(brain: Brain, size: int = MIB) -> StagedFile:
     return await receiver.finish()
 
 
-async def fill(brain: Brain) -> tuple[list[str], StorageFull]:
+async def fill(brain: Brain) -> tuple[list[PartFile], StorageFull]:
     """Store parts until there is no room; return them and the error."""
-    names: list[str] = []
+    parts: list[PartFile] = []
     while True:
         try:
-            names.append(await brain.data_directory.keep_part(await receive(brain)))
+            async with brain.upload_parts.storing(ALICE, await receive(brain)) as part:
+                parts.append(part)
         except StorageFull as full:
-            return names, full
+            return parts, full
 
 
 async def test_parts_of_one_organization_leave_room_for_another(small: Brain) -> None:
@@ -51,8 +53,8 @@ async def test_parts_of_one_organization_leave_room_for_another(small: Brain) ->
     assert len(others) >= 2
 
     use_share_of_organization(1)
-    await small.data_directory.drop_parts(names)
-    await small.data_directory.drop_parts(others)
+    for part in (*names, *others):
+        await small.upload_parts.drop(part)
     assert len((await fill(small))[0]) == len(names)
 
 
@@ -71,9 +73,9 @@ async def test_a_body_counts_until_the_managed_store_has_it(
     (tmp_path / "mounted").mkdir()
     settings = StoreSettings(url=f"file://{tmp_path}/mounted")
     async with running(rows.url, tmp_path / "b", limit_bytes=LIMIT, stores=[settings]) as brain:
-        gate, store = Gate(), brain.stores.active_store
-        assert store is not None
-        put = store.put
+        gate, active = Gate(), brain.stores.active
+        assert active is not None
+        store, put = active.store, active.store.put
 
         async def slow(name: str, data: Body, size: int) -> None:
             await gate.wait()
@@ -120,8 +122,8 @@ async def test_parts_of_other_brains_are_counted(small: Brain, rows: Rows) -> No
         [bucket.id],
     )
     rows.run(
-        "INSERT INTO brain_uploadpart (upload_id, number, file, size, etag, checksums)"
-        " VALUES ('u', 1, 'f', %s, '', '{}')",
+        "INSERT INTO brain_uploadpart (upload_id, number, store_id, file, size, etag, checksums)"
+        " SELECT 'u', 1, id, 'f', %s, '', '{}' FROM brain_store",
         [32 * MIB],
     )
     use_share_of_organization(ALICE.organization_id)

@@ -1,7 +1,6 @@
 """Staged files: cancelled operations leave no open and no leftover files."""
 
 import asyncio
-import errno
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from common.machine.errors import StartError
 from edgecache.brain.core.values import Span
 from edgecache.brain.disk import data_directory as files
 from edgecache.brain.disk.data_directory import BUFFER_BYTES, DataDirectory
@@ -58,7 +58,7 @@ async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_i
     await discarding
 
     assert outcomes == ["written"]
-    assert [path.name for path in data_directory.temp.iterdir()] == ["lock"]
+    assert not list(data_directory.temp.iterdir())
     assert data_directory.used_bytes == 0
 
 
@@ -80,8 +80,8 @@ async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
     await blocking
     await data_directory.run(int)
 
-    assert [path.name for path in data_directory.temp.iterdir()] == ["lock"]
-    assert open_files(data_directory.temp) == {"lock"}
+    assert not list(data_directory.temp.iterdir())
+    assert open_files(data_directory.temp) == set()
     data_directory.threads = many
     threads.stop()
 
@@ -89,7 +89,7 @@ async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
 async def test_a_cancellation_while_a_file_is_opened_closes_it(
     data_directory: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = data_directory.root / "parts" / "one"
+    path = data_directory.objects / "one"
     path.write_bytes(b"bytes")
     held, opened = Held(), os.open
 
@@ -110,36 +110,6 @@ async def test_a_cancellation_while_a_file_is_opened_closes_it(
     await until(lambda: not open_files(path.parent))
 
 
-async def test_a_sync_that_fails_is_not_tried_again_before_its_time(
-    data_directory: DataDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried: list[int] = []
-    paused, go_on, real = asyncio.Event(), asyncio.Event(), asyncio.sleep
-
-    def fail() -> None:
-        tried.append(1)
-        raise OSError(errno.EIO, "the disk")
-
-    async def sleep(seconds: float) -> None:
-        if seconds != files.SYNC_EVERY_S:
-            await real(seconds)
-            return
-        paused.set()
-        await go_on.wait()
-
-    monkeypatch.setattr(asyncio, "sleep", sleep)
-    with monkeypatch.context() as patch:
-        patch.setattr(data_directory.journal, "sync", fail)
-        data_directory.sync_soon()
-        await until(paused.is_set)
-        data_directory.sync_soon()
-        await data_directory.run(int)
-        assert tried == [1]
-        go_on.set()
-        data_directory.sync_soon()
-        await until(lambda: len(tried) == 2)
-
-
 def open_files(folder: Path) -> set[str]:
     """Return the names of the files of a folder that this process has open."""
     found = set()
@@ -153,12 +123,27 @@ def open_files(folder: Path) -> set[str]:
     return found
 
 
-async def test_a_part_that_cannot_be_removed_keeps_no_other_part(
-    data_directory: DataDirectory,
+async def test_what_a_killed_process_left_is_removed_when_none_uses_the_directory(
+    tmp_path: Path, data_directory: DataDirectory
 ) -> None:
-    # The rows are gone, so that a caller can do nothing about it.
-    data_directory.part_path("bad").mkdir(parents=True)
-    good = data_directory.part_path("good")
-    good.write_bytes(b"x")
-    await data_directory.drop_parts(["bad", "good"])
-    assert not good.exists()
+    left = data_directory.temp / "left"
+    left.write_bytes(b"half")
+    second = DataDirectory(tmp_path / "brain", limit_bytes=MIB)
+    await second.start()
+    assert left.exists()
+    await second.stop()
+
+    await data_directory.stop()
+    third = DataDirectory(tmp_path / "brain", limit_bytes=MIB)
+    await third.start()
+    assert not left.exists()
+    await third.stop()
+
+
+@pytest.mark.parametrize("name", ["origin", "journals", "parts"])
+async def test_a_directory_of_a_former_version_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "brain" / name).mkdir(parents=True)
+    directory = DataDirectory(tmp_path / "brain", limit_bytes=MIB)
+    with pytest.raises(StartError, match="another ZDATA_DIR"):
+        await directory.start()
+    await directory.stop()

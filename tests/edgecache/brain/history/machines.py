@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.edgecache.cluster import Cluster, until
+from tests.edgecache.databases import own_files
 
 SIZE = "2g"
 WORKERS = 2
@@ -17,7 +18,9 @@ BLOCK = 4096
 
 @dataclass
 class Machines:
-    """disks: by the number of the process. store: the folder of the brain that is the store.
+    """disks: by the number of the process.
+
+    store, store_url: the folder and the database of the brain that is the store.
 
     durable: the place with the only durable bytes, None if these cannot be altered.
     """
@@ -25,6 +28,7 @@ class Machines:
     cluster: Cluster
     store: Path | None
     durable: int | None
+    store_url: str = ""
     full: set[int] = field(default_factory=set)
     dead: set[int] = field(default_factory=set)
 
@@ -85,13 +89,17 @@ class Machines:
     def files(self, sha256: str, place: int) -> list[Path]:
         """Return a place's files with some bytes. place: a process, or the store."""
         if place == STORE:
-            folders = [self.store / "brain" / "origin"] if self.store else []
+            paths = self._own_files(sha256, self.store / "brain") if self.store else []
         elif place:
-            folders = [self.disk(place) / "objects"]
+            paths = [self.disk(place) / "objects" / sha256[:2] / sha256]
         else:
-            folders = [self.disk(0) / "origin", self.disk(0) / "blobs"]
-        paths = [folder / sha256[:2] / sha256 for folder in folders]
+            paths = [self.disk(0) / "blobs" / sha256[:2] / sha256]
+            paths += self._own_files(sha256, self.disk(0))
         return [path for path in paths if path.exists()]
+
+    def _own_files(self, sha256: str, data_dir: Path) -> list[Path]:
+        url = self.store_url if data_dir != self.disk(0) else self.cluster.database_url
+        return own_files(url, data_dir, bytes.fromhex(sha256))
 
     def _serves(self) -> bool:
         try:

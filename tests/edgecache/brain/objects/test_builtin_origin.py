@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 
 import pytest
 
@@ -12,9 +13,22 @@ from edgecache.brain.core.errors import (
     NoSuchBucket,
     OriginMissing,
     PreconditionFailed,
+    StoreMissing,
 )
 from edgecache.brain.core.values import Conditions, Span, WrittenFields
-from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, PLAIN, Brain, Rows, buffered, read
+from edgecache.brain.stores.stored_blobs import SMALL_BYTES
+from tests.edgecache.brain.brains import (
+    ALICE,
+    CHARLIE,
+    MIB,
+    PLAIN,
+    Brain,
+    Rows,
+    buffered,
+    read,
+    stored_files,
+)
+from tests.edgecache.brain.objects.writes import put
 
 HOSTILE = [
     "plain",
@@ -85,8 +99,7 @@ async def test_any_key_is_stored_and_none_is_used_as_a_path(brain: Brain) -> Non
     listed = [row.key for row in (await brain.objects.list(bucket)).objects]
     assert listed == sorted(HOSTILE, key=str.encode)
     files = [path for path in brain.data_directory.root.rglob("*") if path.is_file()]
-    names = {hashlib.sha256(key.encode()).hexdigest() for key in HOSTILE}
-    assert {path.name for path in files} == names | {"lock"}
+    assert {path.name for path in files} == {"lock"}
     for key in HOSTILE:
         assert await brain.get(bucket, key) == key.encode()
         await brain.objects.delete(bucket, [key])
@@ -221,17 +234,61 @@ async def test_a_write_continues_after_its_caller_was_cancelled(brain: Brain) ->
 
     writing.cancel()
     await asyncio.gather(writing, return_exceptions=True)
-    await brain.objects._stored_writes.finish()
+    await brain.objects._running.finish()
 
     assert await brain.get(bucket, "k") == b"kept"
 
 
-async def test_a_lost_file_is_an_error_and_not_an_empty_body(brain: Brain) -> None:
+@pytest.mark.parametrize("size", [5, 20_000])
+async def test_lost_bytes_are_an_error_and_not_an_empty_body(
+    brain: Brain, rows: Rows, size: int
+) -> None:
     bucket = await brain.bucket()
-    found = await brain.put(bucket, "k", b"bytes")
-    brain.data_directory.origin_path(found.sha256).unlink()
+    await brain.put(bucket, "k", b"x" * size)
+    rows.run("DELETE FROM brain_smallbody")
+    for file in stored_files(brain.data_directory.root):
+        file.unlink()
 
     opened = await brain.objects.open(bucket, "k")
 
     with pytest.raises(Exception, match="not where they should be"):
         await read(opened)
+
+
+async def test_an_altered_row_is_an_error(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"bytes")
+    rows.run("UPDATE brain_smallbody SET body = 'other'")
+
+    with pytest.raises(StoreMissing):
+        await brain.get(bucket, "k")
+
+
+async def test_an_altered_file_is_an_error_until_its_bytes_are_written_again(brain: Brain) -> None:
+    size = 20_000
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"x" * size)
+    for file in stored_files(brain.data_directory.root):
+        file.write_bytes(b"y" * size)
+
+    with pytest.raises(StoreMissing):
+        await brain.get(bucket, "k")
+    await brain.put(bucket, "other", b"x" * size)
+
+    assert await brain.get(bucket, "k") == b"x" * size
+
+
+@pytest.mark.parametrize("size", [0, SMALL_BYTES, SMALL_BYTES + 1])
+async def test_small_bodies_are_rows_and_others_are_files(
+    brain: Brain, rows: Rows, size: int
+) -> None:
+    bucket = await brain.bucket()
+    body = os.urandom(size)
+    await brain.put(bucket, "file", body)
+    await put(brain, bucket, "memory", body)
+
+    is_small = size <= SMALL_BYTES
+    assert rows.count("smallbody") == (1 if is_small else 0)
+    await brain.garbage_collector.round()
+    assert len(stored_files(brain.data_directory.root)) == (0 if is_small else 1)
+    assert [await brain.get(bucket, key) for key in ("file", "memory")] == [body, body]

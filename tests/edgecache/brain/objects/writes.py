@@ -44,8 +44,7 @@ def kinds(found: list[object]) -> list[type]:
 
 def is_tidy(brain: Brain) -> bool:
     """True if no temporary file and no reserved memory is left."""
-    left = [path.name for path in brain.data_directory.temp.iterdir()]
-    return left == ["lock"] and brain.data_directory.used_bytes == 0
+    return not list(brain.data_directory.temp.iterdir()) and brain.data_directory.used_bytes == 0
 
 
 @contextmanager

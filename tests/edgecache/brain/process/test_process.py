@@ -47,7 +47,7 @@ def run(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProc
 
 def run_python(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
     """Run a program that becomes a brain."""
-    return run_program([sys.executable, *words], tmp_path, **changes)
+    return run_program([sys.executable, *words], tmp_path, pass_fds=(), **changes)
 
 
 def run_program(

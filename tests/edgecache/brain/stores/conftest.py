@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.conf.stores import StoreSettings
+from edgecache.brain.stores import stored_blobs
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.s3_origin import ACCESS, SECRET, GoogleOrigin
 from tests.edgecache.cluster import Cluster
@@ -15,6 +16,12 @@ from tests.edgecache.conftest import connect
 # Stores for bodies of any size, and all stores.
 COMPLETE = ("file", "s3")
 KINDS = (*COMPLETE, "gs")
+
+
+@pytest.fixture(autouse=True)
+def no_small_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every body in the store, so that tests need no long ones."""
+    monkeypatch.setattr(stored_blobs, "SMALL_BYTES", -1)
 
 
 @pytest.fixture

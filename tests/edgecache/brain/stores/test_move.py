@@ -17,7 +17,7 @@ from django.core.management.base import CommandError
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import StoreUnavailable
 from edgecache.brain.core.values import Span
-from edgecache.brain.stores import relocation
+from edgecache.brain.stores import relocation, stored_blobs
 from edgecache.brain.stores.move import Move, MoveProgress, Remainder
 from edgecache.brain.stores.relocation import CannotMove, RelocationRequest, RelocationResult
 from tests import commands
@@ -26,6 +26,7 @@ from tests.edgecache.brain.s3.multipart.support import add_part, begin, parts_of
 from tests.edgecache.brain.stores.test_managed import forget_copies
 from tests.edgecache.cluster import until
 from tests.edgecache.conftest import ROOT
+from tests.edgecache.databases import own_files
 
 pytestmark = pytest.mark.slow
 
@@ -83,36 +84,53 @@ def places(rows: Rows) -> set[tuple[str, int]]:
     )
 
 
-async def test_objects_move_from_files_to_a_store_and_back(
+async def test_objects_move_from_the_data_directory_to_a_store_and_back(
     rows: Rows, tmp_path: Path, chosen: StoreSettings
 ) -> None:
     root = tmp_path / "brain"
     async with filled(rows, root, FILES, chosen) as brain:
         dry = await move(rows, root, FILES, chosen, is_dry=True)
         assert (dry.before.objects, dry.before.parts, dry.progress.moved) == (40, 1, 0)
-        assert places(rows) == set()
+        assert places(rows) == {(FILES.name, 41)}
 
         there = await move(rows, root, FILES, chosen)
         assert (there.left.objects, there.left.parts, there.progress.failed) == (0, 0, 0)
         assert (there.progress.moved, there.brains) == (41, [str(brain.id)])
         assert places(rows) == {(chosen.name, 41)}
         await check(brain, rows)
-        # The files stay for a day, then they are removed, and the objects are read from the store.
-        files = [*(root / "origin").glob("*/*")]
-        assert len(files) == 20
-        blobs = [bytes.fromhex(file.name) for file in files]
-        assert await brain.garbage_collector.stores.moved(blobs) == 0
-        assert await brain.garbage_collector.stores.moved(blobs, after_s=-1) == 20
+        # The old bytes stay for a day.
+        await brain.garbage_collector.round()
+        assert len(stored_files(root / "objects")) == 41
+        await collect(brain, rows)
+        assert stored_files(root / "objects") == set()
         await check(brain, rows)
 
         back = await move(rows, root, chosen, FILES)
         assert (back.left.objects, back.left.parts, back.progress.moved) == (0, 0, 41)
-        assert places(rows) == set()
+        assert places(rows) == {(FILES.name, 41)}
         await check(brain, rows)
-        rows.run("UPDATE brain_discardedbytes SET due_at = now()")
-        await brain.garbage_collector.round()
+        await collect(brain, rows)
         await check(brain, rows)
-        assert rows.count("discardedbytes") == 0
+
+
+async def collect(brain: Brain, rows: Rows) -> None:
+    """Delete the old bytes, as a day later."""
+    await brain.garbage_collector.round()
+    assert rows.count("discardedbytes") > 0
+    rows.run("UPDATE brain_discardedbytes SET due_at = now()")
+    await brain.garbage_collector.round()
+    assert rows.count("discardedbytes") == 0
+
+
+async def test_small_objects_need_no_move(
+    rows: Rows, tmp_path: Path, folder_store: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_blobs, "SMALL_BYTES", 16_384)
+    root = tmp_path / "brain"
+    async with filled(rows, root, FILES, folder_store) as brain:
+        result = await move(rows, root, FILES, folder_store)
+        assert (result.before.objects, result.before.parts, result.progress.moved) == (0, 1, 1)
+        await check(brain, rows)
 
 
 async def test_a_move_between_stores_goes_on_while_objects_are_written_and_read(
@@ -157,7 +175,7 @@ async def test_an_interrupted_move_is_continued(
     rows: Rows, tmp_path: Path, folder_store: StoreSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "brain"
-    commit, commits = Move._commit_blob, 0
+    commit, commits = Move._commit, 0
 
     async def breaks_off(self: Move, *args: Any) -> bool:
         nonlocal commits
@@ -168,7 +186,7 @@ async def test_an_interrupted_move_is_continued(
 
     async with filled(rows, root, FILES, folder_store) as brain:
         with monkeypatch.context() as patch:
-            patch.setattr(Move, "_commit_blob", breaks_off)
+            patch.setattr(Move, "_commit", breaks_off)
             broken = await move(rows, root, FILES, folder_store, at_once=1)
         assert broken.stopped
         assert broken.left.objects == 30
@@ -193,7 +211,7 @@ async def test_a_move_that_is_killed_is_continued_and_leaves_nothing_behind(
         mounted = Path(folder_store.url.removeprefix("file://"))
         with psycopg.connect(rows.url) as connection:
             # Its bytes are in the new store when the move is killed, its row is not.
-            connection.execute("SELECT FROM brain_blob WHERE sha256 = %s FOR UPDATE", [last])
+            connection.execute("SELECT FROM brain_storedblob WHERE blob_id = %s FOR UPDATE", [last])
             running = await asyncio.create_subprocess_exec(
                 sys.executable, "manage.py", "movestore", cwd=ROOT, env=environment
             )
@@ -211,8 +229,7 @@ async def test_a_move_that_is_killed_is_continued_and_leaves_nothing_behind(
         await check(brain, rows)
         await brain.stores.refresh()
         for known in brain.stores.all():
-            if known.store is not None:
-                await brain.garbage_collector.stores.sweep(known, known.store, after_s=-60)
+            await brain.garbage_collector.stores.sweep(known, after_s=-60)
         assert stored_files(mounted) == places_of(rows)
         await check(brain, rows)
 
@@ -230,10 +247,11 @@ def stored_files(folder: Path) -> set[str]:
 
 
 def places_of(rows: Rows) -> set[str]:
-    """Return the names of all that is in a store."""
+    """Return the names of all that is not in the data directory."""
     found = rows.all(
-        "SELECT name FROM brain_storedblob UNION"
-        " SELECT file FROM brain_uploadpart WHERE store_id IS NOT NULL"
+        "SELECT p.name FROM (SELECT store_id, name FROM brain_storedblob UNION"
+        " SELECT store_id, file FROM brain_uploadpart) p JOIN brain_store s ON s.id = p.store_id"
+        " WHERE s.name <> 'file://'"
     )
     return {name for (name,) in found}
 
@@ -248,12 +266,12 @@ async def test_a_move_waits_for_every_brain(
             with pytest.raises(CannotMove) as caught:
                 await move(rows, root, FILES, folder_store)
             assert caught.value.code == "brains_not_ready"
-        assert places(rows) == set()
+        assert places(rows) == {(FILES.name, 41)}
         with brain.stores.open_write():
             # A write to the old store is not finished.
             unconfirmed = await move(rows, root, FILES, folder_store, wait_s=0.5)
         assert unconfirmed.stopped
-        assert places(rows) == set()
+        assert places(rows) == {(FILES.name, 41)}
         assert (await move(rows, root, FILES, folder_store)).left.objects == 0
 
 
@@ -264,13 +282,15 @@ async def test_altered_and_lost_bytes_stay_where_they_are_and_are_reported(
     async with filled(rows, root, FILES, folder_store) as brain:
         bucket = await brain.directory.bucket_by_id(rows.value("SELECT min(id) FROM brain_bucket"))
         altered, lost = [(await brain.objects.open(bucket, key)).version for key in ("k1", "k2")]
-        brain.data_directory.origin_path(altered.sha256).write_bytes(b"2" * 1000)
-        brain.data_directory.origin_path(lost.sha256).unlink()
+        for file in own_files(rows.url, root, altered.sha256):
+            file.write_bytes(b"2" * 1000)
+        for file in own_files(rows.url, root, lost.sha256):
+            file.unlink()
 
         result = await move(rows, root, FILES, folder_store)
 
         assert (result.left.objects, result.progress.failed) == (4, 4)
-        assert altered.sha256.hex() in " ".join(result.progress.reasons)
+        assert "altered" in " ".join(result.progress.reasons)
         assert await read(await brain.objects.open(bucket, "k3"), Span(0, 3)) == b"333"
 
 

@@ -157,7 +157,7 @@ class SlowFolder(FolderStore):
         super().__init__(root)
         self.gate = threading.Event()
 
-    def _put(self, name: str, body: Path | bytes) -> None:
+    def _put(self, name: str, body: StagedFile | Path | bytes) -> None:
         if name.startswith("held"):
             self.gate.wait(20)
         super()._put(name, body)
@@ -186,10 +186,10 @@ async def test_large_bodies_in_a_folder_leave_threads_for_another_organization(
 
 
 async def test_objects_that_are_brought_back_leave_places_for_another_organization(
-    rows: Rows, tmp_path: Path, folder_store: StoreSettings, monkeypatch: pytest.MonkeyPatch
+    rows: Rows, tmp_path: Path, s3_store: StoreSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = asyncio.Event()
-    async with running(rows.url, tmp_path / "brain", stores=[folder_store]) as brain:
+    async with running(rows.url, tmp_path / "brain", stores=[s3_store]) as brain:
         take, restores = brain.data_directory.take, brain.managed.restores
 
         async def held(body: AsyncIterator[bytes]) -> StagedFile:

@@ -60,7 +60,7 @@ async def test_an_organization_s_unfinished_uploads_are_limited(
 
         # What is aborted makes room.
         monkeypatch.setattr(parts_limit, "FRESH_BEFORE_REFUSAL_S", 0)
-        await upload_rows.remove(brain.database, brain.data_directory, greedy[1])
+        await upload_rows.remove(brain.database, greedy[1])
         await brain.upload_parts.check_room(CHARLIE, LIMIT)
 
 

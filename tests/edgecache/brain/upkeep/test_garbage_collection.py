@@ -10,8 +10,20 @@ import pytest
 from common.ids import uuid7
 from edgecache.brain.core.errors import OriginMissing
 from edgecache.brain.core.values import BucketInfo
-from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, running, settled
+from tests.edgecache.brain.brains import (
+    ALICE,
+    CHARLIE,
+    MIB,
+    Brain,
+    Rows,
+    running,
+    settled,
+    stored_files,
+)
 from tests.edgecache.brain.http_origin import HttpOrigin
+from tests.edgecache.brain.s3.multipart.support import add_part, begin
+
+SAME = b"same" * 5000
 
 
 def files(brain: Brain, folder: str) -> set[str]:
@@ -23,26 +35,30 @@ async def test_bytes_are_deleted_with_the_last_object_that_references_them(
     brain: Brain, rows: Rows
 ) -> None:
     bucket = await brain.bucket()
-    await brain.put(bucket, "a", b"same")
-    await brain.put(bucket, "b", b"same")
+    await brain.put(bucket, "a", SAME)
+    await brain.put(bucket, "b", SAME)
 
     await brain.objects.delete(bucket, ["a"])
     await brain.garbage_collector.round()
-    assert len(files(brain, "origin")) == 1
-    assert await brain.get(bucket, "b") == b"same"
+    assert len(stored_files(brain.data_directory.root)) == 1
+    assert await brain.get(bucket, "b") == SAME
 
     await brain.put(bucket, "b", b"other")
     await brain.garbage_collector.round()
-    assert rows.value("SELECT count(*) FROM brain_blob") == 1
-    assert len(files(brain, "origin")) == 1
+    assert rows.count("blob") == rows.count("smallbody") == 1
+    assert not stored_files(brain.data_directory.root)
+
+    await brain.objects.delete(bucket, ["b"])
+    await brain.garbage_collector.round()
+    assert rows.count("blob") == rows.count("smallbody") == 0
 
 
 async def test_a_blob_that_two_release_concurrently_delays_neither_and_is_deleted(
     brain: Brain, rows: Rows
 ) -> None:
     bucket = await brain.bucket()
-    found = await brain.put(bucket, "a", b"same")
-    await brain.put(bucket, "b", b"same")
+    found = await brain.put(bucket, "a", SAME)
+    await brain.put(bucket, "b", SAME)
 
     with psycopg.connect(rows.url) as other:
         # As a transaction does that deletes the other object, and has seen this one.
@@ -51,11 +67,11 @@ async def test_a_blob_that_two_release_concurrently_delays_neither_and_is_delete
         other.execute("SELECT FROM brain_blob WHERE sha256 = %s FOR NO KEY UPDATE", [found.sha256])
         await asyncio.wait_for(brain.objects.delete(bucket, ["a"]), 2)
         await brain.garbage_collector.round()
-        assert len(files(brain, "origin")) == 1
+        assert len(stored_files(brain.data_directory.root)) == 1
     await brain.garbage_collector.round()
 
     assert rows.value("SELECT count(*) FROM brain_blob") == 0
-    assert not files(brain, "origin")
+    assert not stored_files(brain.data_directory.root)
 
 
 async def test_purging_built_in_objects_deletes_node_copies_and_keeps_the_brain_s(
@@ -128,12 +144,12 @@ async def test_a_locked_row_is_collected_in_a_later_round(brain: Brain, rows: Ro
         writer.execute("SELECT FROM brain_blob WHERE sha256 = %s FOR KEY SHARE", [busy.sha256])
         await brain.garbage_collector.round()
         assert rows.all("SELECT sha256 FROM brain_blob") == [(busy.sha256,)]
-        assert files(brain, "origin") == {busy.sha256.hex()}
+        assert rows.all("SELECT blob_id FROM brain_smallbody") == [(busy.sha256,)]
 
     await brain.garbage_collector.round()
     assert rows.value("SELECT count(*) FROM brain_blob") == 0
     assert rows.value("SELECT count(*) FROM brain_release") == 0
-    assert files(brain, "origin") == set()
+    assert rows.count("smallbody") == 0
 
 
 async def test_all_objects_of_a_large_purge_are_collected(
@@ -236,52 +252,46 @@ async def found_of(brain: Brain, bucket: BucketInfo, key: str) -> bytes:
     return found.sha256
 
 
-async def test_old_files_without_a_row_are_deleted(brain: Brain, origin: HttpOrigin) -> None:
-    bucket = await brain.bucket()
-    kept = await brain.put(bucket, "k", b"kept")
+async def test_old_copies_without_a_row_are_deleted(brain: Brain, origin: HttpOrigin) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"kept"
+    await brain.get(bucket, "k")
+    await settled(brain)
+    (kept,) = files(brain, "blobs")
     old, young = "ab" * 32, "cd" * 32
     for name in (old, young):
-        path = brain.data_directory.root / "origin" / name[:2] / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(b"x")
-    for name in (old, kept.sha256.hex()):
-        os.utime(brain.data_directory.root / "origin" / name[:2] / name, (0, 0))
+        brain.data_directory.blob_path(bytes.fromhex(name)).write_bytes(b"x")
+    for name in (old, kept):
+        os.utime(brain.data_directory.blob_path(bytes.fromhex(name)), (0, 0))
 
-    removed = await brain.sweep()
-
-    assert removed == 1
-    assert files(brain, "origin") == {young, kept.sha256.hex()}
-    assert await brain.get(bucket, "k") == b"kept"
+    assert await brain.sweep() == 1
+    assert files(brain, "blobs") == {young, kept}
 
 
-async def test_old_upload_parts_without_a_row_are_deleted(brain: Brain, rows: Rows) -> None:
+async def test_unfinished_bodies_of_another_day_are_deleted(brain: Brain) -> None:
+    for name in ("old", "young"):
+        (brain.data_directory.temp / name).write_bytes(b"x")
+    os.utime(brain.data_directory.temp / "old", (0, 0))
+
+    assert await brain.sweep() == 1
+    assert files(brain, "temp") == {"young"}
+
+
+async def test_a_small_body_goes_although_a_cached_object_has_the_same_bytes(
+    brain: Brain, origin: HttpOrigin, rows: Rows
+) -> None:
     bucket = await brain.bucket()
-    known, unknown = [
-        await brain.data_directory.keep_part(await brain.data_directory.take(pieces(b"part")))
-        for _ in range(2)
-    ]
-    rows.run(
-        "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata)"
-        " VALUES ('u', %s, 'k', '', '{}', '{}')",
-        [bucket.id],
-    )
-    rows.run(
-        "INSERT INTO brain_uploadpart (upload_id, number, file, size, etag, checksums)"
-        " VALUES ('u', 1, %s, 4, '', '{}')",
-        [known],
-    )
-    for name in (known, unknown):
-        os.utime(brain.data_directory.part_path(name), (0, 0))
+    pulled = await brain.origin_bucket("http", {"url": origin.url}, name="pulled")
+    origin.objects["/k"] = b"bytes"
+    await brain.get(pulled, "k")
+    await settled(brain)
+    await brain.put(bucket, "k", b"bytes")
 
-    await brain.sweep()
+    await brain.objects.delete(bucket, ["k"])
+    await brain.garbage_collector.round()
 
-    assert files(brain, "parts") == {known}
-
-
-async def pieces(*data: bytes):  # type: ignore[no-untyped-def]  # an asynchronous generator
-    """Return a body."""
-    for piece in data:
-        yield piece
+    assert (rows.count("smallbody"), rows.count("blob")) == (0, 1)
+    assert await brain.get(pulled, "k") == b"bytes"
 
 
 async def test_a_failed_round_does_not_stop_the_next_one(
@@ -313,30 +323,19 @@ async def test_a_dropped_environment_leaves_nothing(brain: Brain, rows: Rows) ->
     for n in range(5):
         await brain.put(mine, f"k{n}", b"%d" % n)
     await brain.put(theirs, "k", b"theirs")
-    part = await brain.data_directory.keep_part(await brain.data_directory.take(pieces(b"part")))
-    rows.run(
-        "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata)"
-        " VALUES ('u', %s, 'k', '', '{}', '{}')",
-        [mine.id],
-    )
-    rows.run(
-        "INSERT INTO brain_uploadpart (upload_id, number, file, size, etag, checksums)"
-        " VALUES ('u', 1, %s, 4, '', '{}')",
-        [part],
-    )
+    await brain.put(mine, "large", SAME)
+    await add_part(brain, mine, await begin(brain, mine), 1, b"part")
 
     for _ in range(2):
-        await tenants.drop(
-            brain.database, brain.coherence, brain.data_directory, brain.purges, ALICE
-        )
+        await tenants.drop(brain.database, brain.coherence, brain.purges, ALICE)
     await brain.garbage_collector.round()
 
     for table in ("bucket", "storedobject", "cachedobject", "blob"):
         assert rows.count(table) == 1, table
     for table in ("origin", "upload", "uploadpart"):
         assert rows.count(table) == 0, table
-    assert files(brain, "parts") == set()
-    assert len(files(brain, "origin")) == 1
+    assert files(brain, "objects") == set()
+    assert rows.count("smallbody") == 1
     assert await brain.get(theirs, "k") == b"theirs"
     assert await brain.directory.bucket(ALICE, "ext") is None
     assert external.tenant == ALICE

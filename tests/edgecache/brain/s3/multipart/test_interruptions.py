@@ -51,12 +51,12 @@ async def test_a_part_is_kept_if_the_commit_of_its_replacement_fails(
             await uploads.write_part(brain.database, brain.upload_parts, upload, 1, second, {})
 
     (part,) = await uploads.parts(brain.database, upload.id)
-    assert brain.data_directory.part_path(part.file).read_bytes() == b"first"
+    assert (brain.data_directory.objects / part.file).read_bytes() == b"first"
     # Finally only one of them is left.
     third = await staged(brain, b"third")
     await uploads.write_part(brain.database, brain.upload_parts, upload, 1, third, {})
     (part,) = await uploads.parts(brain.database, upload.id)
-    assert brain.data_directory.part_path(part.file).read_bytes() == b"third"
+    assert (brain.data_directory.objects / part.file).read_bytes() == b"third"
 
 
 async def test_a_completion_without_its_client_continues_and_logs_its_failure(

@@ -12,9 +12,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.edgecache.alterations import cut, flip
+from tests.edgecache.brain.brains import stored_files
 from tests.edgecache.brain.s3.multipart.support import BODIES, PART, Upload, refused
 from tests.edgecache.brain.s3.raw import Signer, md5, send
-from tests.edgecache.cluster import Cluster, Keys
+from tests.edgecache.cluster import Cluster, Keys, until
 
 
 def test_parts_become_one_object(s3: Any, bucket: str) -> None:
@@ -50,6 +51,11 @@ def test_parts_become_one_object(s3: Any, bucket: str) -> None:
     assert across["Body"].read() == b"aabb"
 
 
+def parts_of(cluster: Cluster) -> set[Path]:
+    """Return the files of parts; those of other tests may be deleted at any time."""
+    return {*stored_files(cluster.folder / "brain", "parts")}
+
+
 def test_an_unfinished_upload_is_not_an_object(s3: Any, bucket: str) -> None:
     upload = Upload(s3)
     upload.add(1, b"x")
@@ -58,15 +64,14 @@ def test_an_unfinished_upload_is_not_an_object(s3: Any, bucket: str) -> None:
 
 
 def test_a_part_may_be_sent_again(cluster: Cluster, s3: Any, bucket: str) -> None:
-    folder = cluster.folder / "brain" / "parts"
-    before = len(list(folder.iterdir()))
+    before = parts_of(cluster)
     upload = Upload(s3)
     upload.add(1, b"first")
     upload.add(1, b"second")
-    assert len(list(folder.iterdir())) == before + 1
+    assert len(parts_of(cluster) - before) == 1
     upload.complete()
     assert s3.get_object(Bucket=bucket, Key="big")["Body"].read() == b"second"
-    assert len(list(folder.iterdir())) == before
+    until(lambda: parts_of(cluster) <= before)
 
 
 def test_uploads_and_parts_are_listed(s3: Any, bucket: str) -> None:
@@ -122,12 +127,11 @@ def test_a_page_of_uploads_ends_after_a_thousand_groups(
 
 
 def test_aborting_an_upload_deletes_its_files(cluster: Cluster, s3: Any, bucket: str) -> None:
-    folder = cluster.folder / "brain" / "parts"
-    before = {path.name for path in folder.iterdir()}
+    before = parts_of(cluster)
     upload = Upload(s3)
     upload.add(1, b"x")
     s3.abort_multipart_upload(**upload.options)
-    assert {path.name for path in folder.iterdir()} == before
+    until(lambda: parts_of(cluster) <= before)
     for work in (
         lambda: upload.add(2, b"y"),
         upload.complete,
@@ -135,18 +139,17 @@ def test_aborting_an_upload_deletes_its_files(cluster: Cluster, s3: Any, bucket:
         lambda: s3.abort_multipart_upload(**upload.options),
     ):
         assert refused(work) == (404, "NoSuchUpload")
-    assert {path.name for path in folder.iterdir()} == before
+    until(lambda: parts_of(cluster) <= before)
 
 
 @pytest.mark.parametrize("alter", [flip, cut, Path.unlink])
 def test_a_damaged_part_has_to_be_uploaded_again(
     cluster: Cluster, s3: Any, bucket: str, alter: Callable[[Path], None]
 ) -> None:
-    folder = cluster.folder / "brain" / "parts"
-    before = {*folder.iterdir()}
+    before = parts_of(cluster)
     upload = Upload(s3)
     upload.add(1, b"content")
-    (file,) = {*folder.iterdir()} - before
+    (file,) = parts_of(cluster) - before
     alter(file)
     for _ in range(2):
         assert refused(upload.complete) == (400, "InvalidPart")
@@ -156,8 +159,7 @@ def test_a_damaged_part_has_to_be_uploaded_again(
 
 
 def test_deleting_a_bucket_aborts_its_uploads(cluster: Cluster, s3: Any, bucket: str) -> None:
-    folder = cluster.folder / "brain" / "parts"
-    before = {path.name for path in folder.iterdir()}
+    before = parts_of(cluster)
     upload = Upload(s3)
     upload.add(1, b"x")
     s3.put_object(Bucket=bucket, Key="k", Body=b"x")
@@ -165,7 +167,7 @@ def test_deleting_a_bucket_aborts_its_uploads(cluster: Cluster, s3: Any, bucket:
     upload.add(2, b"still there")
     s3.delete_object(Bucket=bucket, Key="k")
     s3.delete_bucket(Bucket=bucket)
-    assert {path.name for path in folder.iterdir()} == before
+    until(lambda: parts_of(cluster) <= before)
     s3.create_bucket(Bucket=bucket)
     assert refused(upload.complete) == (404, "NoSuchUpload")
 

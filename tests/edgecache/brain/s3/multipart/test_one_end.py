@@ -16,7 +16,7 @@ from edgecache.brain.core.errors import (
 from edgecache.brain.core.values import BucketInfo, Conditions, ObjectVersion
 from edgecache.brain.objects import upload_rows
 from edgecache.brain.s3.multipart import uploads
-from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, until
+from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, stored_files, until
 from tests.edgecache.brain.http_origin import Asked, Gate
 from tests.edgecache.brain.s3.multipart.support import add_part, begin
 from tests.edgecache.brain.s3_origin import S3Origin
@@ -49,7 +49,8 @@ async def test_a_second_completion_does_not_bring_back_what_was_overwritten(
         await brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
 
     assert await brain.get(bucket, "k") == b"newer"
-    assert not list((brain.data_directory.root / "parts").iterdir())
+    await brain.garbage_collector.round()
+    assert not stored_files(brain.data_directory.root, "parts")
 
 
 async def test_a_second_completion_with_a_condition_is_told_that_the_upload_has_ended(
@@ -65,7 +66,7 @@ async def test_a_second_completion_with_a_condition_is_told_that_the_upload_has_
 
 async def test_an_aborted_upload_becomes_no_object(brain: Brain, bucket: BucketInfo) -> None:
     upload = await begin(brain, bucket)
-    await upload_rows.remove(brain.database, brain.data_directory, upload)
+    await upload_rows.remove(brain.database, upload)
 
     with pytest.raises(UploadMissing):
         await brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
@@ -112,7 +113,7 @@ async def test_while_an_upload_is_completed_at_an_origin_nothing_else_ends_it(
     upload = await begin(brain, bucket)
     write, gate = await completion_at(origin, brain, bucket, upload)
     with pytest.raises(UploadBusy):
-        await upload_rows.remove(brain.database, brain.data_directory, upload)
+        await upload_rows.remove(brain.database, upload)
     with pytest.raises(UploadBusy):
         await brain.put(bucket, "k", b"again", conditions=Conditions(upload=upload))
     gate.opened.set()
@@ -120,7 +121,7 @@ async def test_while_an_upload_is_completed_at_an_origin_nothing_else_ends_it(
     await write
     assert origin.store["k"].data == b"of parts"
     with pytest.raises(UploadMissing):
-        await upload_rows.remove(brain.database, brain.data_directory, upload)
+        await upload_rows.remove(brain.database, upload)
 
 
 async def test_a_part_that_comes_at_the_end_of_a_completion_ends_with_the_upload(
@@ -132,8 +133,9 @@ async def test_a_part_that_comes_at_the_end_of_a_completion_ends_with_the_upload
     with psycopg.connect(rows.url) as part:
         part.execute("SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE", [upload])
         part.execute(
-            "INSERT INTO brain_uploadpart (file, size, etag, checksums, upload_id, number)"
-            " VALUES ('late', 1, 'e', '{}', %s, 2)",
+            "INSERT INTO brain_uploadpart"
+            " (store_id, file, size, etag, checksums, upload_id, number)"
+            " SELECT id, 'late', 1, 'e', '{}', %s, 2 FROM brain_store",
             [upload],
         )
         gate.opened.set()
@@ -171,7 +173,7 @@ async def test_a_brain_that_ends_during_a_completion_leaves_an_upload_that_can_b
         [upload_rows.write_id(upload), bucket.id, uuid7()],
     )
     with pytest.raises(UploadBusy):
-        await upload_rows.remove(brain.database, brain.data_directory, upload)
+        await upload_rows.remove(brain.database, upload)
 
     await brain.garbage_collector.round()
     await brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))
@@ -206,8 +208,8 @@ async def test_first_parts_of_a_number_that_come_together_leave_one_file(brain: 
     await asyncio.gather(*(add_part(brain, bucket, upload, 1, b"%d" % n) for n in range(8)))
 
     (part,) = await uploads.parts(brain.database, upload)
-    (file,) = (brain.data_directory.root / "parts").iterdir()
-    assert file.name == part.file
+    (file,) = stored_files(brain.data_directory.root, "parts")
+    assert file == brain.data_directory.objects / part.file
 
 
 async def test_uploads_that_were_not_completed_in_a_week_are_removed(
@@ -218,10 +220,11 @@ async def test_uploads_that_were_not_completed_in_a_week_are_removed(
     await add_part(brain, bucket, old, 1, b"part")
     rows.run("UPDATE brain_upload SET created_at = now() - interval '8 days' WHERE id = %s", [old])
 
-    await upload_rows.remove_expired(brain.database, brain.data_directory)
+    await upload_rows.remove_expired(brain.database)
 
     assert rows.value("SELECT array_agg(id) FROM brain_upload") == [recent]
-    assert not list((brain.data_directory.root / "parts").iterdir())
+    await brain.garbage_collector.round()
+    assert not stored_files(brain.data_directory.root, "parts")
 
 
 async def test_an_expired_upload_whose_parts_are_being_written_waits_for_the_next_time(
@@ -234,7 +237,7 @@ async def test_an_expired_upload_whose_parts_are_being_written_waits_for_the_nex
 
     with psycopg.connect(rows.url) as part:
         part.execute("SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE", [busy])
-        await asyncio.wait_for(upload_rows.remove_expired(brain.database, brain.data_directory), 5)
+        await asyncio.wait_for(upload_rows.remove_expired(brain.database), 5)
 
     assert rows.value("SELECT array_agg(id) FROM brain_upload") == [busy]
 
@@ -249,6 +252,6 @@ async def test_many_expired_uploads_are_removed_in_one_go_past_those_in_use(
 
     with psycopg.connect(rows.url) as part:
         part.execute("SELECT 1 FROM brain_upload WHERE id = ANY(%s) FOR KEY SHARE", [busy])
-        await upload_rows.remove_expired(brain.database, brain.data_directory)
+        await upload_rows.remove_expired(brain.database)
 
     assert rows.value("SELECT array_agg(id ORDER BY id) FROM brain_upload") == busy

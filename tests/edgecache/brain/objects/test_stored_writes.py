@@ -1,15 +1,12 @@
-"""PUTs that are written together: each has its own conditions, its own failure, its own bytes."""
+"""PUTs that share a transaction: each has its own conditions, its own failure, its own bytes."""
 
 import asyncio
 import errno
-import os
-import stat
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from edgecache.brain.core.blocks import BLOCK_BYTES
 from edgecache.brain.core.errors import (
     NoSuchBucket,
     OriginMissing,
@@ -17,20 +14,16 @@ from edgecache.brain.core.errors import (
     StorageFull,
 )
 from edgecache.brain.core.values import BucketInfo, Conditions, ObjectVersion
-from edgecache.brain.disk import durable_bytes, journal
-from edgecache.brain.disk.buffers import Buffers
-from edgecache.brain.disk.syncing import write_new
-from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered
+from edgecache.brain.disk.syncing import sync_folder
+from edgecache.brain.stores import folder_store
+from edgecache.brain.stores.stored_blobs import SMALL_BYTES
+from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, stored_files
 from tests.edgecache.brain.children import child
 from tests.edgecache.brain.objects.writes import is_tidy, kinds, locked, outcomes, put
 
 pytestmark = pytest.mark.slow
 
 RACED = [f"k{n}" for n in range(6)]
-TRANSACTIONS = (
-    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'zonal-brain'"
-    " AND datname = current_database() AND xact_start IS NOT NULL"
-)
 CREATE = Conditions(if_none_match=True)
 
 
@@ -84,64 +77,40 @@ async def test_each_write_of_a_group_fails_by_itself(brain: Brain, rows: Rows) -
     assert is_tidy(brain)
 
 
-async def test_a_full_disk_fails_the_write_that_it_is_too_full_for(
+async def test_bytes_that_cannot_be_made_durable_leave_no_rows(
     brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = await brain.bucket()
-    large = bytes(BLOCK_BYTES + 1)
 
-    def write(path: Path, data: bytes, *, is_durable: bool) -> None:
-        write_new(path, data, is_durable=is_durable)
-        if data == large:
+    def fail(folder: Path) -> None:
+        if "objects" in folder.parts[-3:]:
             raise OSError(errno.ENOSPC, "full")
+        sync_folder(folder)
 
-    monkeypatch.setattr(durable_bytes, "write_new", write)
+    monkeypatch.setattr(folder_store, "sync_folder", fail)
+    large = bytes(SMALL_BYTES + 1)
     found = await outcomes(put(brain, bucket, "a", b"a"), put(brain, bucket, "b", large))
 
     assert kinds(found) == [ObjectVersion, StorageFull]
     assert rows.count("blob") == 1
+    monkeypatch.undo()
+    await put(brain, bucket, "b", large)
+    assert await brain.get(bucket, "b") == large
     assert is_tidy(brain)
 
 
-async def test_bytes_that_cannot_be_placed_leave_no_rows(brain: Brain, rows: Rows) -> None:
-    bucket = await brain.bucket()
-    data = b"not placed"
-    target = brain.data_directory.origin_path(buffered(brain, data).manifest.sha256)
-    brain.data_directory.buffers = Buffers()
-    # A file cannot take the place of a folder.
-    target.mkdir()
-
-    found = await outcomes(put(brain, bucket, "a", b"a"), put(brain, bucket, "b", data))
-
-    assert kinds(found) == [ObjectVersion, IsADirectoryError]
-    target.rmdir()
-    await brain.garbage_collector.round()
-    assert rows.count("blob") == rows.count("storedobject") == 1
-    await put(brain, bucket, "b", data)
-    assert await brain.get(bucket, "b") == data
-    assert is_tidy(brain)
-
-
-async def test_bodies_that_the_journal_has_no_room_for_are_synced_before_the_transaction(
-    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+async def test_writes_of_one_key_that_wait_together_follow_one_another(
+    brain: Brain, rows: Rows
 ) -> None:
     bucket = await brain.bucket()
-    monkeypatch.setattr(journal, "SEGMENTS", 0)
-    running: list[int] = []
-    real = os.fsync
+    with locked(rows, bucket):
+        writing = [asyncio.create_task(put(brain, bucket, "k", b"%d" % n)) for n in range(9)]
+        await asyncio.sleep(0)
+    found = await asyncio.gather(*writing)
 
-    def fsync(file: int) -> None:
-        if stat.S_ISREG(os.fstat(file).st_mode):
-            running.append(rows.value(TRANSACTIONS))
-        real(file)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", fsync)
-        await outcomes(*(put(brain, bucket, f"k{n}", b"%d" % n) for n in range(8)))
-
-    assert running == [0] * 8
-    assert [await brain.get(bucket, f"k{n}") for n in range(8)] == [b"%d" % n for n in range(8)]
-    assert is_tidy(brain)
+    generations = [version.generation for version in found]
+    assert generations == sorted(generations)
+    assert await brain.get(bucket, "k") == b"8"
 
 
 async def test_a_bucket_that_is_locked_holds_up_no_other(brain: Brain, rows: Rows) -> None:
@@ -170,8 +139,8 @@ async def test_writes_race_everything_that_changes_the_same_keys(
         key: stored.get(key) for key in RACED
     }
     assert {key: await hash_of(other, bucket, key) for key in stored} == stored
-    for sha256 in stored.values():
-        assert await brain.data_directory.local(sha256) or await other.data_directory.local(sha256)
+    bodies = dict(rows.all("SELECT blob_id, body FROM brain_smallbody"))
+    assert bodies.keys() == set(stored.values())
 
 
 async def churn(one: Brain, bucket: BucketInfo, number: int) -> None:
@@ -218,6 +187,7 @@ async def test_a_kill_during_a_group_loses_nothing_that_was_acknowledged(
         acknowledged += 1
     # What was not acknowledged is there as a whole or not at all.
     stored = rows.all("SELECT key FROM brain_storedobject")
+    assert not stored_files(brain.data_directory.root)
     for (key,) in stored:
         assert await brain.get(bucket, key) == f"body {key[1:]}".encode()
     assert acknowledged <= len(stored) <= 300
