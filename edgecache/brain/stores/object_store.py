@@ -55,6 +55,8 @@ MAX_CONCURRENT_REQUESTS: Final = 64
 # Names are random and written once, so a request may be sent again.
 ATTEMPTS: Final = 3
 PAUSE_S: Final = 0.2
+# One request moves at most a part.
+CALL_TIMEOUT_S: Final = 120.0
 WRITES: Final = ("PUT", "POST")
 # Where several objects cannot be deleted in one request.
 CONCURRENT_DELETIONS: Final = 16
@@ -249,17 +251,20 @@ class ObjectStore:
         for attempt in range(attempts):
             await asyncio.sleep(PAUSE_S * attempt)
             try:
-                async with self._requests.ask(
-                    method,
-                    key,
-                    query=query,
-                    headers=headers,
-                    body=body,
-                    payload_hash=digest,
-                    attempts=1,
-                ) as reply:
+                async with (
+                    asyncio.timeout(CALL_TIMEOUT_S),
+                    self._requests.ask(
+                        method,
+                        key,
+                        query=query,
+                        headers=headers,
+                        body=body,
+                        payload_hash=digest,
+                        attempts=1,
+                    ) as reply,
+                ):
                     data = await reply.text(s3.DOCUMENT_LIMIT_BYTES)
-            except OriginError as exc:
+            except (OriginError, TimeoutError) as exc:
                 failure = exc
                 continue
             if reply.status < HTTPStatus.MULTIPLE_CHOICES:
