@@ -33,6 +33,8 @@ _HEAD_END: Final = re.compile(rb"\n\r?\n")
 _FOLD: Final = re.compile(rb"\r?\n[ \t]+")
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: .*)?")
 _TOKEN: Final = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# One whole chunk after another: an origin may send tens of thousands in one piece.
+_WHOLE_CHUNK: Final = re.compile(rb"\r\n([0-9A-Fa-f]{1,15})\r\n")
 _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
 
 
@@ -135,6 +137,12 @@ class _Chunks:
                 self._left -= len(piece)
                 self._follows_data = not self._left
                 continue
+            at_end = self._follows_data and not self._line
+            if at_end and (found := _WHOLE_CHUNK.match(data, position)):
+                self._left = int(found[1], 16)
+                if self._left:
+                    position = found.end()
+                    continue
             end = data.find(b"\n", position) + 1
             self._line += data[position : end or len(data)]
             if len(self._line) > CHUNK_LINE_LIMIT_BYTES:
