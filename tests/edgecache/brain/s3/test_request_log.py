@@ -45,7 +45,7 @@ async def test_many_lines_are_written_together(capsys: pytest.CaptureFixture[str
 async def test_what_a_pipe_takes_in_one_piece_ends_with_a_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Several processes of a brain write to one pipe."""
+    """Several brains write to one pipe."""
     written: list[str] = []
     requests = RequestLog("json", "info")
     monkeypatch.setattr(sys.stderr, "write", written.append)
