@@ -26,6 +26,7 @@ from common.admin.columns import link_to_organization
 from common.errors import PlatformError
 from edgecache.api import nodes, staff_overview
 from edgecache.api.staff_overview import OverviewQuery, RowPage
+from edgecache.protocol.resources import AccessKeyOptions, BucketOptions
 from environments.models import Environment, Organization
 
 Cell = Callable[[dict[str, Any]], Any]
@@ -195,8 +196,21 @@ def _time(name: str) -> Cell:
     return shown
 
 
-def _yes(name: str) -> Cell:
-    return lambda row: "yes" if row[name] else "no"
+def _title(option: str) -> str:
+    """Return the title of an option's column, such as ``Forwards writes``."""
+    return option.removeprefix("is_").replace("_", " ").capitalize()
+
+
+def _option(name: str) -> Cell:
+    def shown(row: dict[str, Any]) -> Any:
+        match row[name]:
+            case bool() as is_set:
+                return "yes" if is_set else "no"
+            case list() as words:
+                return ", ".join(words) or "–"
+        return _text(name)(row)
+
+    return shown
 
 
 def _organization(row: dict[str, Any]) -> Any:
@@ -255,7 +269,7 @@ LISTINGS: Final = (
             "Name": _text("name"),
             **OWNER,
             "Origin": _text("origin", empty="built in"),
-            "Public": _yes("is_public"),
+            **{_title(name): _option(name) for name in BucketOptions.__struct_fields__},
             "Public name": _text("public_name"),
             "Created": _time("created_at"),
         },
@@ -302,8 +316,7 @@ LISTINGS: Final = (
         {
             "Id": _text("access_key_id"),
             **OWNER,
-            "Label": _text("label"),
-            "Access": _text("access"),
+            **{_title(name): _option(name) for name in AccessKeyOptions.__struct_fields__},
             "Created by": _text("created_by"),
             "Created": _time("created_at"),
             "Last used": _time("last_used_at"),

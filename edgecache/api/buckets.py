@@ -2,38 +2,31 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from common.errors import ChangedSinceRead
 from common.principals import Scope
 from edgecache.api import client, origins
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import BucketNotFound
-
-# What a change can set.
-OPTIONS: Final = (
-    "is_public",
-    "allows_redirect",
-    "verifies_reads",
-    "forwards_writes",
-    "forwarded_headers",
-)
+from edgecache.protocol.names import BUCKET
+from edgecache.protocol.resources import BucketOptions
 
 
 def all_of(scope: Scope) -> list[Row]:
     """Return the environment's buckets by name, each with the name of its ``origin``."""
-    rows = client.list_rows(scope, "buckets")
-    names = origins.names_by_id(scope) if any(row["origin_id"] for row in rows) else {}
-    shown = [row | {"origin": names.get(row["origin_id"])} for row in rows]
-    return sorted(shown, key=lambda row: str(row["name"]))
+    return client.list_rows(scope, "buckets")
 
 
 def find(scope: Scope, name: str) -> Row:
     """Return one bucket. Raises BucketNotFound."""
-    for row in all_of(scope):
-        if row["name"] == name:
-            return row
-    raise BucketNotFound
+    # Anything else must not become part of a path of the brain.
+    if not BUCKET.fullmatch(name):
+        raise BucketNotFound
+    row: Row | None = client.call("GET", f"/v1/buckets/{name}", query=tenant(scope))
+    if row is None:
+        raise BucketNotFound
+    return row
 
 
 def create(scope: Scope, body: Mapping[str, Any]) -> Row:
@@ -46,7 +39,7 @@ def create(scope: Scope, body: Mapping[str, Any]) -> Row:
     if origin:
         fields["origin_id"] = origins.find(scope, origin)["id"]
     created: Row = client.call("POST", "/v1/buckets", query=tenant(scope), body=fields)
-    return created | {"origin": origin or None}
+    return created
 
 
 def change(
@@ -60,16 +53,19 @@ def change(
     row = find(scope, name)
     expected = {}
     if check is not None and check(row):
-        expected = {"expected": {option: row[option] for option in OPTIONS}}
-    path = f"/v1/buckets/{row['id']}"
+        expected = {"expected": {name: row[name] for name in BucketOptions.__struct_fields__}}
     try:
-        changed: Row = client.call("PATCH", path, query=tenant(scope), body={**body, **expected})
+        return _send_change(scope, row, {**body, **expected})
     except ChangedSinceRead:
         # It was changed a moment ago: now the check says what.
         if check is not None:
             check(find(scope, name))
         raise
-    return changed | {"origin": row["origin"]}
+
+
+def _send_change(scope: Scope, row: Row, body: Mapping[str, Any]) -> Row:
+    changed: Row = client.call("PATCH", f"/v1/buckets/{row['id']}", query=tenant(scope), body=body)
+    return changed
 
 
 def delete(scope: Scope, name: str) -> None:
@@ -82,4 +78,4 @@ def make_all_private(scope: Scope) -> None:
     """End public access to every bucket of the environment; safe to repeat."""
     for row in all_of(scope):
         with contextlib.suppress(BucketNotFound):
-            change(scope, row["name"], {"is_public": False})
+            _send_change(scope, row, {"is_public": False})

@@ -22,11 +22,6 @@ def find(scope: Scope, name: str) -> Row:
     raise OriginNotFound
 
 
-def names_by_id(scope: Scope) -> dict[int, str]:
-    """Return the name of each origin by the brain's id."""
-    return {row["id"]: row["name"] for row in all_of(scope)}
-
-
 def create(principal: Principal, body: Mapping[str, Any]) -> Row:
     """Create an origin. Raises InvalidRequest."""
     created: Row = client.call(

@@ -1,14 +1,14 @@
 """JSON of the cache's resources."""
 
 import re
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from common.api.views import StrictSerializer
-from common.names import NameField
+from edgecache.api.declared_fields import DeclaredSerializer, OptionsOf
 from edgecache.protocol.names import (
     BUCKET,
     BUCKET_RULE,
@@ -16,6 +16,14 @@ from edgecache.protocol.names import (
     LABEL,
     LABEL_CHARS,
     OBJECT_NAME_CHARS,
+)
+from edgecache.protocol.resources import (
+    CONFIG_CHARS,
+    PREFIX_CHARS,
+    SECRET_CHARS,
+    AccessKeyOptions,
+    BucketOptions,
+    OriginKind,
 )
 
 NAME: Final = re.compile(rf"\A{LABEL.pattern}\Z")
@@ -224,44 +232,32 @@ class PurgeSerializer(serializers.Serializer[Any]):
     nodes_affected = serializers.IntegerField()
 
 
-class BucketSerializer(serializers.Serializer[Any]):
+class BucketSerializer(DeclaredSerializer):
     """A bucket. public_name: of ``/p/{public_name}/{key}``; origin: None is the built-in one."""
 
     name = serializers.CharField()
     public_name = serializers.CharField()
     origin = serializers.CharField(allow_null=True)
     origin_prefix = serializers.CharField()
-    is_public = serializers.BooleanField()
-    allows_redirect = serializers.BooleanField()
-    verifies_reads = serializers.BooleanField()
-    forwards_writes = serializers.BooleanField()
-    forwarded_headers = serializers.ListField(child=serializers.CharField())
+    options = OptionsOf(BucketOptions)
     created_at = serializers.DateTimeField(allow_null=True)
 
 
-class BucketChangeSerializer(StrictSerializer):
+class BucketChangeSerializer(DeclaredSerializer, StrictSerializer):
     """The fields of a bucket that can change."""
 
-    is_public = serializers.BooleanField(required=False)
-    allows_redirect = serializers.BooleanField(required=False)
-    verifies_reads = serializers.BooleanField(required=False)
-    forwards_writes = serializers.BooleanField(required=False)
-    forwarded_headers = serializers.ListField(
-        child=serializers.CharField(max_length=64),
-        required=False,
-        max_length=20,
-        help_text="Request headers that an HTTP origin gets as well; `*` for all but a few.",
-    )
+    options = OptionsOf(BucketOptions)
 
 
-class BucketRequestSerializer(BucketChangeSerializer):
+class BucketRequestSerializer(DeclaredSerializer, StrictSerializer):
     """A bucket to create. name: 3 to 63 of ``a-z 0-9 . -`` (as S3); origin: its name."""
 
+    options = OptionsOf(BucketOptions, sets_defaults=True)
     name = serializers.RegexField(
         rf"\A{BUCKET.pattern}\Z", max_length=63, error_messages={"invalid": BUCKET_RULE}
     )
     origin = serializers.CharField(max_length=63, required=False, allow_null=True)
-    origin_prefix = serializers.CharField(max_length=1024, required=False, allow_blank=True)
+    origin_prefix = serializers.CharField(max_length=PREFIX_CHARS, required=False, allow_blank=True)
 
 
 class HostRecordSerializer(serializers.Serializer[Any]):
@@ -292,12 +288,11 @@ class HostRequestSerializer(StrictSerializer):
     host = serializers.CharField(max_length=254)
 
 
-class AccessKeySerializer(serializers.Serializer[Any]):
+class AccessKeySerializer(DeclaredSerializer):
     """A key pair for S3 clients, without its secret."""
 
     access_key_id = serializers.CharField()
-    label = serializers.CharField()  # type: ignore[assignment]  # DRF takes it for a field
-    access = serializers.CharField()
+    options = OptionsOf(AccessKeyOptions)
     created_by = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField(allow_null=True)
     last_used_at = serializers.DateTimeField(allow_null=True)
@@ -310,13 +305,10 @@ class NewAccessKeySerializer(AccessKeySerializer):
     endpoint = serializers.CharField()
 
 
-class AccessKeyRequestSerializer(StrictSerializer):
+class AccessKeyRequestSerializer(DeclaredSerializer, StrictSerializer):
     """A key to create. access: ``read``, or ``write``, which can read as well."""
 
-    label = NameField(  # type: ignore[assignment]  # DRF takes it for a field
-        max_length=100, required=False, allow_blank=True
-    )
-    access = serializers.ChoiceField(["read", "write"], default="write")
+    options = OptionsOf(AccessKeyOptions, sets_defaults=True)
 
 
 class OriginSerializer(serializers.Serializer[Any]):
@@ -338,10 +330,12 @@ class OriginRequestSerializer(StrictSerializer):
     """
 
     name = serializers.RegexField(NAME, max_length=LABEL_CHARS)
-    kind = serializers.ChoiceField(["s3", "gcs", "http"])
-    config = serializers.DictField(child=serializers.CharField(max_length=2048), default=dict)
+    kind = serializers.ChoiceField(get_args(OriginKind))
+    config = serializers.DictField(
+        child=serializers.CharField(max_length=CONFIG_CHARS), default=dict
+    )
     secret = serializers.DictField(
-        child=serializers.CharField(max_length=16384, trim_whitespace=False), required=False
+        child=serializers.CharField(max_length=SECRET_CHARS, trim_whitespace=False), required=False
     )
 
 
@@ -349,7 +343,7 @@ class OriginChangeSerializer(StrictSerializer):
     """New credentials of an origin, all of them; null: it is read anonymously from now on."""
 
     secret = serializers.DictField(
-        child=serializers.CharField(max_length=16384, trim_whitespace=False), allow_null=True
+        child=serializers.CharField(max_length=SECRET_CHARS, trim_whitespace=False), allow_null=True
     )
 
 

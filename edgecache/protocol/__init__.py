@@ -1,4 +1,5 @@
 """Messages and tickets between platform, brain and workers.
 
-Door: batches, credentials, fields, heartbeats, inventories, jobs, names, ranges, receipts, tickets.
+Door: batches, credentials, fields, heartbeats, inventories, jobs, names, ranges, receipts,
+resources, tickets.
 """

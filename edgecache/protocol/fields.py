@@ -5,6 +5,7 @@
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +14,18 @@ from itertools import islice
 from typing import Any, ClassVar, Final, Self, TypeVar, get_type_hints
 from uuid import UUID
 
+import msgspec
+
 from edgecache.protocol.names import parse_sha256
 
 T = TypeVar("T")
 
 INTEGER_LIMIT: Final = 1 << 63
 TEXT_LIMIT: Final = 2048
+# Characters of a field's name in a message: a sender may have made up a very long one.
+NAMED_CHARS: Final = 256
+# msgspec's sentences about a name.
+FIELD: Final = re.compile(r"Object (contains unknown|missing required) field `(.*)`", re.DOTALL)
 # Errors named in a message; a hostile message may have a hundred thousand.
 ERRORS_NAMED: Final = 20
 
@@ -50,6 +57,30 @@ def parse(raw: bytes) -> "FieldReader":
     except (ValueError, RecursionError) as error:
         raise MalformedMessage([FieldError("", "is not JSON")]) from error
     return FieldReader(value)
+
+
+def read(value: object, message: type[T], *, is_text: bool = False) -> T:
+    """Return a decoded value as a message. Raises MalformedMessage for its first wrong field.
+
+    is_text: numbers and times are written as text, as in a query.
+    """
+    try:
+        return msgspec.convert(value, message, strict=not is_text)
+    except msgspec.ValidationError as error:
+        raise MalformedMessage([_field_error(str(error))]) from None
+
+
+def _field_error(text: str) -> FieldError:
+    """Return what a ValidationError says: "Expected `int`, got `str` - at `$.jobs[0].id`"."""
+    sentence, has_path, path = text.rpartition(" - at `$")
+    sentence, path = (sentence, path.rstrip("`").lstrip(".")) if has_path else (text, "")
+    wrong = FIELD.fullmatch(sentence)
+    if wrong is None:
+        return FieldError(path[:NAMED_CHARS], sentence[:NAMED_CHARS])
+    name = f"{path}.{wrong[2]}" if path else wrong[2]
+    if wrong[1] == "contains unknown":
+        return FieldError(name[:NAMED_CHARS], "is not a field", "unknown")
+    return FieldError(name[:NAMED_CHARS], "is required", "required")
 
 
 def _refuse_constant(name: str) -> None:

@@ -581,10 +581,15 @@ class Bucket:
     public_name: str
     origin: Optional[str]
     origin_prefix: str
+    # Anyone may read its objects, without a key at `/p/{public_name}/`.
     is_public: bool
+    # Plain HTTP clients may be redirected to a cache worker.
     allows_redirect: bool
+    # Every read is verified, instead of once for each change of a file.
     verifies_reads: bool
+    # `POST`, `PUT`, `PATCH` and `DELETE` are forwarded to an HTTP origin.
     forwards_writes: bool
+    # Request headers that an HTTP origin gets as well; `*` for all but a few.
     forwarded_headers: list[str]
     created_at: Optional[datetime]
 
@@ -634,7 +639,9 @@ class AccessKey:
     """A key pair for S3 clients, without its secret."""
 
     access_key_id: str
+    # A name to show.
     label: str
+    # `write` can read as well.
     access: str
     created_by: str
     created_at: Optional[datetime]
@@ -646,7 +653,9 @@ class NewAccessKey:
     """A new key pair with its secret, which no later answer holds, and the endpoint to use."""
 
     access_key_id: str
+    # A name to show.
     label: str
+    # `write` can read as well.
     access: str
     created_by: str
     created_at: Optional[datetime]

@@ -148,9 +148,7 @@ class CdnApi:
         return CdnRequest(
             cache_url,
             fields,
-            KeyPolicy.of(
-                cache_url.bucket.forwarded_headers.split(","), is_shared_host=cache_url.is_shared
-            ),
+            KeyPolicy.of(cache_url.bucket.forwarded_headers, is_shared_host=cache_url.is_shared),
             only_if_cached="only-if-cached" in control,
             client=self._dependencies.proxies.client_of(scope),
         )

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from edgecache.brain.core.errors import KeyRefused
 from edgecache.protocol.names import BUCKET
+from edgecache.protocol.resources import BucketOptions
 
 KEY_LIMIT_BYTES: Final = 1024
 # Headers that are stored with an object, in addition to its type.
@@ -24,6 +25,8 @@ OBJECT_HEADERS: Final = (
 TAGGING_HEADER: Final = "x-amz-tagging"
 METADATA_PREFIX: Final = "x-amz-meta-"
 DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
+
+BUCKET_OPTIONS: Final = BucketOptions.__struct_fields__
 
 _ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
@@ -144,25 +147,22 @@ class EnvironmentKey(NamedTuple):
     environment_pk: int
 
 
-@dataclass(frozen=True, slots=True)
-class BucketInfo:
-    """A bucket's row. origin_id: None is the built-in origin.
-
-    forwarded_headers: names of request headers that an HTTP origin gets as well, with commas.
-    """
+class BucketInfo(BucketOptions, frozen=True, kw_only=True):
+    """A bucket's row. origin_id: None is the built-in origin; origin: the name of another."""
 
     id: int
     tenant: EnvironmentKey
     name: str
     public_name: str
     origin_id: int | None
+    origin: str | None
     origin_prefix: str
-    is_public: bool
-    allows_redirect: bool
-    verifies_reads: bool
-    forwards_writes: bool
-    forwarded_headers: str
     created_at: datetime
+
+    @property
+    def options(self) -> BucketOptions:
+        """What a member has set."""
+        return BucketOptions(**{name: getattr(self, name) for name in BUCKET_OPTIONS})
 
 
 @dataclass(frozen=True, slots=True)

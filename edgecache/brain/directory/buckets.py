@@ -2,9 +2,9 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec.structs import replace
 from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
@@ -20,8 +20,9 @@ from edgecache.brain.db import environment_limits
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory import commits
-from edgecache.brain.directory.versions import BUCKET, bucket_of
+from edgecache.brain.directory.versions import BUCKET, bucket_of, bucket_sql, stored_options
 from edgecache.brain.stores import stored_blobs
+from edgecache.protocol.resources import BucketOptions
 
 # Rows that still refer to a bucket without objects.
 LEFTOVERS: Final = (
@@ -29,14 +30,12 @@ LEFTOVERS: Final = (
     "DELETE FROM brain_pendingwrite WHERE bucket_id = %s",
     "DELETE FROM brain_filllease WHERE bucket_id = %s",
 )
-INSERT: Final = (
+INSERT: Final = bucket_sql(
     "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, forwards_writes, forwarded_headers, origin_id)"
-    " SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s WHERE %s::bigint IS NULL OR EXISTS"
+    " origin_id, {options}) SELECT %s, %s, %s, %s, %s, %s, {values}"
+    " WHERE %s::bigint IS NULL OR EXISTS"
     " (SELECT FROM brain_origin WHERE id = %s AND organization_id = %s AND environment_pk = %s)"
-    " RETURNING id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, forwards_writes, forwarded_headers,"
-    " created_at"
+    " RETURNING {columns}"
 )
 HOLDS: Final = "SELECT EXISTS (SELECT FROM brain_storedobject WHERE bucket_id = %s) AS holds"
 # First the locks: parts that are being written then come before this, or find no upload.
@@ -44,32 +43,10 @@ LOCK_UPLOADS: Final = "SELECT id FROM brain_upload WHERE bucket_id = %s ORDER BY
 DELETE_UPLOADS: Final = "DELETE FROM brain_upload WHERE bucket_id = %s"
 REMOVAL_TIMEOUT_S: Final = 60.0
 SET_TAGS: Final = "UPDATE brain_bucket SET tags = %s WHERE id = %s"
-LOCK: Final = BUCKET + "organization_id = %s AND environment_pk = %s AND id = %s FOR NO KEY UPDATE"
-UPDATE: Final = (
-    "UPDATE brain_bucket SET is_public = coalesce(%s, is_public),"
-    " allows_redirect = coalesce(%s, allows_redirect),"
-    " verifies_reads = coalesce(%s, verifies_reads),"
-    " forwards_writes = coalesce(%s, forwards_writes),"
-    " forwarded_headers = coalesce(%s, forwarded_headers)"
-    " WHERE organization_id = %s AND environment_pk = %s AND id = %s"
-    " RETURNING id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, forwards_writes, forwarded_headers,"
-    " created_at"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class BucketOptions:
-    """A bucket's options; None leaves one unchanged. forwarded_headers: names with commas."""
-
-    is_public: bool | None = None
-    allows_redirect: bool | None = None
-    verifies_reads: bool | None = None
-    forwards_writes: bool | None = None
-    forwarded_headers: str | None = None
-
-
-NO_CHANGES: Final = BucketOptions()
+IN_ENVIRONMENT: Final = BUCKET + "organization_id = %s AND environment_pk = %s"
+LOCK: Final = IN_ENVIRONMENT + " AND id = %s FOR NO KEY UPDATE"
+UPDATE: Final = bucket_sql("UPDATE brain_bucket SET ({options}) = ROW({values}) WHERE id = %s")
+DEFAULTS: Final = BucketOptions()
 
 
 class Buckets:
@@ -81,11 +58,18 @@ class Buckets:
 
     async def list(self, tenant: EnvironmentKey) -> list[BucketInfo]:
         """Return the environment's buckets by name. Raises DatabaseUnavailable."""
-        rows = await self._database.all(
-            BUCKET + 'organization_id = %s AND environment_pk = %s ORDER BY name COLLATE "C"',
-            tenant,
-        )
+        rows = await self._database.all(IN_ENVIRONMENT + ' ORDER BY name COLLATE "C"', tenant)
         return [bucket_of(row) for row in rows]
+
+    async def one(self, tenant: EnvironmentKey, name: str) -> BucketInfo:
+        """Return the environment's bucket of this name.
+
+        Raises NoSuchBucket, DatabaseUnavailable.
+        """
+        row = await self._database.one(IN_ENVIRONMENT + " AND name = %s", [*tenant, name])
+        if row is None:
+            raise NoSuchBucket
+        return bucket_of(row)
 
     async def create(
         self,
@@ -94,7 +78,7 @@ class Buckets:
         *,
         origin_id: int | None = None,
         origin_prefix: str = "",
-        options: BucketOptions = NO_CHANGES,
+        options: BucketOptions = DEFAULTS,
         tags: Mapping[str, str] | None = None,
     ) -> BucketInfo:
         """Create a bucket. origin_id: of the same environment; None is the built-in origin.
@@ -112,12 +96,8 @@ class Buckets:
                         name,
                         secrets.token_hex(10),
                         origin_prefix,
-                        bool(options.is_public),
-                        bool(options.allows_redirect),
-                        bool(options.verifies_reads),
-                        bool(options.forwards_writes),
-                        options.forwarded_headers or "",
                         origin_id,
+                        *stored_options(options),
                         origin_id,
                         origin_id,
                         *tenant,
@@ -136,34 +116,26 @@ class Buckets:
         self,
         tenant: EnvironmentKey,
         bucket_id: int,
-        options: BucketOptions,
+        changes: Mapping[str, Any],
         *,
-        expected: BucketOptions = NO_CHANGES,
+        expected: BucketOptions | None = None,
     ) -> BucketInfo:
-        """Change a bucket. expected: the options that the caller has read; None expects nothing.
+        """Change a bucket.
 
-        Raises NoSuchBucket, BucketChanged, DatabaseUnavailable.
+        changes: values of ``BucketOptions`` by name. expected: the options that the caller has
+        read; None expects nothing. Raises NoSuchBucket, BucketChanged, DatabaseUnavailable.
         """
         async with self._coherence.transaction() as change:
-            before = await change.one(LOCK, [*tenant, bucket_id])
-            if before is not None and not _is_as_expected(before, expected):
-                raise BucketChanged
-            row = await change.one(
-                UPDATE,
-                [
-                    options.is_public,
-                    options.allows_redirect,
-                    options.verifies_reads,
-                    options.forwards_writes,
-                    options.forwarded_headers,
-                    *tenant,
-                    bucket_id,
-                ],
-            )
+            row = await change.one(LOCK, [*tenant, bucket_id])
             if row is None:
                 raise NoSuchBucket
+            before = bucket_of(row)
+            if expected is not None and before.options != expected:
+                raise BucketChanged
+            after = replace(before, **changes)
+            await change.run(UPDATE, [*stored_options(after), bucket_id])
             change.announce("bucket", bucket_id)
-        return bucket_of(row)
+        return after
 
     async def tags(self, bucket_id: int) -> dict[str, str]:
         """Return a bucket's own tags. Raises DatabaseUnavailable."""
@@ -209,11 +181,6 @@ class Buckets:
             if held is None or held.holds:
                 raise BucketNotEmpty
             await remove(change, bucket_id)
-
-
-def _is_as_expected(row: Any, expected: BucketOptions) -> bool:
-    wanted = {name: getattr(expected, name) for name in BucketOptions.__slots__}
-    return all(value is None or getattr(row, name) == value for name, value in wanted.items())
 
 
 async def remove(change: AnnouncingTransaction, bucket_id: int) -> None:

@@ -29,12 +29,14 @@ AGAIN_AFTER_HOURS: Final = 20
 # The record may be missing for a while when a zone is moved.
 LAPSES_AFTER_DAYS: Final = 3
 
+# Those of HostInfo.
+COLUMNS: Final = "h.host, h.proved_at, h.gone_since"
 LIST: Final = (
-    "SELECT h.host, h.proved_at, h.gone_since FROM brain_host h"
+    "SELECT {columns} FROM brain_host h"
     " JOIN brain_bucket b ON b.id = h.bucket_id"
     " WHERE b.organization_id = %s AND b.environment_pk = %s AND b.id = %s"
     ' ORDER BY h.host COLLATE "C"'
-)
+).replace("{columns}", COLUMNS)
 # Locked against the bucket's deletion and against concurrent counts.
 BUCKET: Final = (
     "SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s AND id = %s"
@@ -52,8 +54,8 @@ PROVE: Final = (
     " checked_at = now(), gone_since = NULL,"
     " proved_at = CASE WHEN h.bucket_id = EXCLUDED.bucket_id THEN h.proved_at ELSE now() END"
     " WHERE h.bucket_id = EXCLUDED.bucket_id OR h.token <> ALL(%s)"
-    " RETURNING h.host, h.proved_at, h.gone_since"
-)
+    " RETURNING {columns}"
+).replace("{columns}", COLUMNS)
 REMOVE: Final = (
     "DELETE FROM brain_host h USING brain_bucket b WHERE b.id = h.bucket_id"
     " AND b.organization_id = %s AND b.environment_pk = %s AND b.id = %s AND h.host = %s"

@@ -7,13 +7,14 @@ Announced topics: ``key`` (bucket id, key, generation), ``prefix`` (bucket id, p
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import NoSuchBucket
 from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.core.values import (
+    BUCKET_OPTIONS,
     BlobManifest,
     BucketInfo,
     EnvironmentKey,
@@ -24,6 +25,7 @@ from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.coherent_cache import CoherentCache
 from edgecache.brain.db.database import BrainDatabase, Row
 from edgecache.brain.directory.index import Holders, Index, Tombstone
+from edgecache.protocol.resources import BucketOptions
 from edgecache.runtime.bounded_cache import BoundedCache
 
 # Greater than every generation. Set when announcements may have been lost, so that versions read
@@ -33,12 +35,24 @@ NEVER: Final = 2**63
 MANIFESTS_BYTES: Final = 32 * 2**20
 MANIFEST_ENTRY_BYTES: Final = 512
 
-BUCKET: Final = (
-    "SELECT id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, forwards_writes, forwarded_headers,"
-    " created_at"
-    " FROM brain_bucket WHERE "
+BUCKET_COLUMNS: Final = (
+    "id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix, created_at,"
+    " (SELECT o.name FROM brain_origin o WHERE o.id = origin_id) AS origin, {options}"
 )
+
+
+def bucket_sql(sql: LiteralString) -> LiteralString:
+    """Return SQL about buckets with the names of columns.
+
+    ``{columns}``: those of ``bucket_of``; ``{options}``: those of BucketOptions; ``{values}``: of
+    as many parameters, which ``stored_options`` gives.
+    """
+    values = ", ".join("%s" for _ in BUCKET_OPTIONS)
+    with_columns = sql.replace("{columns}", BUCKET_COLUMNS)
+    return with_columns.replace("{options}", ", ".join(BUCKET_OPTIONS)).replace("{values}", values)
+
+
+BUCKET: Final = bucket_sql("SELECT {columns} FROM brain_bucket WHERE ")
 # A purge hides its objects immediately and deletes them afterwards.
 FIND: Final = (
     "SELECT o.bucket_id, o.key, o.variant, o.generation, o.blob_id, b.size, o.etag,"
@@ -262,7 +276,7 @@ class Directory:
     async def _bucket(
         self,
         name: BucketName,
-        sql: str,
+        sql: LiteralString,
         params: list[str | int],
     ) -> BucketInfo | None:
         known = self._buckets.known(name)
@@ -338,7 +352,20 @@ class Directory:
 
 
 def bucket_of(row: Row) -> BucketInfo:
-    return BucketInfo(row.id, EnvironmentKey(row.organization_id, row.environment_pk), *row[3:])
+    """Return the bucket of a row with the columns of BUCKET."""
+    values = row._asdict()
+    tenant = EnvironmentKey(values.pop("organization_id"), values.pop("environment_pk"))
+    options = zip(BUCKET_OPTIONS, BucketOptions.__struct_defaults__, strict=True)
+    for name, default in options:
+        if isinstance(default, tuple):
+            values[name] = tuple(filter(None, values[name].split(",")))
+    return BucketInfo(tenant=tenant, **values)
+
+
+def stored_options(options: BucketOptions) -> list[Any]:
+    """Return the values of the columns of BucketOptions."""
+    values = (getattr(options, name) for name in BUCKET_OPTIONS)
+    return [",".join(value) if isinstance(value, tuple) else value for value in values]
 
 
 def version_of_row(row: Row) -> ObjectVersion:

@@ -82,7 +82,7 @@ class KeyPolicy:
         is_shared_host: of a request to the host that all public buckets share, where a browser
         sends what other buckets' pages have set.
         """
-        wanted = frozenset(name for name in names if name)
+        wanted = frozenset(names)
         if is_shared_host:
             wanted -= {COOKIE}
         return cls(wanted - {EVERYTHING}, EVERYTHING in wanted)

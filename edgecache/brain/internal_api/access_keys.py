@@ -13,19 +13,18 @@ from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.json_api.errors import AccessKeyNotFound
 from edgecache.protocol.fields import FieldReader
+from edgecache.protocol.resources import KEY_LABEL_CHARS
 
-LABEL_CHARS: Final = 100
-
+COLUMNS: Final = "id AS access_key_id, label, access, created_by, created_at, last_used_at"
 LIST: Final = (
-    "SELECT id AS access_key_id, label, access, created_by, created_at, last_used_at"
-    " FROM brain_accesskey"
+    "SELECT {columns} FROM brain_accesskey"
     " WHERE organization_id = %s AND environment_pk = %s ORDER BY created_at, id"
-)
+).replace("{columns}", COLUMNS)
 INSERT: Final = (
     "INSERT INTO brain_accesskey (id, organization_id, environment_pk, secret, label, access,"
     " created_by, creator_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
-    " RETURNING id AS access_key_id, label, access, created_by, created_at, last_used_at"
-)
+    " RETURNING {columns}"
+).replace("{columns}", COLUMNS)
 DELETE: Final = (
     "DELETE FROM brain_accesskey WHERE organization_id = %s AND environment_pk = %s AND id = %s"
 )
@@ -47,7 +46,7 @@ def routes(database: BrainDatabase, coherence: Coherence) -> list[Route]:
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         body = FieldReader(call.body)
-        label = body.text("label", limit=LABEL_CHARS, default="")
+        label = body.text("label", limit=KEY_LABEL_CHARS, default="")
         access = body.choice("access", KeyAccess) if body.is_given("access") else KeyAccess.WRITE
         creator = take_creator(body)
         body.finish()

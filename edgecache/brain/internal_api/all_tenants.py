@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
-from edgecache.brain.core.values import BucketInfo, EnvironmentKey
 from edgecache.brain.db.database import BrainDatabase, Row
-from edgecache.brain.internal_api import buckets
+from edgecache.brain.directory.versions import BUCKET, bucket_of
+from edgecache.brain.internal_api import access_keys, buckets
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.protocol.fields import FieldReader
 
@@ -46,19 +46,8 @@ class TenantsListing:
         return self.statement + self.id + " > %s" + wanted + " ORDER BY " + self.id + " LIMIT %s"
 
 
-# Like directory.BUCKET, with the origin's name.
-BUCKETS: Final[LiteralString] = (
-    "SELECT * FROM (SELECT b.id, b.organization_id, b.environment_pk, b.name, b.public_name,"
-    " b.origin_id, b.origin_prefix, b.is_public, b.allows_redirect, b.verifies_reads,"
-    " b.forwards_writes, b.forwarded_headers, b.created_at, o.name AS origin"
-    " FROM brain_bucket b LEFT JOIN brain_origin o ON o.id = b.origin_id) AS bucket WHERE "
-)
-
-
 def _bucket(row: Any) -> dict[str, Any]:
-    owner = {"organization_id": row.organization_id, "environment_pk": row.environment_pk}
-    info = BucketInfo(row.id, EnvironmentKey(**owner), *row[3:-1])
-    return buckets.shape(info) | owner | {"origin": row.origin}
+    return buckets.shape(bucket_of(row))
 
 
 def _plain(row: Any) -> dict[str, Any]:
@@ -67,11 +56,12 @@ def _plain(row: Any) -> dict[str, Any]:
 
 
 LISTINGS: Final = (
-    TenantsListing("buckets", BUCKETS, "id", "name", has_number=True, shape=_bucket),
+    TenantsListing("buckets", BUCKET, "id", "name", has_number=True, shape=_bucket),
     TenantsListing(
         "access-keys",
-        "SELECT id AS access_key_id, organization_id, environment_pk, label, access,"
-        " created_by, created_at, last_used_at FROM brain_accesskey WHERE ",
+        "SELECT organization_id, environment_pk, {} FROM brain_accesskey WHERE ".replace(
+            "{}", access_keys.COLUMNS
+        ),
         "id",
         "id || ' ' || label",
         has_number=False,

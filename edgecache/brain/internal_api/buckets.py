@@ -1,22 +1,29 @@
 """``/v1/buckets``: names for objects, of one environment each."""
 
-from typing import Any, Final
+from typing import Any, TypeVar
 
-from edgecache.brain.core.errors import NoSuchBucket
+from msgspec.structs import asdict, replace
+
+from edgecache.brain.core.errors import Invalid, NoSuchBucket
 from edgecache.brain.core.values import BucketInfo, is_bucket_name
-from edgecache.brain.directory.buckets import BucketOptions, Buckets
+from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.http_caching.cache_keys import EVERYTHING, is_forwardable
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes.repair import Repair
-from edgecache.protocol.fields import FieldReader
+from edgecache.protocol.fields import FieldError, read
 from edgecache.protocol.names import BUCKET_RULE
+from edgecache.protocol.resources import BucketOptions
 
-NAME_CHARS: Final = 63
-PREFIX_CHARS: Final = 1024
-HEADERS: Final = "forwarded_headers"
-HEADERS_LIMIT: Final = 20
-HEADER_CHARS: Final = 64
+Options = TypeVar("Options", bound=BucketOptions)
+
+
+class BucketRequest(BucketOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A bucket to create."""
+
+    name: str
+    origin_id: int | None = None
+    origin_prefix: str = ""
 
 
 def routes(buckets: Buckets, repair: Repair) -> list[Route]:
@@ -26,31 +33,28 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = FieldReader(call.body)
-        name = body.text("name", limit=NAME_CHARS)
-        origin_id = body.integer("origin_id", minimum=1) if body.is_given("origin_id") else None
-        prefix = body.text("origin_prefix", limit=PREFIX_CHARS, default="")
-        options = _options(body)
-        if name and not is_bucket_name(name):
-            body.wrong("name", BUCKET_RULE, None)
-        body.finish()
+        body = read(call.body, BucketRequest)
+        if not is_bucket_name(body.name):
+            raise Invalid([FieldError("name", BUCKET_RULE)])
         row = await buckets.create(
-            tenant, name, origin_id=origin_id, origin_prefix=prefix, options=options
+            tenant,
+            body.name,
+            origin_id=body.origin_id,
+            origin_prefix=body.origin_prefix,
+            options=_checked(body),
         )
         return JsonResponse(shape(row), 201)
 
     async def one(call: JsonCall) -> JsonResponse:
-        tenant, bucket_id = tenant_of(call.query), number(call)
-        rows = await buckets.list(tenant)
-        row = next((row for row in rows if row.id == bucket_id), None)
-        if row is None:
+        name = call.captures["name"]
+        if not is_bucket_name(name):
             raise NoSuchBucket
-        return JsonResponse(shape(row))
+        return JsonResponse(shape(await buckets.one(tenant_of(call.query), name)))
 
     return [
         Route("GET", "/v1/buckets", listing),
         Route("POST", "/v1/buckets", create),
-        Route("GET", "/v1/buckets/{id}", one),
+        Route("GET", "/v1/buckets/{name}", one),
         *_changes(buckets, repair),
     ]
 
@@ -58,12 +62,16 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
 def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
     async def change(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
-        body = FieldReader(call.body)
-        options = _options(body)
-        expected = _options(FieldReader(body.mapping("expected")))
-        body.finish()
-        row = await buckets.change(tenant, bucket_id, options, expected=expected)
-        if options.is_public is not None:
+        given = dict(call.body)
+        expected = given.pop("expected", None)
+        options = _checked(read(given, BucketOptions))
+        row = await buckets.change(
+            tenant,
+            bucket_id,
+            {name: getattr(options, name) for name in given},
+            expected=None if expected is None else read(expected, BucketOptions),
+        )
+        if "is_public" in given:
             # Objects that became private leave other organizations' nodes.
             await repair.request_walk()
         return JsonResponse(shape(row))
@@ -80,10 +88,9 @@ def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
 
 def shape(row: BucketInfo) -> dict[str, Any]:
     """Return a bucket as JSON."""
-    shown = {name: getattr(row, name) for name in BucketInfo.__slots__ if name != "tenant"}
-    return shown | {
-        "forwarded_headers": [name for name in row.forwarded_headers.split(",") if name]
-    }
+    shown = {**asdict(row), **row.tenant._asdict()}
+    del shown["tenant"]
+    return shown
 
 
 def number(call: JsonCall) -> int:
@@ -94,19 +101,11 @@ def number(call: JsonCall) -> int:
     return int(text)
 
 
-def _options(body: FieldReader) -> BucketOptions:
-    names = (name for name in BucketOptions.__slots__ if name != HEADERS and body.is_given(name))
-    return BucketOptions(
-        **{name: body.boolean(name) for name in names},
-        forwarded_headers=_forwarded_headers(body),
-    )
-
-
-def _forwarded_headers(body: FieldReader) -> str | None:
-    if not body.is_given(HEADERS):
-        return None
-    names = {name.lower() for name in body.texts(HEADERS, limit=HEADERS_LIMIT, length=HEADER_CHARS)}
-    for name in sorted(names):
-        if name != EVERYTHING and not is_forwardable(name):
-            body.wrong(HEADERS, f"{name!r} is no header that can be forwarded", None)
-    return ",".join(sorted(names))
+def _checked(options: Options) -> Options:
+    """Return options with the names of headers in lower case, each once."""
+    names = sorted({name.lower() for name in options.forwarded_headers})
+    refused = [name for name in names if name != EVERYTHING and not is_forwardable(name)]
+    if refused:
+        sentence = "{!r} is no header that can be forwarded"
+        raise Invalid([FieldError("forwarded_headers", sentence.format(each)) for each in refused])
+    return replace(options, forwarded_headers=tuple(names))

@@ -1,7 +1,7 @@
 """Tables of the brain.
 
 Door: buckets, nodes.
-Imports: common.
+Imports: common, edgecache.protocol.
 """
 
 from edgecache.brain.models import audits, buckets, nodes, objects, stores, usage

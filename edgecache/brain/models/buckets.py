@@ -1,9 +1,14 @@
 """Whose objects there are: origins, buckets, and the keys that open them."""
 
+from typing import Any, Final, get_args
+
 from django.db import models
 from django.db.models.functions import Now
 
 from common.models import ModelWithoutLabel
+from edgecache.protocol.resources import KEY_LABEL_CHARS, BucketOptions, OriginKind
+
+KINDS: Final = get_args(OriginKind)
 
 
 class Origin(ModelWithoutLabel):
@@ -14,17 +19,10 @@ class Origin(ModelWithoutLabel):
     created_by, creator_id: the member's name at that time and id; no id for an API key.
     """
 
-    class Kind(models.TextChoices):
-        """Which driver speaks to it."""
-
-        S3 = "s3"
-        GCS = "gcs"
-        HTTP = "http"
-
     organization_id = models.BigIntegerField()
     environment_pk = models.BigIntegerField()
     name = models.CharField(max_length=63)
-    kind = models.CharField(max_length=8, choices=Kind.choices)
+    kind = models.CharField(max_length=8, choices=[(kind, kind.title()) for kind in KINDS])
     config = models.JSONField(default=dict)
     secret = models.TextField(blank=True, db_default="")
     created_by = models.CharField(max_length=254, blank=True, db_default="")
@@ -44,12 +42,10 @@ class Bucket(ModelWithoutLabel):
 
     public_name: random and globally unique; used in ``/p/{public_name}/{key}``.
     origin: None for the built-in one.
-    is_public: anyone may read its objects, and foreign nodes may hold them.
-    forwards_writes: POST, PUT, PATCH and DELETE at ``/p/`` are forwarded to an HTTP origin.
-    forwarded_headers: additional request headers for an HTTP origin, separated by commas.
     tags: the bucket's own, by key.
     cors: its rules (``cors.rules``), empty for none.
     sequence: rises with every purge; a fetch that began before must read ``PurgeRecord``.
+    The columns of ``BucketOptions`` follow; those of lists are texts with commas.
     """
 
     organization_id = models.BigIntegerField()
@@ -58,11 +54,6 @@ class Bucket(ModelWithoutLabel):
     public_name = models.CharField(max_length=32, unique=True)
     origin = models.ForeignKey(Origin, null=True, on_delete=models.PROTECT)
     origin_prefix = models.CharField(max_length=1024, blank=True, db_default="")
-    is_public = models.BooleanField(db_default=False)
-    allows_redirect = models.BooleanField(db_default=False)
-    verifies_reads = models.BooleanField(db_default=False)
-    forwards_writes = models.BooleanField(db_default=False)
-    forwarded_headers = models.TextField(blank=True, db_default="")
     tags = models.JSONField(default=dict, db_default={})
     cors = models.JSONField(default=list, db_default=[])
     sequence = models.BigIntegerField(db_default=0)
@@ -78,6 +69,24 @@ class Bucket(ModelWithoutLabel):
         indexes = [
             models.Index(fields=["name"], condition=~models.Q(cors=[]), name="bucket_name_cors")
         ]
+
+
+def _column(default: Any) -> "models.Field[Any, Any]":
+    """Return the column of an option of a bucket."""
+    match default:
+        case bool():
+            return models.BooleanField(db_default=default)
+        case int():
+            return models.BigIntegerField(db_default=default)
+        case tuple():
+            return models.TextField(blank=True, db_default=",".join(default))
+    return models.TextField(blank=True, db_default=default)
+
+
+for _name, _default in zip(
+    BucketOptions.__struct_fields__, BucketOptions.__struct_defaults__, strict=True
+):
+    Bucket.add_to_class(_name, _column(_default))
 
 
 class Host(ModelWithoutLabel):
@@ -108,7 +117,7 @@ class AccessKey(ModelWithoutLabel):
     organization_id = models.BigIntegerField()
     environment_pk = models.BigIntegerField()
     secret = models.TextField()
-    label = models.CharField(max_length=100, blank=True, db_default="")
+    label = models.CharField(max_length=KEY_LABEL_CHARS, blank=True, db_default="")
     access = models.CharField(max_length=5, db_default="write")
     created_by = models.CharField(max_length=254, blank=True, db_default="")
     creator_id = models.UUIDField(null=True)

@@ -18,11 +18,21 @@ from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.origins.config import OriginConfig, parse
 
+# Those of OriginInfo.
+COLUMNS: Final = "id, name, kind, config, secret <> '' AS has_secret, created_by, created_at"
 INSERT: Final = (
     "INSERT INTO brain_origin (organization_id, environment_pk, name, kind, config, secret,"
     " created_by, creator_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
-    " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_by, created_at"
-)
+    " RETURNING {columns}"
+).replace("{columns}", COLUMNS)
+LIST: Final = (
+    "SELECT {columns} FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"
+    ' ORDER BY name COLLATE "C"'
+).replace("{columns}", COLUMNS)
+SET_SECRET: Final = (
+    "UPDATE brain_origin SET secret = %s"
+    " WHERE organization_id = %s AND environment_pk = %s AND id = %s RETURNING {columns}"
+).replace("{columns}", COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +60,7 @@ class Catalog:
 
     async def list(self, tenant: EnvironmentKey) -> list[OriginInfo]:
         """Return the environment's origins by name. Raises DatabaseUnavailable."""
-        rows = await self._database.all(
-            "SELECT id, name, kind, config, secret <> '' AS has_secret, created_by, created_at"
-            " FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"
-            ' ORDER BY name COLLATE "C"',
-            tenant,
-        )
+        rows = await self._database.all(LIST, tenant)
         return [OriginInfo(*row) for row in rows]
 
     async def create(
@@ -109,13 +114,7 @@ class Catalog:
             if row is None:
                 raise NoSuchOrigin
             parsed = parse(row.kind, row.config, secret, allows_private=self._allows_private)
-            changed = await change.one(
-                "UPDATE brain_origin SET secret = %s"
-                " WHERE organization_id = %s AND environment_pk = %s AND id = %s"
-                " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_by,"
-                " created_at",
-                [_kept(parsed), *whose],
-            )
+            changed = await change.one(SET_SECRET, [_kept(parsed), *whose])
             change.announce("origin", origin_id)
         return OriginInfo(*(changed or ()))
 

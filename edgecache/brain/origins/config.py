@@ -16,16 +16,13 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from edgecache.brain.core.errors import Invalid
 from edgecache.protocol.fields import FieldError
+from edgecache.protocol.resources import CONFIG_CHARS, SECRET_CHARS, OriginKind
 
-Kind = Literal["s3", "gcs", "http"]
-
-TEXT_LIMIT: Final = 2_048
-TOKEN_LIMIT: Final = 16_384
 BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}[A-Za-z0-9]")
 REGION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
@@ -40,7 +37,7 @@ class ConfigField:
 
     form: re.Pattern[str] | None
     is_required: bool = False
-    limit: int = TEXT_LIMIT
+    limit: int = CONFIG_CHARS
 
 
 CONFIG: Final[dict[str, dict[str, ConfigField]]] = {
@@ -58,7 +55,7 @@ KEY_PAIR: Final = {
     "secret_access_key": ConfigField(VISIBLE, is_required=True),
 }
 SECRET: Final[dict[str, dict[str, ConfigField]]] = {
-    "s3": {**KEY_PAIR, "session_token": ConfigField(VISIBLE, limit=TOKEN_LIMIT)},
+    "s3": {**KEY_PAIR, "session_token": ConfigField(VISIBLE, limit=SECRET_CHARS)},
     "gcs": KEY_PAIR,
     "http": {"authorization": ConfigField(HEADER_VALUE, is_required=True)},
 }
@@ -69,7 +66,7 @@ URLS: Final = frozenset({"endpoint", "url"})
 class OriginConfig:
     """A valid configuration. secret: empty means anonymous, never the machine's identity."""
 
-    kind: Kind
+    kind: OriginKind
     config: Mapping[str, str]
     secret: Mapping[str, str]
 

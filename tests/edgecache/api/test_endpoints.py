@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from accounts.models import User
 from audit.models import AuditEvent
+from edgecache.protocol.resources import BucketOptions
 from environments import environments
 from tests.cast import Caller, member, signed_in
 from tests.edgecache.api.brain import METRICS, STATUS, ScriptedBrain
@@ -33,6 +35,12 @@ def node(node_id: str, organization_id: int | None) -> dict[str, Any]:
     }
 
 
+BUCKET: dict[str, Any] = {
+    "public_name": "0123456789abcdef0123",
+    "origin_prefix": "",
+    "created_at": "2026-11-21T10:00:00+00:00",
+    **asdict(BucketOptions()),
+}
 DAY: dict[str, Any] = {
     "day": "2026-11-22",
     "path": "direct",
@@ -316,3 +324,21 @@ def test_a_limit_of_the_brain_is_a_conflict(brain: ScriptedBrain, alice: User) -
     answer = signed_in(alice).post("/v1/cache/access-keys", {"label": "one more"})
     assert (answer.status, answer.code) == (409, "cache_limit_reached")
     assert answer.body["detail"] == detail
+
+
+def test_one_bucket_is_read_with_one_call(brain: ScriptedBrain, alice: User) -> None:
+    bucket = BUCKET | {"id": 5, "name": "media", "origin_id": 7, "origin": "far"}
+    brain.say("GET /v1/buckets/media", 200, bucket)
+
+    said = signed_in(alice).get("/v1/cache/buckets/media")
+
+    assert (said.status, said.body["origin"]) == (200, "far")
+    assert [call.path for call in brain.calls] == ["/v1/buckets/media"]
+
+
+def test_a_name_that_no_bucket_has_never_reaches_the_brain(
+    brain: ScriptedBrain, alice: User
+) -> None:
+    for name in ("..", "Media", "a", "media%3Fx", "%20"):
+        assert signed_in(alice).get(f"/v1/cache/buckets/{name}").status == 404
+    assert brain.calls == []

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
+from edgecache.protocol.resources import BucketOptions
 from tests.edgecache.brain.support import ClusterRows, Internal, ask, register
 from tests.edgecache.cluster import Cluster
 
@@ -35,6 +37,11 @@ METRICS = {
     "p95_latency_ms",
     "p99_latency_ms",
     "collected_at",
+}
+# A value of each option other than its default.
+OTHER_OPTIONS: dict[str, Any] = {
+    name: {bool: not default, int: 1, str: "x", tuple: ["x-device"]}[type(default)]
+    for name, default in asdict(BucketOptions()).items()
 }
 
 
@@ -236,10 +243,31 @@ def test_a_bucket_belongs_to_one_environment(call: Internal) -> None:
 
     assert [row["id"] for row in call("GET", f"/v1/buckets?{ALICE}").body["buckets"]] == [number]
     assert call("GET", f"/v1/buckets?{CHARLIE}").body["buckets"] == []
-    for method, body in (("GET", None), ("PATCH", {"is_public": False}), ("DELETE", None)):
-        said = call(method, f"/v1/buckets/{number}?{CHARLIE}", body)
+    for method, name, body in (
+        ("GET", "docs", None),
+        ("PATCH", number, {"is_public": False}),
+        ("DELETE", number, None),
+    ):
+        said = call(method, f"/v1/buckets/{name}?{CHARLIE}", body)
         assert (said.status, said.code) == (404, "bucket_not_found")
-    assert call("GET", f"/v1/buckets/{number}?{ALICE}").body["is_public"] is True
+    assert call("GET", f"/v1/buckets/docs?{ALICE}").body["is_public"] is True
+
+
+def test_a_name_that_no_bucket_has_is_not_found(call: Internal) -> None:
+    for name in ("other", "%00", "a", "1", "%2E%2E", "docs%2Fhosts"):
+        said = call("GET", f"/v1/buckets/{name}?{ALICE}")
+        assert (said.status, said.code) == (404, "bucket_not_found")
+
+
+def test_every_option_of_a_bucket_is_set_at_its_creation_and_changed(call: Internal) -> None:
+    made = call("POST", f"/v1/buckets?{ALICE}", {"name": "docs"} | OTHER_OPTIONS).body
+    assert made | OTHER_OPTIONS == made
+    path = f"/v1/buckets/{made['id']}?{ALICE}"
+    for name, default in asdict(BucketOptions()).items():
+        wanted = list(default) if isinstance(default, tuple) else default
+        changed = call("PATCH", path, {name: wanted}).body
+        made |= {name: wanted}
+        assert changed == made == call("GET", f"/v1/buckets/docs?{ALICE}").body
 
 
 def test_buckets_are_created_changed_and_deleted(call: Internal) -> None:

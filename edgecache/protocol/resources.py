@@ -1,0 +1,60 @@
+"""What a member may set of buckets, access keys and origins, declared once.
+
+The platform's serializers and pages of staff, and the brain's values, SQL and table of buckets are
+made from this. A new option of a bucket is a field here, its migration (``makemigrations``) and the
+code that uses it.
+"""
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+# Names of request headers, and their lengths.
+HEADERS_LIMIT: Final = 20
+HEADER_CHARS: Final = 64
+KEY_LABEL_CHARS: Final = 100
+PREFIX_CHARS: Final = 1024
+# One value of an origin's configuration, and of its credentials.
+CONFIG_CHARS: Final = 2048
+SECRET_CHARS: Final = 16384
+
+OriginKind = Literal["s3", "gcs", "http"]
+KeyAccess = Literal["read", "write"]
+
+
+class BucketOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of a bucket, which may change at any time.
+
+    Each is a column of ``brain_bucket``: bool, int, str, or a tuple of texts without commas.
+    """
+
+    is_public: Annotated[
+        bool, Meta(description="Anyone may read its objects, without a key at `/p/{public_name}/`.")
+    ] = False
+    allows_redirect: Annotated[
+        bool, Meta(description="Plain HTTP clients may be redirected to a cache worker.")
+    ] = False
+    verifies_reads: Annotated[
+        bool, Meta(description="Every read is verified, instead of once for each change of a file.")
+    ] = False
+    forwards_writes: Annotated[
+        bool,
+        Meta(description="`POST`, `PUT`, `PATCH` and `DELETE` are forwarded to an HTTP origin."),
+    ] = False
+    forwarded_headers: Annotated[
+        tuple[Annotated[str, Meta(max_length=HEADER_CHARS)], ...],
+        Meta(
+            max_length=HEADERS_LIMIT,
+            description="Request headers that an HTTP origin gets as well; `*` for all but a few.",
+        ),
+    ] = ()
+
+
+class AccessKeyOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of an access key, set when it is created."""
+
+    label: Annotated[
+        str,
+        Meta(max_length=KEY_LABEL_CHARS, description="A name to show.", extra={"is_name": True}),
+    ] = ""
+    access: Annotated[KeyAccess, Meta(description="`write` can read as well.")] = "write"
