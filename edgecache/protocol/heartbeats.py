@@ -1,23 +1,19 @@
 """A worker's heartbeat and what the brain answers.
 
-How all messages go: ``as_json`` gives what ``json.dumps`` writes; ``read`` takes what
-``fields.parse`` gave and raises MalformedMessage with the wrong fields' names. Requests of a worker
-refuse unknown fields; answers allow them, so that a brain may be upgraded before its workers.
+Requests of a worker refuse unknown fields; answers allow them, so that a brain may be upgraded
+before its workers. Bytes are base64.
 """
 
-import base64
-import binascii
-import re
-from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Final
 
-from edgecache.protocol.fields import FieldReader, Message
+from msgspec import Meta
+
+from edgecache.protocol.fields import INTEGER_LIMIT, NO_NUL, Answer, Count, Message
 from edgecache.protocol.tickets import KEY_ID_BYTES, MAC_KEY_BYTES
 
 KEY_LIMIT: Final = 8
-KEY_ID: Final = re.compile(f"[0-9a-f]{{{2 * KEY_ID_BYTES}}}", re.ASCII)
+KEY_ID: Final = rf"\A[0-9a-f]{{{2 * KEY_ID_BYTES}}}\Z"
 PROBLEM_LIMIT: Final = 16
 PROBLEM_LENGTH: Final = 32
 
@@ -37,16 +33,7 @@ class Problem(StrEnum):
     CORRUPTION = "corruption"
 
 
-def _take_endpoint(fields: FieldReader, name: str) -> str | None:
-    return fields.text(name, limit=255, default="") or None
-
-
-def _read_problem(value: Any) -> str | None:
-    return value if isinstance(value, str) and 0 < len(value) <= PROBLEM_LENGTH else None
-
-
-@dataclass(frozen=True, slots=True)
-class Heartbeat(Message):
+class Heartbeat(Message, frozen=True):
     """A worker's state.
 
     incarnation: new at each start.
@@ -59,64 +46,42 @@ class Heartbeat(Message):
     endpoint: where it is reached, None when unknown.
     """
 
-    incarnation: Annotated[str, partial(FieldReader.text, limit=36)]
-    sequence: Annotated[int, FieldReader.integer]
-    used_bytes: Annotated[int, FieldReader.integer]
-    object_count: Annotated[int, FieldReader.integer]
-    capacity_bytes: Annotated[int, partial(FieldReader.integer, minimum=1)]
-    evictions: Annotated[int, FieldReader.integer]
-    load: Annotated[float, FieldReader.number]
-    endpoint: Annotated[str | None, _take_endpoint]
+    incarnation: Annotated[str, Meta(max_length=36, pattern=NO_NUL)]
+    sequence: Count
+    used_bytes: Count
+    object_count: Count
+    capacity_bytes: Annotated[int, Meta(ge=1, le=INTEGER_LIMIT - 1)]
+    evictions: Count
+    load: Annotated[float, Meta(ge=0)]
+    endpoint: Annotated[str, Meta(max_length=255, pattern=NO_NUL)] | None = None
     # A problem that this side does not know is kept unchanged.
     problems: Annotated[
-        tuple[str, ...],
-        partial(
-            FieldReader.values, read=_read_problem, message="must be a word", limit=PROBLEM_LIMIT
-        ),
+        tuple[Annotated[str, Meta(min_length=1, max_length=PROBLEM_LENGTH)], ...],
+        Meta(max_length=PROBLEM_LIMIT),
     ] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TicketKey(Message):
-    """A key for the MACs of one node's tickets (32 bytes), and the ``key_id`` of those tickets."""
+class TicketKey(Answer, frozen=True):
+    """A key for the MACs of one node's tickets, and the ``key_id`` of those tickets."""
 
-    kid: str
-    key: bytes = field(repr=False)
+    kid: Annotated[str, Meta(pattern=KEY_ID)]
+    key: Annotated[bytes, Meta(min_length=MAC_KEY_BYTES, max_length=MAC_KEY_BYTES)]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return its JSON; the key as base64."""
-        return {"kid": self.kid, "key": base64.b64encode(self.key).decode()}
-
-
-def _read_key(value: Any) -> TicketKey | None:
-    match value:
-        case {"kid": str() as kid, "key": str() as text}:
-            try:
-                raw = base64.b64decode(text, validate=True)
-            except (binascii.Error, ValueError):
-                return None
-            is_right = len(raw) == MAC_KEY_BYTES and KEY_ID.fullmatch(kid) is not None
-            return TicketKey(kid, raw) if is_right else None
-    return None
+    def __repr__(self) -> str:
+        """Return its name; the key is secret."""
+        return f"TicketKey({self.kid!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatAnswer(Message):
+class HeartbeatAnswer(Answer, frozen=True):
     """What the brain answers.
 
     now: its clock, Unix seconds. keys: tickets of no other key are valid. status: the node's.
     wants_inventory: send a full one. jobs: how many wait. interval_s: until the next heartbeat.
     """
 
-    ALLOWS_UNKNOWN: ClassVar = True
-    now: Annotated[float, partial(FieldReader.number, minimum=1.0)]
-    keys: Annotated[
-        tuple[TicketKey, ...],
-        partial(
-            FieldReader.values, read=_read_key, message="must be a kid and its key", limit=KEY_LIMIT
-        ),
-    ]
-    status: Annotated[str, partial(FieldReader.text, limit=32)]
-    wants_inventory: Annotated[bool, FieldReader.boolean]
-    jobs: Annotated[int, FieldReader.integer]
-    interval_s: Annotated[float, partial(FieldReader.number, minimum=0.05, maximum=300.0)]
+    now: Annotated[float, Meta(ge=1)]
+    keys: Annotated[tuple[TicketKey, ...], Meta(max_length=KEY_LIMIT)]
+    status: Annotated[str, Meta(max_length=32)]
+    wants_inventory: bool
+    jobs: Count
+    interval_s: Annotated[float, Meta(ge=0.05, le=300)]

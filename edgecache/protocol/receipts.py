@@ -4,20 +4,19 @@ Receipts of one hour count together or not at all: if one is refused, the others
 when they are sent without it.
 """
 
-from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 from uuid import UUID
 
-from edgecache.protocol.fields import FieldReader, Message, read_uuid
+from msgspec import Meta
+
+from edgecache.protocol.fields import NO_NUL, Answer, Count, Message
 from edgecache.protocol.names import RECEIPT_BATCH
 
 TICKET_TEXT_LIMIT: Final = 512
 UNREAD: Final = UUID(int=0)
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptLine(Message):
+class ReceiptLine(Message, frozen=True):
     """A direct-mode ticket that was redeemed; its line is final.
 
     ticket: its text, signature included.
@@ -25,48 +24,34 @@ class ReceiptLine(Message):
     served_at: Unix seconds of the first read, by the brain's clock as the worker knows it.
     """
 
-    ticket: Annotated[str, partial(FieldReader.text, limit=TICKET_TEXT_LIMIT)]
-    bytes_served: Annotated[int, FieldReader.integer]
-    served_at: Annotated[int, FieldReader.integer]
+    ticket: Annotated[str, Meta(max_length=TICKET_TEXT_LIMIT, pattern=NO_NUL)]
+    bytes_served: Count
+    served_at: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Receipts(Message):
+class Receipts(Message, frozen=True):
     """A batch of receipts; sent again until it is answered, so repeating it must change nothing."""
 
-    receipts: Annotated[
-        tuple[ReceiptLine, ...],
-        partial(FieldReader.objects, read=ReceiptLine.take, limit=RECEIPT_BATCH),
-    ]
+    receipts: Annotated[tuple[ReceiptLine, ...], Meta(max_length=RECEIPT_BATCH)]
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedReceipt(Message):
+class RefusedReceipt(Answer, frozen=True):
     """A ticket that never counts, and why; the worker forgets it.
 
     place: of its line in the batch, from 0 on. id: the ticket's, all zeros if it could not be read.
     """
 
-    ALLOWS_UNKNOWN: ClassVar = True
-    place: Annotated[int, partial(FieldReader.integer, maximum=RECEIPT_BATCH - 1)]
-    code: Annotated[str, partial(FieldReader.text, limit=64)]
-    id: Annotated[UUID, FieldReader.uuid] = UNREAD
+    place: Annotated[int, Meta(ge=0, lt=RECEIPT_BATCH)]
+    code: Annotated[str, Meta(max_length=64)]
+    id: UUID = UNREAD
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptsAnswer(Message):
+class ReceiptsAnswer(Answer, frozen=True):
     """Ids of tickets that count (now, or since an earlier batch), and refused lines.
 
     Tickets in neither were correct, but do not count because a line of their hour was refused: the
     worker sends them again without that line.
     """
 
-    ALLOWS_UNKNOWN: ClassVar = True
-    accepted: Annotated[
-        tuple[UUID, ...],
-        partial(FieldReader.values, read=read_uuid, message="must be a UUID", limit=RECEIPT_BATCH),
-    ]
-    refused: Annotated[
-        tuple[RefusedReceipt, ...],
-        partial(FieldReader.objects, read=RefusedReceipt.take, limit=RECEIPT_BATCH),
-    ] = ()
+    accepted: Annotated[tuple[UUID, ...], Meta(max_length=RECEIPT_BATCH)]
+    refused: Annotated[tuple[RefusedReceipt, ...], Meta(max_length=RECEIPT_BATCH)] = ()

@@ -7,18 +7,19 @@ BrainCallError
 └── NodeRemoved         410: this node was removed
 """
 
-import json
 import logging
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from edgecache.http.client import HttpClient, ServerAddress, request_head
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.credentials import authorization
-from edgecache.protocol.fields import FieldReader, MalformedMessage, parse
+from edgecache.protocol.fields import MalformedMessage, Message, decode, encode
 from edgecache.protocol.names import MESSAGE_LIMIT_BYTES
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -59,13 +60,13 @@ class BrainApi:
         }
 
     async def call(
-        self, method: str, path: str, message: dict[str, Any] | None = None
-    ) -> FieldReader:
-        """Send a message; return the fields of the answer. Raises BrainCallError.
+        self, method: str, path: str, answer: type[T], message: Message | None = None
+    ) -> T:
+        """Send a message; return the answer. Raises BrainCallError.
 
         It is sent again if a kept connection turns out to be closed: every call may be repeated.
         """
-        body = b"" if message is None else json.dumps(message, separators=(",", ":")).encode()
+        body = b"" if message is None else encode(message)
         head = request_head(self._address, method, path, self._fields, length=len(body))
         try:
             response = await self._client.fetch(
@@ -73,12 +74,16 @@ class BrainApi:
             )
         except RequestFailed as failure:
             raise BrainUnavailable(str(failure.__cause__ or failure)) from failure
-        return _fields_of(response.status, response.body)
+        _check(response.status, response.body)
+        try:
+            return decode(response.body or b"{}", answer)
+        except MalformedMessage as error:
+            raise BrainUnavailable(f"its answer is malformed: {error}") from error
 
 
-def _fields_of(status: int, answer: bytes) -> FieldReader:
+def _check(status: int, answer: bytes) -> None:
     if status == HTTPStatus.NO_CONTENT:
-        return FieldReader({})
+        return
     if status == HTTPStatus.GONE:
         raise NodeRemoved
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
@@ -87,14 +92,10 @@ def _fields_of(status: int, answer: bytes) -> FieldReader:
         raise BrainUnavailable(f"it answered {status}")
     if status not in {HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED}:
         raise BrainRefused(f"{status} {_code(answer)}")
-    try:
-        return parse(answer)
-    except MalformedMessage as error:
-        raise BrainUnavailable("its answer is not JSON") from error
 
 
 def _code(answer: bytes) -> str:
     try:
-        return str(json.loads(answer)["code"])[:64]
-    except (ValueError, KeyError, TypeError):
+        return str(decode(answer, dict[str, Any]).get("code", ""))[:64]
+    except MalformedMessage:
         return ""

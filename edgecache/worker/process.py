@@ -15,7 +15,6 @@ import uvloop
 from edgecache.http.client import HttpClient
 from edgecache.http.server.http_server import HttpServer, tls_context
 from edgecache.http.server.limits import ServerLimits
-from edgecache.protocol.fields import MalformedMessage
 from edgecache.runtime.listening import refuse_connections
 from edgecache.worker.brain_calls import BrainApi, BrainCallError
 from edgecache.worker.clock import BrainClock
@@ -195,7 +194,7 @@ async def _report_before_stop(node: CacheWorker) -> bool:
     """Report to the brain what it does not know yet; return True if it answered."""
     if not node.is_brain_up:
         return False
-    with suppress(TimeoutError, BrainCallError, MalformedMessage, OSError, sqlite3.Error):
+    with suppress(TimeoutError, BrainCallError, OSError, sqlite3.Error):
         async with asyncio.timeout(FAREWELL_S):
             await beat(node, 0.0)
             await report(node)

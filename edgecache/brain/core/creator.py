@@ -3,9 +3,7 @@
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from edgecache.protocol.fields import FieldReader
-
-NAME_CHARS: Final = 254
+from edgecache.protocol.fields import Message, Text
 
 
 class Creator(NamedTuple):
@@ -18,7 +16,13 @@ class Creator(NamedTuple):
 NO_CREATOR: Final = Creator()
 
 
-def take_creator(fields: FieldReader) -> Creator:
-    """Take ``created_by`` and ``creator_id``; both may be absent."""
-    name = fields.text("created_by", limit=NAME_CHARS, default="")
-    return Creator(name, fields.uuid("creator_id") if fields.is_given("creator_id") else None)
+class CreatorMessage(Message, frozen=True, kw_only=True):
+    """The fields that name the creator of a new row."""
+
+    created_by: Text = ""
+    creator_id: UUID | None = None
+
+    @property
+    def creator(self) -> Creator:
+        """Return them together."""
+        return Creator(self.created_by, self.creator_id)

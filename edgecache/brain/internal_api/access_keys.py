@@ -1,19 +1,18 @@
 """``/v1/access-keys``: pairs for the object API. A secret is shown once, in the answer to POST."""
 
-from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from common.crypto import encrypt
 from edgecache.brain.access.access_keys import TOPIC, new_pair
-from edgecache.brain.core.creator import take_creator
 from edgecache.brain.db import environment_limits
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.json_api.errors import AccessKeyNotFound
-from edgecache.protocol.fields import FieldReader
-from edgecache.protocol.resources import KEY_LABEL_CHARS
+from edgecache.protocol.fields import Text
+from edgecache.protocol.resources import AccessKeyOptions
 
 COLUMNS: Final = "id AS access_key_id, label, access, created_by, created_at, last_used_at"
 LIST: Final = (
@@ -30,11 +29,11 @@ DELETE: Final = (
 )
 
 
-class KeyAccess(StrEnum):
-    """What a key may do; ``write`` can read as well."""
+class AccessKeyRequest(AccessKeyOptions, frozen=True, kw_only=True):
+    """A key to create."""
 
-    READ = "read"
-    WRITE = "write"
+    created_by: Text = ""
+    creator_id: UUID | None = None
 
 
 def routes(database: BrainDatabase, coherence: Coherence) -> list[Route]:
@@ -45,15 +44,19 @@ def routes(database: BrainDatabase, coherence: Coherence) -> list[Route]:
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = FieldReader(call.body)
-        label = body.text("label", limit=KEY_LABEL_CHARS, default="")
-        access = body.choice("access", KeyAccess) if body.is_given("access") else KeyAccess.WRITE
-        creator = take_creator(body)
-        body.finish()
+        body = call.read(AccessKeyRequest)
         key_id, secret = new_pair()
         async with database.transaction() as change:
             await environment_limits.check(change, "brain_accesskey", tenant)
-            values = [key_id, *tenant, encrypt(secret), label, access, *creator]
+            values = [
+                key_id,
+                *tenant,
+                encrypt(secret),
+                body.label,
+                body.access,
+                body.created_by,
+                body.creator_id,
+            ]
             row = await change.one(INSERT, values)
         found = {} if row is None else row._asdict()
         return JsonResponse({**found, "secret_access_key": secret}, 201)

@@ -11,17 +11,28 @@ from edgecache.brain.db.database import BrainDatabase, Row
 from edgecache.brain.directory.versions import BUCKET, bucket_of
 from edgecache.brain.internal_api import access_keys, buckets
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
-from edgecache.protocol.fields import FieldReader
+from edgecache.protocol.fields import Count, Message, RowId, Text
 
 PAGE: Final = 100
-# Maximum length of an access key's id, and of a host.
-ID_CHARS: Final = 253
-SEARCH_CHARS: Final = 253
 # Case-insensitive; a name is searched in each of its parts.
 WANTED: Final[LiteralString] = (
     " AND (%s::bigint IS NULL OR organization_id = %s)"
     " AND (%s = '' OR position(lower(%s) in lower({name})) > 0)"
 )
+
+
+class ListingQuery(Message, frozen=True, kw_only=True):
+    """A page after a text, such as a host. search: a part of the name."""
+
+    after: Text = ""
+    organization_id: RowId | None = None
+    search: Text = ""
+
+
+class NumberedQuery(ListingQuery, frozen=True, kw_only=True):
+    """A page after a number."""
+
+    after: Count = 0  # type: ignore[assignment] # another type than a listing's by text
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +117,9 @@ def _handler(database: BrainDatabase, listing: TenantsListing) -> Callable[..., 
     id_field = ID_FIELDS.get(listing.path, "access_key_id")
 
     async def handle(call: JsonCall) -> JsonResponse:
-        query = FieldReader(call.query, is_text=True)
-        after: int | str
-        if listing.has_number:
-            after = query.integer("after", default=0)
-        else:
-            after = query.text("after", limit=ID_CHARS, default="")
-        is_limited = query.is_given("organization_id")
-        owner = query.integer("organization_id", default=0)
-        search = query.text("search", limit=SEARCH_CHARS, default="")
-        query.finish()
-        tenant = owner if is_limited else None
-        values = [after, tenant, tenant, search, search, PAGE + 1]
+        query = call.read_query(NumberedQuery if listing.has_number else ListingQuery)
+        tenant, search = query.organization_id, query.search
+        values = [query.after, tenant, tenant, search, search, PAGE + 1]
         rows = [listing.shape(row) for row in await database.all(listing.sql(), values)]
         shown = rows[:PAGE]
         following = str(shown[-1][id_field]) if len(rows) > PAGE else None

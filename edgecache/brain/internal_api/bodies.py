@@ -4,21 +4,22 @@ from collections.abc import Mapping
 
 from edgecache.brain.core.share_key import use_share_of_organization
 from edgecache.brain.core.values import EnvironmentKey
-from edgecache.protocol.fields import FieldReader
+from edgecache.protocol.fields import Message, RowId, read
 
 
-def take_tenant(fields: FieldReader) -> EnvironmentKey:
-    """Take the tenant of a call, which is charged to it."""
-    tenant = EnvironmentKey(
-        fields.integer("organization_id", minimum=1), fields.integer("environment_pk", minimum=1)
-    )
-    use_share_of_organization(tenant.organization_id)
-    return tenant
+class TenantMessage(Message, frozen=True, kw_only=True):
+    """A message that names the tenant of a call."""
+
+    organization_id: RowId
+    environment_pk: RowId
+
+
+def charged_tenant(message: TenantMessage) -> EnvironmentKey:
+    """Return the tenant of a call, which uses its share."""
+    use_share_of_organization(message.organization_id)
+    return EnvironmentKey(message.organization_id, message.environment_pk)
 
 
 def tenant_of(query: Mapping[str, str]) -> EnvironmentKey:
     """Return the tenant that a query or a path names, alone. Raises MalformedMessage."""
-    fields = FieldReader(dict(query), is_text=True)
-    tenant = take_tenant(fields)
-    fields.finish()
-    return tenant
+    return charged_tenant(read(query, TenantMessage, is_text=True))

@@ -33,7 +33,7 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = read(call.body, BucketRequest)
+        body = call.read(BucketRequest)
         if not is_bucket_name(body.name):
             raise Invalid([FieldError("name", BUCKET_RULE)])
         row = await buckets.create(
@@ -62,7 +62,7 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
 def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
     async def change(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
-        given = dict(call.body)
+        given = call.read(dict[str, Any])
         expected = given.pop("expected", None)
         options = _checked(read(given, BucketOptions))
         row = await buckets.change(

@@ -4,20 +4,33 @@ The platform reads the DNS; the brain stores the result. At ``/v1/everyone/hosts
 the hosts that are due for a check, and sends what it found.
 """
 
-import re
 from dataclasses import asdict
-from typing import Final
+from typing import Annotated
 
-from edgecache.brain.directory.hosts import ROUND, Hosts
+from msgspec import Meta
+
+from edgecache.brain.core.errors import Invalid
+from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
-from edgecache.protocol.fields import FieldReader
+from edgecache.protocol.fields import FieldError, Message, Text
 
-HOST_CHARS: Final = 253
-TOKEN: Final = re.compile(r"[0-9a-f]{64}")
-TOKEN_CHARS: Final = 64
-TOKENS: Final = 100
+
+class HostProof(Message, frozen=True):
+    """A host whose DNS has the token. seen: all tokens there."""
+
+    host: Text
+    token: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+    seen: list[Text] = []
+
+
+class CheckedHosts(Message, frozen=True):
+    """Tokens of hosts by what the DNS answered."""
+
+    there: list[Text] = []
+    gone: list[Text] = []
+    unanswered: list[Text] = []
 
 
 def routes(hosts: Hosts) -> list[Route]:
@@ -27,15 +40,12 @@ def routes(hosts: Hosts) -> list[Route]:
 
     async def prove(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
-        body = FieldReader(call.body)
-        host = body.text("host", limit=HOST_CHARS)
-        token = body.converted("token", _token, "must be 64 hexadecimal digits", "")
-        seen = body.texts("seen", limit=TOKENS, length=TOKEN_CHARS)
-        if not hosts.can_be_bucket_host(host):
-            body.wrong("host", "must be a domain of your own, in lower case", None)
-        body.finish()
-        tokens = [text for text in seen if _token(text)]
-        row, other = await hosts.prove(tenant, bucket_id, host, token=token, seen=tokens)
+        body = call.read(HostProof)
+        if not hosts.can_be_bucket_host(body.host):
+            raise Invalid([FieldError("host", "must be a domain of your own, in lower case")])
+        row, other = await hosts.prove(
+            tenant, bucket_id, body.host, token=body.token, seen=body.seen
+        )
         return JsonResponse(asdict(row) | {"lapsed": [other] if other else []}, 201)
 
     async def remove(call: JsonCall) -> JsonResponse:
@@ -56,20 +66,13 @@ def _again(hosts: Hosts) -> list[Route]:
         return JsonResponse({"hosts": [{"host": host, "token": token} for host, token in rows]})
 
     async def record_check(call: JsonCall) -> JsonResponse:
-        body = FieldReader(call.body)
-        results = {
-            name: body.texts(name, limit=ROUND, length=TOKEN_CHARS)
-            for name in ("there", "gone", "unanswered")
-        }
-        body.finish()
-        rows = await hosts.record_check(**results)
+        found = call.read(CheckedHosts)
+        rows = await hosts.record_check(
+            there=found.there, gone=found.gone, unanswered=found.unanswered
+        )
         return JsonResponse({"lapsed": rows})
 
     return [
         Route("GET", "/v1/everyone/hosts", due),
         Route("POST", "/v1/everyone/hosts", record_check),
     ]
-
-
-def _token(value: object) -> str | None:
-    return value if isinstance(value, str) and TOKEN.fullmatch(value) else None

@@ -8,9 +8,17 @@ from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.internal_api.nodes import find
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.metering import prometheus, usage_lines
-from edgecache.protocol.fields import FieldReader
+from edgecache.protocol.fields import Count, Message, Text
 
 USAGE_PAGE: Final = 5000
+
+
+class UsageQuery(Message, frozen=True):
+    """Lines after an id. cut: ``all`` ends the lines of the running hour, too."""
+
+    after: Count = 0
+    limit: Count = USAGE_PAGE
+    cut: Text = "all"
 
 
 def routes(dependencies: InternalApiDependencies) -> list[Route]:
@@ -49,16 +57,15 @@ def scrape_route(dependencies: InternalApiDependencies) -> Route:
 
 def _usage(dependencies: InternalApiDependencies) -> Route:
     async def usage(call: JsonCall) -> JsonResponse:
-        query = FieldReader(call.query, is_text=True)
-        after = query.integer("after", default=0)
-        limit = query.integer("limit", default=USAGE_PAGE)
-        cut = query.text("cut", limit=3, default="all")
-        query.finish()
+        query = call.read_query(UsageQuery)
         await dependencies.meters.flush()
         rows = await usage_lines.page(
-            dependencies.database, after, min(limit, USAGE_PAGE), cuts_all=cut == "all"
+            dependencies.database,
+            query.after,
+            min(query.limit, USAGE_PAGE),
+            cuts_all=query.cut == "all",
         )
-        return JsonResponse(_page(rows, after))
+        return JsonResponse(_page(rows, query.after))
 
     return Route("GET", "/v1/usage", usage)
 

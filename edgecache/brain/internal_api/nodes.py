@@ -10,9 +10,23 @@ from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes import node_rows, registration
 from edgecache.brain.nodes.node_rows import NodeRow
-from edgecache.protocol.fields import FieldReader
+from edgecache.brain.nodes.registration import NodeRequest
+from edgecache.protocol.fields import Count, Message, Text
 
 PAGE: Final = 500
+
+
+class PageQuery(Message, frozen=True):
+    """A page of rows after an id."""
+
+    after: Count = 0
+    limit: Count = PAGE
+
+
+class Quarantine(Message, frozen=True):
+    """Why a node is quarantined."""
+
+    reason: Text = "staff"
 
 
 class NodesApi:
@@ -45,7 +59,7 @@ class NodesApi:
         dependencies = self._dependencies
         row, secret = await registration.register(
             dependencies.coherence,
-            FieldReader(call.body),
+            call.read(NodeRequest),
             is_production=dependencies.settings.is_production,
         )
         shown = await self._refreshed(row)
@@ -65,11 +79,10 @@ class NodesApi:
         return JsonResponse(await records.summary(self._dependencies.database, row.id))
 
     async def _quarantines(self, call: JsonCall) -> JsonResponse:
-        query = FieldReader(call.query, is_text=True)
-        after = query.integer("after", default=0)
-        limit = query.integer("limit", default=PAGE)
-        query.finish()
-        found = await node_rows.quarantines(self._dependencies.database, after, min(limit, PAGE))
+        query = call.read_query(PageQuery)
+        found = await node_rows.quarantines(
+            self._dependencies.database, query.after, min(query.limit, PAGE)
+        )
         return JsonResponse({"quarantines": found})
 
     async def _remove(self, call: JsonCall) -> JsonResponse:
@@ -84,7 +97,7 @@ class NodesApi:
         return await self._decide(call, "draining")
 
     async def _quarantine(self, call: JsonCall) -> JsonResponse:
-        reason = str(call.body.get("reason") or "staff")
+        reason = call.read(Quarantine).reason
         return await self._decide(call, "quarantined", reason=reason)
 
     async def _decide(self, call: JsonCall, status: str, *, reason: str = "") -> JsonResponse:

@@ -2,25 +2,21 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
 
 from edgecache.brain.access.platform_keys import LIMIT_S
 from edgecache.brain.access.presigned_urls import ORIGIN_PARAMETER, UrlRequest, presigned_url
-from edgecache.brain.core.errors import NoSuchBucket
-from edgecache.brain.core.values import BucketInfo, EnvironmentKey, ObjectVersion, check_key
-from edgecache.brain.directory.versions import Directory
-from edgecache.brain.internal_api.bodies import take_tenant
+from edgecache.brain.core.errors import Invalid, NoSuchBucket
+from edgecache.brain.core.values import BucketInfo, ObjectVersion, check_key
+from edgecache.brain.internal_api.bodies import TenantMessage, charged_tenant
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
-from edgecache.protocol.fields import FieldReader
+from edgecache.protocol.fields import NO_NUL, FieldError, Text
 
-KEY_CHARS: Final = 1024
-DELIMITER_CHARS: Final = 16
 PAGE: Final = 1000
-MAX_DELETED_KEYS: Final = 1000
 DELETE_BODY_BYTES: Final = 8 * 2**20
-UPLOAD_ID_CHARS: Final = 64
-TYPE_CHARS: Final = 255
 DISPOSITION_CHARS: Final = 4096
 MAX_PARTS: Final = 100
 LAST_PART: Final = 10_000
@@ -49,6 +45,49 @@ OF_UPLOADS: Final = frozenset((PresignedStep.PART, PresignedStep.COMPLETE, Presi
 WRITING: Final = frozenset((PresignedStep.PUT, PresignedStep.COMPLETE))
 
 
+class ObjectsQuery(TenantMessage, frozen=True, kw_only=True):
+    """A page of a bucket's keys."""
+
+    bucket: Text
+    prefix: Text = ""
+    after: Text = ""
+    delimiter: Text = ""
+    limit: Annotated[int, Meta(ge=1, le=PAGE)]
+
+
+class ObjectQuery(TenantMessage, frozen=True, kw_only=True):
+    """One key of a bucket."""
+
+    bucket: Text
+    key: Text
+
+
+class ObjectsDeletion(TenantMessage, frozen=True, kw_only=True):
+    """Keys of a bucket to delete."""
+
+    bucket: Text
+    keys: list[Text]
+
+
+class PresignRequest(ObjectQuery, frozen=True, kw_only=True):
+    """What each URL permits; several URLs for the parts of an upload.
+
+    origin: the host that the client signs in from. if_none_match: ``*`` or empty.
+    """
+
+    endpoint: Text
+    expires_s: Annotated[int, Meta(ge=1, le=LIMIT_S)]
+    step: PresignedStep
+    origin: Text = ""
+    upload_id: Text = ""
+    disposition: Annotated[str, Meta(max_length=DISPOSITION_CHARS, pattern=NO_NUL)] = ""
+    content_type: Text = ""
+    if_none_match: Text = ""
+    part_numbers: Annotated[
+        list[Annotated[int, Meta(ge=1, le=LAST_PART)]], Meta(max_length=MAX_PARTS)
+    ] = []
+
+
 class ObjectsApi:
     """The handlers. Each call names its tenant and one of its buckets."""
 
@@ -66,56 +105,42 @@ class ObjectsApi:
         ]
 
     async def _listing(self, call: JsonCall) -> JsonResponse:
-        query = FieldReader(dict(call.query), is_text=True)
-        tenant, name = take_tenant(query), query.text("bucket")
-        prefix = query.text("prefix", limit=KEY_CHARS, default="")
-        after = query.text("after", limit=KEY_CHARS, default="")
-        delimiter = query.text("delimiter", limit=DELIMITER_CHARS, default="")
-        limit = query.integer("limit", minimum=1, maximum=PAGE)
-        query.finish()
-        bucket = await _bucket(self._directory, tenant, name)
-        page = await self._objects.list(bucket, prefix, after, delimiter, limit)
+        query = call.read_query(ObjectsQuery)
+        bucket = await self._bucket(query, query.bucket)
+        page = await self._objects.list(
+            bucket, query.prefix, query.after, query.delimiter, query.limit
+        )
         return JsonResponse(page)
 
     async def _one(self, call: JsonCall) -> JsonResponse:
-        query = FieldReader(dict(call.query), is_text=True)
-        tenant, name = take_tenant(query), query.text("bucket")
-        key = query.text("key", limit=KEY_CHARS)
-        query.finish()
-        bucket = await _bucket(self._directory, tenant, name)
-        found = await self._directory.find(bucket.id, check_key(key))
-        return JsonResponse(_shape(found or await self._objects.head(bucket, key)))
+        query = call.read_query(ObjectQuery)
+        bucket = await self._bucket(query, query.bucket)
+        found = await self._directory.find(bucket.id, check_key(query.key))
+        return JsonResponse(_shape(found or await self._objects.head(bucket, query.key)))
 
     async def _delete(self, call: JsonCall) -> JsonResponse:
-        body = FieldReader(call.body)
-        tenant, name = take_tenant(body), body.text("bucket")
-        keys = body.texts("keys", limit=MAX_DELETED_KEYS, length=KEY_CHARS)
-        body.finish()
-        await self._objects.delete(await _bucket(self._directory, tenant, name), keys)
+        body = call.read(ObjectsDeletion)
+        await self._objects.delete(await self._bucket(body, body.bucket), body.keys)
         return JsonResponse(status=204)
 
     async def _presign(self, call: JsonCall) -> JsonResponse:
-        body = FieldReader(call.body)
-        tenant, name = take_tenant(body), body.text("bucket")
-        key, endpoint = body.text("key", limit=KEY_CHARS), body.text("endpoint")
-        expires_s = body.integer("expires_s", minimum=1, maximum=LIMIT_S)
-        step, requests = _url_requests(body)
-        body.finish()
-        await _bucket(self._directory, tenant, name)
-        signer = self._platform_keys.key_of(tenant, can_write=step is not PresignedStep.GET)
-        now, target = datetime.now(UTC), (name, check_key(key))
+        body = call.read(PresignRequest)
+        requests = _url_requests(body)
+        bucket = await self._bucket(body, body.bucket)
+        can_write = body.step is not PresignedStep.GET
+        signer = self._platform_keys.key_of(bucket.tenant, can_write=can_write)
+        now, target = datetime.now(UTC), (bucket.name, check_key(body.key))
         urls = [
-            presigned_url(signer, endpoint, target, each, expires_s=expires_s, now=now)
+            presigned_url(signer, body.endpoint, target, each, expires_s=body.expires_s, now=now)
             for each in requests
         ]
-        return JsonResponse({"method": METHODS[step], "urls": urls})
+        return JsonResponse({"method": METHODS[body.step], "urls": urls})
 
-
-async def _bucket(directory: Directory, tenant: EnvironmentKey, name: str) -> BucketInfo:
-    bucket = await directory.bucket(tenant, name)
-    if bucket is None:
-        raise NoSuchBucket
-    return bucket
+    async def _bucket(self, message: TenantMessage, name: str) -> BucketInfo:
+        bucket = await self._directory.bucket(charged_tenant(message), name)
+        if bucket is None:
+            raise NoSuchBucket
+        return bucket
 
 
 def _shape(found: ObjectVersion) -> dict[str, Any]:
@@ -130,46 +155,32 @@ def _shape(found: ObjectVersion) -> dict[str, Any]:
     }
 
 
-def _url_requests(body: FieldReader) -> tuple[PresignedStep, list[UrlRequest]]:
-    """Take what each URL permits; several for the parts of an upload."""
-    step = body.choice("step", PresignedStep)
-    shared = _parameters(body, step)
-    content_type = body.text("content_type", limit=TYPE_CHARS, default="")
-    headers = {"content-type": content_type} if content_type else {}
-    if body.text("if_none_match", limit=1, default=""):
-        headers["if-none-match"] = "*"
-        if step not in WRITING:
-            body.wrong("if_none_match", "belongs to the steps that write the object", None)
-    each = (
-        [{"partNumber": number} for number in _part_numbers(body)]
-        if step is PresignedStep.PART
-        else [{}]
-    )
-    method = METHODS.get(step, "")
-    return step, [
-        UrlRequest(method=method, parameters=shared | own, headers=headers) for own in each
-    ]
-
-
-def _parameters(body: FieldReader, step: PresignedStep) -> dict[str, str]:
-    """Take the parameters that all URLs of a step have."""
-    upload_id = body.text("upload_id", limit=UPLOAD_ID_CHARS, default="")
-    disposition = body.text("disposition", limit=DISPOSITION_CHARS, default="")
-    if bool(upload_id) != (step in OF_UPLOADS):
-        body.wrong("upload_id", "belongs to the steps of an upload in parts", None)
-    found = {
-        ORIGIN_PARAMETER: body.text("origin", default=""),
-        "response-content-disposition": disposition,
-        "uploadId": upload_id,
+def _url_requests(body: PresignRequest) -> list[UrlRequest]:
+    """Return what each URL permits. Raises Invalid."""
+    if body.if_none_match and body.step not in WRITING:
+        sentence = "belongs to the steps that write the object"
+        raise Invalid([FieldError("if_none_match", sentence)])
+    if bool(body.upload_id) != (body.step in OF_UPLOADS):
+        raise Invalid([FieldError("upload_id", "belongs to the steps of an upload in parts")])
+    headers = {
+        "content-type": body.content_type,
+        "if-none-match": "*" if body.if_none_match else "",
     }
-    found = {name: value for name, value in found.items() if value}
-    return found | {"uploads": ""} if step is PresignedStep.CREATE else found
-
-
-def _part_numbers(body: FieldReader) -> list[str]:
-    message = f"must be a number from 1 to {LAST_PART}"
-    return [*body.values("part_numbers", _part_number, message, limit=MAX_PARTS)]
-
-
-def _part_number(value: Any) -> str | None:
-    return str(value) if type(value) is int and 1 <= value <= LAST_PART else None
+    parameters = {
+        ORIGIN_PARAMETER: body.origin,
+        "response-content-disposition": body.disposition,
+        "uploadId": body.upload_id,
+    }
+    shared = {name: value for name, value in parameters.items() if value}
+    if body.step is PresignedStep.CREATE:
+        shared["uploads"] = ""
+    is_part = body.step is PresignedStep.PART
+    each = [{"partNumber": str(number)} for number in body.part_numbers] if is_part else [{}]
+    return [
+        UrlRequest(
+            method=METHODS[body.step],
+            parameters=shared | own,
+            headers={name: value for name, value in headers.items() if value},
+        )
+        for own in each
+    ]

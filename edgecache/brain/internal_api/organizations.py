@@ -7,8 +7,10 @@
 """
 
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Annotated, Final, LiteralString
 from uuid import UUID
+
+from msgspec import Meta
 
 from edgecache.brain.access.access_keys import TOPIC
 from edgecache.brain.core.errors import NotFound
@@ -20,11 +22,10 @@ from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.metering.creditable_reads import prefixes_of
-from edgecache.brain.metering.operator_networks import MAX_NETWORKS, OperatorNetworks
+from edgecache.brain.metering.operator_networks import OperatorNetworks
 from edgecache.brain.nodes.known_nodes import KnownNodes
-from edgecache.protocol.fields import FieldReader
+from edgecache.protocol.fields import Message, RowId, Text
 
-NETWORK_CHARS: Final = 43
 REMOVAL_TIMEOUT_S: Final = 600.0
 COUNT: Final = (
     "WITH own AS (SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s)"
@@ -54,6 +55,25 @@ REVOKE_KEYS: Final[LiteralString] = (
     "DELETE FROM brain_accesskey WHERE organization_id = %s AND creator_id = %s"
     " AND created_at <= coalesce(%s::timestamptz, 'infinity') RETURNING id"
 )
+
+
+class ServiceDecision(Message, frozen=True):
+    """Whether operators' nodes may serve an organization. version: rises with each decision."""
+
+    is_stopped: bool
+    version: RowId
+
+
+class Networks(Message, frozen=True):
+    """Networks of an operator's members."""
+
+    networks: list[Text] = []
+
+
+class RevocationQuery(Message, frozen=True):
+    """Revoke keys that were created until then; None: all."""
+
+    until: Annotated[datetime, Meta(tz=True)] | None = None
 
 
 def routes(dependencies: InternalApiDependencies) -> list[Route]:
@@ -87,18 +107,12 @@ def _environment_routes(dependencies: InternalApiDependencies) -> list[Route]:
 
 def _decision_routes(nodes: KnownNodes, networks: OperatorNetworks) -> list[Route]:
     async def decide(call: JsonCall) -> JsonResponse:
-        body = FieldReader(call.body)
-        is_stopped = body.boolean("is_stopped")
-        version = body.integer("version", minimum=1)
-        body.finish()
-        await nodes.stopped.decide(number(call), version, is_stopped=is_stopped)
+        body = call.read(ServiceDecision)
+        await nodes.stopped.decide(number(call), body.version, is_stopped=body.is_stopped)
         return JsonResponse(status=204)
 
     async def replace(call: JsonCall) -> JsonResponse:
-        body = FieldReader(call.body)
-        given = body.texts("networks", limit=MAX_NETWORKS, length=NETWORK_CHARS)
-        body.finish()
-        await networks.replace(number(call), prefixes_of(given))
+        await networks.replace(number(call), prefixes_of(call.read(Networks).networks))
         return JsonResponse(status=204)
 
     return [
@@ -114,11 +128,7 @@ def _creator_routes(database: BrainDatabase, coherence: Coherence) -> list[Route
         return JsonResponse({name: [row._asdict() for row in rows] for name, rows in found.items()})
 
     async def revoke(call: JsonCall) -> JsonResponse:
-        query = FieldReader(dict(call.query), is_text=True)
-        until = None
-        if query.is_given("until"):
-            until = query.converted("until", _time, "must be an ISO 8601 time", None)
-        query.finish()
+        until = call.read_query(RevocationQuery).until
         async with coherence.transaction() as change:
             gone = await change.all(REVOKE_KEYS, [number(call), _user_id(call), until])
             # When this returns, no brain accepts them any more.
@@ -137,12 +147,3 @@ def _user_id(call: JsonCall) -> UUID:
         return UUID(call.captures["user_id"])
     except ValueError:
         raise NotFound from None
-
-
-def _time(value: object) -> datetime | None:
-    """Return a time with an offset, or None if it is not one."""
-    try:
-        found = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return found if found.tzinfo else None

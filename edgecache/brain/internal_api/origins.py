@@ -1,16 +1,30 @@
 """``/v1/origins``: where buckets' objects come from. Secrets go in and never come out."""
 
-from typing import Final
+from typing import Any
 
-from edgecache.brain.core.creator import take_creator
+from edgecache.brain.core.creator import CreatorMessage
+from edgecache.brain.core.errors import Invalid
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.origins.catalog import Catalog
-from edgecache.protocol.fields import FieldReader
+from edgecache.protocol.fields import FieldError, Message, Text
 from edgecache.protocol.names import parse_label
 
-KIND_CHARS: Final = 16
+
+class OriginRequest(CreatorMessage, frozen=True, kw_only=True):
+    """An origin to create. ``origins.config`` checks its kind, configuration and secret."""
+
+    name: Text
+    kind: Text
+    config: dict[str, Any] = {}
+    secret: dict[str, Any] = {}
+
+
+class OriginChange(Message, frozen=True):
+    """New credentials; none is anonymous access."""
+
+    secret: dict[str, Any] = {}
 
 
 def routes(catalog: Catalog) -> list[Route]:
@@ -20,20 +34,17 @@ def routes(catalog: Catalog) -> list[Route]:
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = FieldReader(call.body)
-        name = body.converted("name", parse_label, "must be of a-z, 0-9 and hyphens", "")
-        kind = body.text("kind", limit=KIND_CHARS)
-        config, secret = body.mapping("config"), body.mapping("secret")
-        creator = take_creator(body)
-        body.finish()
-        row = await catalog.create(tenant, name, kind, config, secret or None, creator=creator)
+        body = call.read(OriginRequest)
+        if parse_label(body.name) is None:
+            raise Invalid([FieldError("name", "must be of a-z, 0-9 and hyphens")])
+        row = await catalog.create(
+            tenant, body.name, body.kind, body.config, body.secret or None, creator=body.creator
+        )
         return JsonResponse(row, 201)
 
     async def change_secret(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = FieldReader(call.body)
-        secret = body.mapping("secret")
-        body.finish()
+        secret = call.read(OriginChange).secret
         return JsonResponse(await catalog.change_secret(tenant, number(call), secret or None))
 
     async def delete(call: JsonCall) -> JsonResponse:

@@ -5,39 +5,48 @@ from typing import Final
 
 from edgecache.brain.core.errors import BrainError, Invalid
 from edgecache.brain.core.values import EnvironmentKey
-from edgecache.brain.internal_api.bodies import take_tenant
+from edgecache.brain.internal_api.bodies import TenantMessage, charged_tenant
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
-from edgecache.protocol.fields import FieldReader
-from edgecache.protocol.names import OBJECT_NAME_CHARS
+from edgecache.protocol.fields import FieldError, Text
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
-KEYS: Final = 10_000
-WARM_KEYS: Final = 1000
 CONCURRENT_WARMINGS: Final = 8
+
+
+class PurgeRequest(TenantMessage, frozen=True, kw_only=True):
+    """What to purge; keys and prefix begin with the bucket."""
+
+    keys: list[Text] = []
+    prefix: Text = ""
+    all: bool = False
+    preview: bool = False
+
+
+class WarmRequest(TenantMessage, frozen=True, kw_only=True):
+    """What to fetch; keys begin with the bucket."""
+
+    keys: list[Text]
 
 
 def routes(dependencies: InternalApiDependencies) -> list[Route]:
     async def purge(call: JsonCall) -> JsonResponse:
-        body = FieldReader(call.body)
-        tenant = take_tenant(body)
-        keys = [key for key in body.texts("keys", limit=KEYS, length=OBJECT_NAME_CHARS) if key]
-        prefix = body.text("prefix", limit=OBJECT_NAME_CHARS, default="")
-        everything = body.boolean("all", default=False)
-        preview = body.boolean("preview", default=False)
-        if not (keys or prefix or everything):
-            body.wrong("keys", "give keys, a prefix, or all: true", None, code="required")
-        body.finish()
+        body = call.read(PurgeRequest)
+        keys = [key for key in body.keys if key]
+        if not (keys or body.prefix or body.all):
+            raise Invalid([FieldError("keys", "give keys, a prefix, or all: true", "required")])
         found = await dependencies.purges.purge(
-            tenant, keys=keys, prefix=prefix, everything=everything, preview=preview
+            charged_tenant(body),
+            keys=keys,
+            prefix=body.prefix,
+            everything=body.all,
+            preview=body.preview,
         )
         return JsonResponse(found)
 
     async def warm(call: JsonCall) -> JsonResponse:
-        body = FieldReader(call.body)
-        tenant = take_tenant(body)
-        keys = body.texts("keys", limit=WARM_KEYS, length=OBJECT_NAME_CHARS)
-        body.finish()
+        body = call.read(WarmRequest)
+        tenant, keys = charged_tenant(body), body.keys
         turns = asyncio.Semaphore(CONCURRENT_WARMINGS)
         codes = await asyncio.gather(*(_warm(dependencies, tenant, key, turns) for key in keys))
         failed = [{"key": key, "code": code} for key, code in zip(keys, codes, strict=True) if code]

@@ -6,13 +6,12 @@ Used by the internal API and the workers' API.
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 from uuid import UUID
 
-import orjson
 import structlog
 
 from common import tracing
@@ -35,7 +34,9 @@ from edgecache.brain.stores.readiness import Readiness
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.headers import Headers
 from edgecache.http.scope import HttpScope
-from edgecache.protocol.fields import MalformedMessage
+from edgecache.protocol.fields import MalformedMessage, decode, encode, read
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +54,7 @@ class JsonCall:
     captures: the path's parameters.
     query: the last value of each name.
     client: the peer's IP address.
+    body: JSON, or empty.
     caller: the result of authentication.
     """
 
@@ -62,15 +64,23 @@ class JsonCall:
     query: Mapping[str, str]
     headers: Headers
     client: str
-    body: dict[str, Any] = field(default_factory=dict)
+    body: bytes = b""
     caller: Any = None
+
+    def read(self, message: type[T]) -> T:
+        """Return the body; an empty one is an empty object. Raises MalformedMessage."""
+        return decode(self.body or b"{}", message)
+
+    def read_query(self, message: type[T]) -> T:
+        """Return the query's parameters. Raises MalformedMessage."""
+        return read(self.query, message, is_text=True)
 
 
 @dataclass(frozen=True, slots=True)
 class JsonResponse:
     """A handler's response: bytes of another type, or JSON.
 
-    In JSON dataclasses become objects; dates are ISO 8601, UUIDs text.
+    In JSON dataclasses and structs become objects; dates are ISO 8601, UUIDs text.
     """
 
     body: object = None
@@ -144,12 +154,13 @@ class JsonApi:
         if not (route.is_open or (route.is_local and scope.is_local)):
             call.caller = await self._authenticate(call)
         if route.method in {"POST", "PUT", "PATCH"}:
-            call.body = await read_json(exchange, limit_bytes=route.body_limit_bytes)
+            call.body = await read_body(exchange, limit_bytes=route.body_limit_bytes)
         async with asyncio.timeout(route.timeout_s):
             try:
                 return await self._handled(route, call)
             except MalformedMessage as error:
-                raise Invalid(error.errors) from None
+                is_whole = not error.errors[0].field
+                raise (MalformedBody if is_whole else Invalid(error.errors)) from None
 
     async def _handled(self, route: Route, call: JsonCall) -> JsonResponse:
         traceparent = call.headers.get(tracing.TRACEPARENT)
@@ -171,11 +182,8 @@ class JsonApi:
         raise PathMethodNotAllowed if is_known else NotFound
 
 
-async def read_json(exchange: Exchange, *, limit_bytes: int) -> dict[str, Any]:
-    """Return the body's JSON object; an empty body is an empty object.
-
-    Raises BodyTooLarge, SlowBody, MalformedBody.
-    """
+async def read_body(exchange: Exchange, *, limit_bytes: int) -> bytes:
+    """Return the body. Raises BodyTooLarge, SlowBody."""
     pieces: list[bytes] = []
     size = 0
     try:
@@ -187,15 +195,7 @@ async def read_json(exchange: Exchange, *, limit_bytes: int) -> dict[str, Any]:
                 pieces.append(bytes(piece))
     except TimeoutError:
         raise SlowBody from None
-    if not size:
-        return {}
-    try:
-        value = orjson.loads(b"".join(pieces))
-    except orjson.JSONDecodeError:
-        raise MalformedBody from None
-    if not isinstance(value, dict):
-        raise MalformedBody
-    return value
+    return b"".join(pieces)
 
 
 def respond(exchange: Exchange, answer: JsonResponse) -> None:
@@ -209,7 +209,7 @@ def respond(exchange: Exchange, answer: JsonResponse) -> None:
     headers = [JSON, NEVER_STORED]
     if answer.status == 401:
         headers.append(("www-authenticate", "Bearer"))
-    exchange.response_bytes(answer.status, headers, orjson.dumps(answer.body))
+    exchange.response_bytes(answer.status, headers, encode(answer.body))
 
 
 def health_route(readiness: Readiness, brain_id: UUID) -> Route:
@@ -228,7 +228,7 @@ def _refused(error: BrainError, codes: Mapping[str, str]) -> JsonResponse:
     code = codes.get(error.code, error.code)
     problem: dict[str, object] = {"code": code, "detail": error.detail}
     if isinstance(error, Invalid):
-        problem["errors"] = [asdict(row) for row in error.errors]
+        problem["errors"] = error.errors
     return JsonResponse(problem, error.status)
 
 

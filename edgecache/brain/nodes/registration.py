@@ -2,21 +2,22 @@
 
 import secrets
 from datetime import UTC, datetime
-from typing import Final, LiteralString
+from typing import Annotated, Final, LiteralString
 from uuid import UUID
 
 import structlog
+from msgspec import Meta
 
 from common.ids import uuid7
-from edgecache.brain.core.creator import take_creator
+from edgecache.brain.core.creator import CreatorMessage
 from edgecache.brain.core.errors import EndpointTaken, Invalid, NodeNotFound, StateConflict
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.nodes import node_rows
-from edgecache.brain.nodes.endpoints import LENGTH_LIMIT, normalize
+from edgecache.brain.nodes.endpoints import normalize
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.protocol.credentials import secret_hash
-from edgecache.protocol.fields import FieldReader
+from edgecache.protocol.fields import FieldError, RowId, Text
 from edgecache.protocol.names import CAPACITY_LIMIT_BYTES, parse_label
 
 log = structlog.get_logger(__name__)
@@ -38,13 +39,23 @@ REMOVE_UNPROVED: Final[LiteralString] = (
 )
 
 
+class NodeRequest(CreatorMessage, frozen=True, kw_only=True):
+    """A node to register. Without an organization it is the platform's."""
+
+    endpoint: Text
+    region: Text
+    capacity_bytes: Annotated[int, Meta(ge=1, le=CAPACITY_LIMIT_BYTES)]
+    organization_id: RowId | None = None
+    is_trusted: bool = False
+
+
 async def register(
-    coherence: Coherence, body: FieldReader, *, is_production: bool
+    coherence: Coherence, body: NodeRequest, *, is_production: bool
 ) -> tuple[NodeRow, str]:
     """Create a node; return it and its credential, which is shown once and not stored.
 
-    is_production: requires a public endpoint of organizations' nodes. Raises MalformedMessage with
-    every wrong field, EndpointTaken, StateConflict for too many that wait for approval,
+    is_production: requires a public endpoint of organizations' nodes. Raises Invalid
+    with the field, EndpointTaken, StateConflict for too many that wait for approval,
     DatabaseUnavailable.
     """
     secret = secrets.token_urlsafe(SECRET_BYTES)
@@ -68,33 +79,22 @@ async def _check_pending(change: AnnouncingTransaction, organization_id: int | N
         )
 
 
-def _read(body: FieldReader, credential: bytes, *, is_production: bool) -> NodeRow:
-    region = body.converted("region", parse_label, "must be like eu-central: a-z, 0-9, hyphens", "")
-    capacity_bytes = body.integer("capacity_bytes", minimum=1, maximum=CAPACITY_LIMIT_BYTES)
-    # Without an organization it is the platform's.
-    is_owned = body.is_given("organization_id")
-    organization_id = body.integer("organization_id", minimum=1) if is_owned else None
-    is_trusted = body.boolean("is_trusted", default=False)
-    endpoint = body.text("endpoint", limit=LENGTH_LIMIT)
-    if endpoint:
-        try:
-            endpoint = normalize(endpoint, is_trusted=is_trusted, is_production=is_production)
-        except Invalid as exc:
-            body.errors += exc.errors
-    creator = take_creator(body)
-    body.finish()
+def _read(body: NodeRequest, credential: bytes, *, is_production: bool) -> NodeRow:
+    if parse_label(body.region) is None:
+        raise Invalid([FieldError("region", "must be like eu-central: a-z, 0-9, hyphens")])
+    endpoint = normalize(body.endpoint, is_trusted=body.is_trusted, is_production=is_production)
     return NodeRow(
         id=uuid7(),
-        organization_id=organization_id,
+        organization_id=body.organization_id,
         endpoint=endpoint,
-        region=region,
-        capacity_bytes=capacity_bytes,
+        region=body.region,
+        capacity_bytes=body.capacity_bytes,
         # Others wait for their proof and for staff's approval.
-        status="active" if is_trusted else "pending",
+        status="active" if body.is_trusted else "pending",
         secret_hash=credential,
         created_at=datetime.now(UTC),
-        created_by=creator.name,
-        creator_id=creator.user_id,
+        created_by=body.created_by,
+        creator_id=body.creator_id,
     )
 
 

@@ -13,7 +13,6 @@ from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
 from edgecache.http.addresses import prefix_of
-from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
 
 log = structlog.get_logger(__name__)
@@ -21,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 def routes(dependencies: WorkersApiDependencies) -> list[Route]:
     async def heartbeat(call: JsonCall) -> JsonResponse:
-        beat = Heartbeat.read(FieldReader(call.body))
+        beat = call.read(Heartbeat)
         node: NodeRow = call.caller
         if beat.problems:
             log.warning("node_has_problems", node_id=str(node.id), problems=list(beat.problems))
@@ -38,14 +37,14 @@ def routes(dependencies: WorkersApiDependencies) -> list[Route]:
             # A node has been added or removed: use that immediately.
             await dependencies.nodes.refresh()
         dependencies.proofs.ask_for(row)
-        return JsonResponse((await _answer(dependencies, row, beat)).as_json())
+        return JsonResponse(await _answer(dependencies, row, beat))
 
     return [Route("POST", "/v1/workers/{node_id}/heartbeat", heartbeat)]
 
 
 async def _move(dependencies: WorkersApiDependencies, node: NodeRow, beat: Heartbeat) -> None:
     """Accept a new endpoint of a platform's node; others would need another proof."""
-    if beat.endpoint is None or node.organization_id is not None:
+    if not beat.endpoint or node.organization_id is not None:
         return
     production = dependencies.settings.is_production
     endpoint = normalize(beat.endpoint, is_trusted=True, is_production=production)

@@ -11,7 +11,6 @@ from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
-from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.inventories import Inventory, InventoryAnswer
 
 BEGIN: Final[LiteralString] = (
@@ -56,14 +55,14 @@ END: Final[LiteralString] = (
 
 def routes(dependencies: WorkersApiDependencies) -> list[Route]:
     async def inventory(call: JsonCall) -> JsonResponse:
-        message = Inventory.read(FieldReader(call.body))
+        message = call.read(Inventory)
         node: NodeRow = call.caller
         if node.status not in {"active", "draining"}:
             # An inactive node; it sends a full inventory when it becomes active again.
-            return JsonResponse(InventoryAnswer().as_json())
+            return JsonResponse(InventoryAnswer())
         async with dependencies.coherence.transaction(wait_for_acks=False) as change:
             unknown = await _take(change, node, message, dependencies.settings.replicas)
-        return JsonResponse(InventoryAnswer(unknown).as_json())
+        return JsonResponse(InventoryAnswer(unknown))
 
     return [Route("POST", "/v1/workers/{node_id}/inventory", inventory)]
 

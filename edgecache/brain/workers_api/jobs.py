@@ -11,7 +11,6 @@ from edgecache.brain.nodes.node_jobs import JobRow
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.nodes.tickets import TicketGrant
 from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
-from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.jobs import Job, JobKind, Jobs, JobsDone, JobSource
 from edgecache.protocol.names import JOB_BATCH
 from edgecache.protocol.tickets import TicketKind
@@ -32,10 +31,10 @@ def routes(dependencies: WorkersApiDependencies) -> list[Route]:
         jobs = [_job(dependencies, node, task) for task in tasks if task.id not in pointless]
         later = [job.id for job in jobs if not _can_be_done(job)]
         await node_jobs.postpone(dependencies.database, node.id, later)
-        return JsonResponse(Jobs(tuple(job for job in jobs if _can_be_done(job))).as_json())
+        return JsonResponse(Jobs(tuple(job for job in jobs if _can_be_done(job))))
 
     async def done(call: JsonCall) -> JsonResponse:
-        message = JobsDone.read(FieldReader(call.body))
+        message = call.read(JobsDone)
         node: NodeRow = call.caller
         await node_jobs.finish(
             dependencies.coherence, node.id, [job.id for job in message.jobs if job.ok]

@@ -6,13 +6,12 @@ from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.metering.receipts import redeem
 from edgecache.brain.nodes.node_rows import NodeRow
 from edgecache.brain.workers_api.dependencies import WorkersApiDependencies
-from edgecache.protocol.fields import FieldReader
 from edgecache.protocol.receipts import Receipts
 
 
 def routes(dependencies: WorkersApiDependencies) -> list[Route]:
     async def receipts(call: JsonCall) -> JsonResponse:
-        message = Receipts.read(FieldReader(call.body))
+        message = call.read(Receipts)
         node: NodeRow = call.caller
         answer = await redeem(
             dependencies.database,
@@ -22,6 +21,6 @@ def routes(dependencies: WorkersApiDependencies) -> list[Route]:
             dependencies.creditable_reads.is_creditable,
             now=time.time(),
         )
-        return JsonResponse(answer.as_json())
+        return JsonResponse(answer)
 
     return [Route("POST", "/v1/workers/{node_id}/receipts", receipts)]

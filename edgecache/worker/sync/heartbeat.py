@@ -7,7 +7,6 @@ import random
 import time
 from typing import Final
 
-from edgecache.protocol.fields import MalformedMessage
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
 from edgecache.protocol.names import worker_path
 from edgecache.worker.brain_calls import BrainCallError, CredentialRefused, NodeRemoved
@@ -58,12 +57,12 @@ async def heartbeats(node: CacheWorker) -> None:
 
 
 async def beat(node: CacheWorker, load: float) -> HeartbeatAnswer:
-    """Send a heartbeat and process the answer. Raises BrainCallError, MalformedMessage."""
+    """Send a heartbeat and process the answer. Raises BrainCallError."""
     async with node.talking:
         message = _state(node, load)
         sent = node.clock.tick()
         path = worker_path(node.options.node_id, "heartbeat")
-        answer = HeartbeatAnswer.read(await node.brain.call("POST", path, message.as_json()))
+        answer = await node.brain.call("POST", path, HeartbeatAnswer, message)
     node.clock.learn(answer.now, sent=sent, received=node.clock.tick())
     node.verifier.trust(answer.keys)
     node.problems.drop_reported(message.problems)
@@ -83,7 +82,7 @@ async def _beat_or_wait(node: CacheWorker, load: Load, backoff: Backoff) -> floa
     except NodeRemoved:
         node.remove()
         return 0.0
-    except (BrainCallError, MalformedMessage) as error:
+    except BrainCallError as error:
         node.counters.add("heartbeats_failed")
         wait_s = backoff.next_s()
         _log_absence(node, error, wait_s)

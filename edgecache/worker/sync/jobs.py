@@ -10,7 +10,7 @@ from typing import Final
 
 from edgecache.http.client import ServerAddress, request_head
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed, ResponseHead
-from edgecache.protocol.fields import MalformedMessage
+from edgecache.protocol.fields import Answer
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobsDone, JobSource
 from edgecache.protocol.names import (
     JOB_BATCH,
@@ -54,14 +54,14 @@ async def jobs(node: CacheWorker) -> None:
                 pass
         except NodeRemoved:
             node.remove()
-        except (BrainCallError, MalformedMessage) as error:
+        except BrainCallError as error:
             log.warning("jobs_failed", extra={"reason": str(error)})
 
 
 async def _do_some(node: CacheWorker) -> bool:
     """Fetch jobs and do them; return whether more may wait."""
     path = worker_path(node.options.node_id, f"jobs?limit={JOB_BATCH}")
-    waiting = Jobs.read(await node.brain.call("GET", path)).jobs
+    waiting = (await node.brain.call("GET", path, Jobs)).jobs
     at_once = asyncio.Semaphore(MAX_CONCURRENT_JOBS)
     ended: list[JobDone] = []
 
@@ -91,7 +91,7 @@ async def _report(
             done, ended[:] = tuple(ended), ()
             if done:
                 path = worker_path(node.options.node_id, JOBS_DONE)
-                await node.brain.call("POST", path, JobsDone(done).as_json())
+                await node.brain.call("POST", path, Answer, JobsDone(done))
                 are_well = are_well and all(one.ok for one in done)
         await doing
     finally:

@@ -8,7 +8,6 @@ import logging
 import sqlite3
 from typing import Final
 
-from edgecache.protocol.fields import MalformedMessage
 from edgecache.protocol.inventories import HeldBlob, Inventory, InventoryAnswer
 from edgecache.protocol.names import INVENTORY_PAGE, RECEIPT_BATCH, worker_path
 from edgecache.protocol.receipts import Receipts as ReceiptBatch
@@ -34,7 +33,7 @@ async def reports(node: CacheWorker) -> None:
             await report(node)
         except NodeRemoved:
             node.remove()
-        except (BrainCallError, MalformedMessage) as error:
+        except BrainCallError as error:
             log.warning("report_failed", extra={"reason": str(error)})
             node.brain_answered.clear()
         except (OSError, sqlite3.Error) as error:
@@ -45,7 +44,7 @@ async def reports(node: CacheWorker) -> None:
 
 
 async def report(node: CacheWorker) -> None:
-    """Send everything once. Raises BrainCallError, MalformedMessage."""
+    """Send everything once. Raises BrainCallError."""
     if node.wants_inventory:
         await send_inventory(node)
     while await send_changes(node):
@@ -104,7 +103,7 @@ async def send_receipts(node: CacheWorker) -> bool:
     sent = [(ticket_id, line) for ticket_id, line in lines if line.served_at // HOUR_S == hour]
     batch = ReceiptBatch(tuple(line for _, line in sent))
     path = worker_path(node.options.node_id, "receipts")
-    answer = ReceiptsAnswer.read(await node.brain.call("POST", path, batch.as_json()))
+    answer = await node.brain.call("POST", path, ReceiptsAnswer, batch)
     ids = [ticket_id for ticket_id, _ in sent]
     refused = {one.place: one.code for one in answer.refused if one.place < len(ids)}
     for place, code in refused.items():
@@ -133,7 +132,7 @@ async def _send(
         message = Inventory(
             node.incarnation, node.next_sequence(), full, added, removed, page, last
         )
-        fields = await node.brain.call("POST", path, message.as_json())
-    for sha256 in InventoryAnswer.read(fields).unknown:
+        answer = await node.brain.call("POST", path, InventoryAnswer, message)
+    for sha256 in answer.unknown:
         if await node.run_on_disk(node.store.schedule_unlink, sha256):
             log.info("unknown_object_dropped", extra={"sha256": sha256.hex()})

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,11 @@ from tests.ports import free_port
 WAIT_S = 30.0
 # Ends every connection to a database.
 CUT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
+
+
+def text_of(sha256: bytes) -> str:
+    """Return a hash as messages have it."""
+    return b64encode(sha256).decode()
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ class FakeWorker:
             "incarnation": self.incarnation,
             "sequence": self.sequence,
             "full": full,
-            "added": [[sha256.hex(), size] for sha256, size in blobs],
+            "added": [[text_of(sha256), size] for sha256, size in blobs],
             "removed": [],
             "page": 0,
             "last": True,

@@ -1,7 +1,6 @@
 """A brain as its workers see it: an HTTP server on loopback with responses set by the test."""
 
 import hashlib
-import json
 import os
 import ssl
 import sys
@@ -16,8 +15,9 @@ from uuid import UUID, uuid4
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from edgecache.protocol import fields as messages
 from edgecache.protocol.credentials import authorization
-from edgecache.protocol.fields import parse
+from edgecache.protocol.fields import Answer
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, TicketKey
 from edgecache.protocol.inventories import Inventory, InventoryAnswer
 from edgecache.protocol.jobs import Job, JobDone, Jobs, JobsDone
@@ -144,32 +144,32 @@ class FakeBrain:
         self.wait_for(lambda: len(self.beats) >= seen + 2)
         return self.beats[-1]
 
-    def answer(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, Answer | dict[str, str]]:
         """Answer one call."""
         name = path.removeprefix(f"/v1/workers/{NODE}/")
         if self.http_status != 200:
             return self.http_status, {"code": "told_so", "detail": "By the test."}
         match method, name.partition("?")[0].split("/"):
             case "POST", ["heartbeat"]:
-                return 200, self._beat(Heartbeat.read(parse(body)))
+                return 200, self._beat(messages.decode(body, Heartbeat))
             case "POST", ["inventory"]:
-                message = Inventory.read(parse(body))
+                message = messages.decode(body, Inventory)
                 self.inventories.append(message)
                 named = {held.sha256 for held in message.added}
-                return 200, InventoryAnswer(tuple(self.unknown & named)).as_json()
+                return 200, InventoryAnswer(tuple(self.unknown & named))
             case "POST", ["receipts"]:
-                return 200, self._receipts(Receipts.read(parse(body)))
+                return 200, self._receipts(messages.decode(body, Receipts))
             case "GET", ["jobs"]:
-                return 200, Jobs(tuple(self.jobs)).as_json()
+                return 200, Jobs(tuple(self.jobs))
             case "POST", ["jobs", "done"]:
-                ended = JobsDone.read(parse(body)).jobs
+                ended = messages.decode(body, JobsDone).jobs
                 self.reports.append(ended)
                 self.done |= {job.id: job for job in ended}
                 self.jobs = [job for job in self.jobs if job.id not in self.done]
                 return 200, {}
         return 404, {"code": "not_found"}
 
-    def _beat(self, beat: Heartbeat) -> dict[str, Any]:
+    def _beat(self, beat: Heartbeat) -> HeartbeatAnswer:
         self.beats.append(beat)
         wants_inventory, self.wants_inventory = self.wants_inventory, False
         return HeartbeatAnswer(
@@ -179,9 +179,9 @@ class FakeBrain:
             wants_inventory=wants_inventory,
             jobs=len(self.jobs),
             interval_s=self.interval_s,
-        ).as_json()
+        )
 
-    def _receipts(self, batch: Receipts) -> dict[str, Any]:
+    def _receipts(self, batch: Receipts) -> ReceiptsAnswer:
         """Accept all of a batch, or only say what of it is refused, as the brain does."""
         self.receipts += batch.receipts
         self.batches.append([line.ticket for line in batch.receipts])
@@ -191,7 +191,7 @@ class FakeBrain:
             for place, ticket_id in enumerate(ids)
             if ticket_id in self.refused
         ]
-        return ReceiptsAnswer(() if refused else tuple(ids), tuple(refused)).as_json()
+        return ReceiptsAnswer(() if refused else tuple(ids), tuple(refused))
 
 
 class _Server(ThreadingHTTPServer):
@@ -215,11 +215,12 @@ def _handler(brain: FakeBrain) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             brain.requests += 1
             brain.may_answer.wait()
+            said: Answer | dict[str, str]
             if self.headers["Authorization"] != authorization(NODE, SECRET):
                 status, said = 401, {"code": "not_authenticated"}
             else:
                 status, said = brain.answer(self.command, self.path, body)
-            raw = json.dumps(said).encode() if brain.garbage is None else brain.garbage
+            raw = messages.encode(said) if brain.garbage is None else brain.garbage
             # Without "Connection: close", so that the keep-alive connection ends unannounced.
             self.close_connection = brain.drops_connections
             self.send_response(status)

@@ -1,4 +1,4 @@
-"""A worker depends on the standard library, httptools and uvloop only."""
+"""A worker depends on the standard library, httptools, msgspec and uvloop only."""
 
 import json
 import subprocess
@@ -40,12 +40,12 @@ def loaded(package: str) -> set[str]:
     return names - sys.stdlib_module_names
 
 
-def test_the_protocol_imports_only_the_standard_library() -> None:
-    assert loaded("edgecache.protocol") == {"edgecache"}
+def test_the_protocol_imports_only_the_standard_library_and_msgspec() -> None:
+    assert loaded("edgecache.protocol") == {"edgecache", "msgspec"}
 
 
 def test_a_worker_does_not_import_django() -> None:
-    needed = {"edgecache", "httptools", "uvloop"}
+    needed = {"edgecache", "httptools", "msgspec", "uvloop"}
     assert loaded("edgecache.worker") - {"cython_runtime"} == needed
 
 

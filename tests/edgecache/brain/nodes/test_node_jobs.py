@@ -10,6 +10,7 @@ from tests.edgecache.brain.support import (
     Internal,
     Put,
     register,
+    text_of,
 )
 from tests.edgecache.cluster import Cluster
 from tests.waiting import wait_until
@@ -26,7 +27,7 @@ def test_a_job_is_issued_once_a_minute_until_it_is_done(
     assert node.beat().body["jobs"] == 1
 
     (job,) = node.say("jobs", method="GET").body["jobs"]
-    assert (job["kind"], job["sha256"], job["sources"]) == ("delete", blob.hex(), [])
+    assert (job["kind"], job["sha256"], job["sources"]) == ("delete", text_of(blob), [])
     assert node.say("jobs", method="GET").body["jobs"] == []
 
     assert node.say("jobs/done", {"jobs": [{"id": job["id"], "ok": True}]}).status == 200

@@ -10,6 +10,7 @@ from tests.edgecache.brain.support import (
     Internal,
     Put,
     register,
+    text_of,
 )
 from tests.edgecache.cluster import Cluster
 from tests.waiting import wait_until
@@ -26,7 +27,7 @@ def test_an_inventory_records_locations_and_returns_unneeded_blobs(
 
     said = node.hold((known, 11), (unknown, 5))
 
-    assert said.body == {"unknown": [unknown.hex()]}
+    assert said.body == {"unknown": [text_of(unknown)]}
     assert node.id in cluster_rows.holders(known)
 
 
@@ -36,7 +37,7 @@ def test_a_blob_of_the_wrong_length_is_not_recorded(
     known = put(b"eleven byte")
     node = register(bare_cluster)
     node.beat()
-    assert node.hold((known, 12)).body == {"unknown": [known.hex()]}
+    assert node.hold((known, 12)).body == {"unknown": [text_of(known)]}
     assert node.id not in cluster_rows.holders(known)
 
 
@@ -77,7 +78,7 @@ def test_changes_add_and_remove_locations(
     node.beat()
     node.hold((first, 14), full=False)
     assert node.id in cluster_rows.holders(first)
-    node.hold(full=False, removed=[first.hex()])
+    node.hold(full=False, removed=[text_of(first)])
     assert node.id not in cluster_rows.holders(first)
 
 
@@ -135,7 +136,7 @@ def test_a_copy_that_a_node_lost_is_made_again(
     _wait_for_repair(cluster_rows, nodes)
 
     if how == "reported":
-        nodes[0].hold(full=False, removed=[blob.hex()])
+        nodes[0].hold(full=False, removed=[text_of(blob)])
     elif how == "full inventory":
         nodes[0].hold()
     else:
@@ -168,7 +169,7 @@ def test_a_foreign_node_is_asked_to_delete_private_bytes(
 
     said = stranger.hold((private, 7), (public, 6))
 
-    assert said.body == {"unknown": [private.hex()]}
+    assert said.body == {"unknown": [text_of(private)]}
     assert stranger.id not in cluster_rows.holders(private)
     assert stranger.id in cluster_rows.holders(public)
 
@@ -197,7 +198,7 @@ def test_an_object_that_becomes_private_is_deleted_from_a_foreign_node(
 
     wait_until(is_gone)
     (job,) = stranger.say("jobs", method="GET").body["jobs"]
-    assert (job["kind"], job["sha256"]) == ("delete", blob.hex())
+    assert (job["kind"], job["sha256"]) == ("delete", text_of(blob))
 
 
 def test_the_inventory_of_a_pending_node_is_ignored(
