@@ -1,9 +1,11 @@
 """In a browser: expiry, refresh, environments, several tabs, SQL."""
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from playwright.sync_api import Request, expect
+from playwright.sync_api import Request, Route, expect
 from pytest_django import Settings
 
 from accounts.models import Session
@@ -28,11 +30,22 @@ ENDS = """() => Promise.race([
   Promise.all(window.asked),
   new Promise((done) => setTimeout(done, 5000, "one waits for ever")),
 ])"""
+REFRESH = "**/v1/auth/refresh"
+SENTENCE = "The service is at its limit."
 FIVE_CALLS = """async () => {
   const { get } = await import("/static/console/lib/api.js");
   const answers = await Promise.all(Array.from({ length: 5 }, () => get("/v1/whoami")));
   return answers.map((who) => who.email);
 }"""
+
+
+def problem(status: int, *, retry_after: str = "") -> dict[str, Any]:
+    """Return a refusal that says nothing about who asked."""
+    content = {"type": "about:blank", "title": SENTENCE, "status": status, "code": "overloaded"}
+    headers = {"Content-Type": "application/problem+json"}
+    if retry_after:
+        headers["Retry-After"] = retry_after
+    return {"status": status, "headers": headers, "body": json.dumps(content)}
 
 
 def test_an_expired_token_is_refreshed_once_for_all_calls(
@@ -79,6 +92,70 @@ def test_a_session_that_cannot_be_refreshed_leads_to_the_sign_in(
     Session.objects.all().delete()
     visitor.page.goto(f"{visitor.base}/console/security")
     visitor.is_at("/console/sign-in?next=%2Fconsole%2Fsecurity")
+
+
+PASSING_FAILURES: dict[str, dict[str, Any] | None] = {
+    "no answer": None,
+    "a proxy's page": {"status": 502, "content_type": "text/html", "body": "<h1>Bad Gateway</h1>"},
+    "a limit": problem(429, retry_after="60"),
+    "an outage": problem(503),
+}
+
+
+@pytest.mark.parametrize("failure", PASSING_FAILURES)
+def test_a_refresh_that_fails_for_the_moment_keeps_the_page_and_the_session(
+    visitor: Visitor, settings: Settings, failure: str
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=1)
+    sign_up(visitor)
+    visitor.go("/console/members")
+    visitor.fill("E-mail", "colleague@example.com")
+    visitor.page.wait_for_timeout(1200)
+    answer = PASSING_FAILURES[failure]
+
+    def fail(route: Route) -> None:
+        if answer:
+            route.fulfill(**answer)
+        else:
+            route.abort()
+
+    visitor.page.route(REFRESH, fail)
+    visitor.press("Send invitation")
+    expect(visitor.page.locator("#invite [data-problem]")).not_to_be_empty()
+    expect(visitor.field("E-mail")).to_have_value("colleague@example.com")
+    visitor.page.unroute(REFRESH)
+    visitor.press("Send invitation")
+    visitor.sees("colleague@example.com")
+    visitor.faults[:] = [each for each in visitor.faults if "Failed to load" not in each]
+    visitor.is_at("/console/members")
+
+
+def test_a_refresh_waits_as_long_as_the_service_asks_for(
+    visitor: Visitor, settings: Settings
+) -> None:
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=1)
+    sign_up(visitor)
+    visitor.page.wait_for_timeout(1200)
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=900)
+    refused: list[str] = []
+
+    def refuse_once(route: Route) -> None:
+        if refused:
+            route.continue_()
+            return
+        refused.append(route.request.url)
+        route.fulfill(**problem(503, retry_after="1"))
+
+    visitor.page.route(REFRESH, refuse_once)
+    assert visitor.page.evaluate(FIVE_CALLS) == ["dora@example.com"] * 5
+    assert len(refused) == 1
+
+
+def test_the_sign_in_page_says_that_it_could_not_ask(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.page.route("**/v1/whoami", lambda route: route.fulfill(**problem(503)))
+    visitor.go("/console/sign-in")
+    expect(visitor.page.locator("#sign-in [data-problem]")).to_have_text(SENTENCE)
 
 
 def test_switching_changes_every_tab(visitor: Visitor) -> None:

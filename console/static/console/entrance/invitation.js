@@ -56,8 +56,10 @@ async function look(given) {
 async function presentEmail() {
   try {
     return String((await get("/v1/whoami")).email);
-  } catch {
-    return "";
+  } catch (error) {
+    // 403: a session that must set up a second factor or give an address first.
+    if (error instanceof Problem && [401, 403].includes(error.status)) return "";
+    throw error;
   }
 }
 

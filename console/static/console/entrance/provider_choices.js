@@ -3,17 +3,18 @@
 
 import { byId, element, show } from "../lib/dom.js";
 import { providers, signInWith } from "./external.js";
-import { onPress } from "../lib/forms.js";
+import { onPress, showProblem } from "../lib/forms.js";
 import { Problem } from "../lib/problem.js";
 
 /**
- * Offer what is configured; nothing is shown where nothing is.
+ * Offer what is configured; nothing is shown where nothing is, and a problem where that is unknown.
  * @param {HTMLElement} root where a refusal is shown
  */
 export async function offerProviders(root) {
   const offered = await providers().catch((error) => {
-    if (error instanceof Problem) return [];
-    throw error;
+    if (!(error instanceof Problem)) throw error;
+    showProblem(root, error);
+    return [];
   });
   byId("provider-choices").replaceChildren(
     ...offered.map((provider) => {

@@ -35,11 +35,14 @@ onPress(byId("passkey"), form, async () => {
   await finishPasskey(start, await prove(start.request_options));
 });
 const back = takeReturn();
+/** Why it is unknown whether the visitor is signed in. @type {unknown} */
+let unknown = null;
 if (!back && !isAgain() && (await isSignedIn())) location.replace(wanted());
 else {
   if (!back) takePending();
   await offerProviders(form);
   ready();
+  if (unknown) showProblem(form, unknown);
   if (back) await attempt(form, () => finishExternal(back));
   byId("email").focus();
   await offerPasskeys();
@@ -67,6 +70,7 @@ async function isSignedIn() {
     await get("/v1/whoami");
     return true;
   } catch (error) {
+    if (!(error instanceof Problem && error.status === 401)) unknown = error;
     return restrictedTo(error) !== undefined;
   }
 }

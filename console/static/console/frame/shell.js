@@ -62,8 +62,6 @@ async function enter() {
     const who = { ...(await get("/v1/whoami")), environments: await list("/v1/environments") };
     claimDrafts(who);
     frame(who);
-    // For the recovery page, which needs it without a sign-in. It is no secret.
-    localStorage.setItem("zonal-organization", String(who.org_id));
     return who;
   } catch (error) {
     if (restrictedTo(error) === location.pathname) return null;
@@ -161,15 +159,18 @@ export async function switchTo(place) {
   location.reload();
 }
 
-async function signOut() {
+/** End the session, and leave for the sign-in. */
+export async function signOut() {
   // Any call may be the first to notice it, this one or one in progress.
   handle({ signedOut: leave });
   try {
     await post("/v1/auth/logout");
     leave();
   } catch (error) {
-    // Refused, it is over as well, the cookies are gone; unreached, or kept from being heard, it is not.
-    if (error instanceof Problem && error.status >= 400 && error.status < 500 && error.code !== "csrf_failed") {
+    // Refused by the platform, it is over as well, the cookies are gone; unreached, refused by a proxy
+    // ("unknown"), or kept from being heard, it is not.
+    const isRefused = error instanceof Problem && error.status >= 400 && error.status < 500;
+    if (isRefused && !["csrf_failed", "unknown"].includes(error.code)) {
       leave();
       return;
     }

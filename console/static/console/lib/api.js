@@ -15,10 +15,14 @@ const SIGNED_OUT = new Set(["not_authenticated", "token_expired", "token_invalid
 /** @type {{stepUp: StepUp | null, signedOut: (() => void) | null, emailRequired: (() => void) | null}} */
 const handlers = { stepUp: null, signedOut: null, emailRequired: null };
 
-/** @type {Promise<void> | null} */
+/** @type {Promise<boolean> | null} */
 let refreshing = null;
 /** How often the tokens were refreshed. */
 let refreshes = 0;
+/** Refused refreshes that are repeated after their Retry-After. */
+const REPEATED = new Set([429, 503]);
+const MAX_REPEATS = 2;
+const MAX_WAIT_S = 10;
 let isOutdated = false;
 /** The ETag of an answer. @type {WeakMap<object, string>} */
 const versions = new WeakMap();
@@ -162,24 +166,32 @@ async function send(method, path, body, { headers: own = {}, signal, progressed 
 }
 
 /**
- * Refresh once for all waiting calls; return true if it worked.
+ * Refresh once for all waiting calls; return false if the sign-in is over.
  * @param {number} before how often that was done when the call was sent
+ * @throws {import("./problem.js").Problem} where the refresh failed and may work later
  */
 async function refreshed(before) {
   if (refreshes > before) return true;
   refreshing ??= refresh().finally(() => {
     refreshing = null;
   });
-  try {
-    await refreshing;
-    return true;
-  } catch {
-    return false;
-  }
+  return refreshing;
 }
 
+/** Refresh; wait where the service asks for a short wait. Only a refused token ends the sign-in. */
 async function refresh() {
-  const answer = await send("POST", "/v1/auth/refresh", {});
-  if (!answer.ok) throw await problemOf(answer);
-  refreshes += 1;
+  for (let repeats = 0; ; repeats += 1) {
+    const answer = await send("POST", "/v1/auth/refresh", {});
+    if (answer.ok) {
+      refreshes += 1;
+      return true;
+    }
+    const problem = await problemOf(answer);
+    const hasNoToken = problem.fields.some(({ field }) => field === "refresh_token");
+    if (problem.status === 401 || hasNoToken) return false;
+    const { retryAfterS } = problem;
+    const isSoon = REPEATED.has(problem.status) && retryAfterS > 0 && retryAfterS <= MAX_WAIT_S;
+    if (!isSoon || repeats === MAX_REPEATS) throw problem;
+    await new Promise((done) => setTimeout(done, retryAfterS * 1000));
+  }
 }

@@ -8,6 +8,7 @@ import { byId, fill, show, turnTo } from "../lib/dom.js";
 import { moment } from "../lib/format.js";
 import { onPress } from "../lib/forms.js";
 import { onLink } from "../lib/link.js";
+import { Problem } from "../lib/problem.js";
 
 const PATH = "/v1/auth/terminal";
 /** The request of the link, which the visitor may have to sign in for first. */
@@ -52,7 +53,7 @@ async function ask(path) {
     turnTo(byId("ask"));
   } catch (error) {
     // Another visit to this page does not ask for what is over.
-    over();
+    if (error instanceof Problem && error.status === 410) over();
     throw error;
   }
 }
