@@ -15,7 +15,6 @@ TOKEN_BYTES: Final = 32
 MAX_TOKEN_CHARS: Final = 200
 CODE_CHARS: Final = 8
 # Blanks and dashes are allowed anywhere.
-CODE_PATTERN: Final = rf"^[\s-]*([0-9A-Za-z][\s-]*){{{CODE_CHARS}}}$"
 
 
 def new_token() -> str:
@@ -36,8 +35,7 @@ def new_code() -> str:
 
 def canonical_code(code: str) -> str:
     """Return a typed code as ``ABCD-EFGH``; '' if it is not a code."""
-    # Crockford: letters that look like a digit are read as that digit.
-    plain = ids.normalized_code(code).replace("O", "0").replace("I", "1").replace("L", "1")
+    plain = ids.typed_code(code)
     if not ids.is_code(plain, length=CODE_CHARS):
         return ""
     return f"{plain[:4]}-{plain[4:]}"

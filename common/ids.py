@@ -5,12 +5,25 @@ or U. Source: https://www.crockford.com/base32.html
 """
 
 import secrets
+import unicodedata
+from string import ascii_lowercase, ascii_uppercase
 from typing import Final
 from uuid import UUID
 
 import uuid_utils.compat
 
 CODE_ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+# Unicode's categories of blanks, dashes, and control and format characters, such as the marks of
+# writing direction that telephones paste.
+_IGNORED: Final = frozenset({"Zs", "Zl", "Zp", "Pd", "Cc", "Cf"})
+# ASCII letters only: other letters have the capitals of these. The minus sign and the hyphen bullet
+# are no dashes by their category.
+_READ_AS: Final = str.maketrans(
+    dict(zip(ascii_lowercase, ascii_uppercase, strict=True))
+    | dict.fromkeys("Oo", "0")
+    | dict.fromkeys("IiLl", "1")
+    | dict.fromkeys("\u2212\u2043", "")
+)
 
 
 def uuid7() -> UUID:
@@ -28,9 +41,14 @@ def random_code(length: int) -> str:
     return "".join(secrets.choice(CODE_ALPHABET) for _ in range(length))
 
 
-def normalized_code(typed: str) -> str:
-    """Return typed text in capitals, without blanks and dashes."""
-    return "".join(typed.split()).replace("-", "").upper()
+def typed_code(text: str) -> str:
+    """Return a code as it was issued from text that a person typed or pasted.
+
+    Blanks, dashes and invisible characters of any kind are dropped, A to Z are capitals, and O is
+    read as 0, I and L as 1, which no code contains. For codes of digits only as well.
+    """
+    kept = (char for char in text if unicodedata.category(char) not in _IGNORED)
+    return "".join(kept).translate(_READ_AS)
 
 
 def is_code(text: str, *, length: int) -> bool:

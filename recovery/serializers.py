@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.serializers import PasswordField
@@ -11,7 +10,6 @@ from common.api.views import StrictSerializer
 from common.emails import AddressField
 from recovery.models import Method, Purpose
 from recovery.questions import ASKED
-from recovery.tokens import channel_tokens
 
 TOKEN_INPUT_CHARS: Final = 64
 
@@ -21,7 +19,13 @@ MAX_BIGINT = 2**63 - 1
 class RecoveryInitiateSerializer(StrictSerializer):
     """The claimed account, what was lost, and the method."""
 
-    org_id = serializers.IntegerField(min_value=1, max_value=MAX_BIGINT)
+    org_id = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_BIGINT,
+        required=False,
+        help_text="Not needed: the address decides. With another organization's number it is as "
+        "if there were no account.",
+    )
     email = AddressField()
     method = serializers.ChoiceField(choices=Method.values)
     purpose = serializers.ChoiceField(
@@ -44,13 +48,6 @@ class RecoveryInitiatedSerializer(serializers.Serializer[Any]):
     questions = RecoveryQuestionSerializer(many=True, required=False)
 
 
-@extend_schema_field(
-    {
-        "type": "string",
-        "maxLength": TOKEN_INPUT_CHARS,
-        "pattern": rf"^({channel_tokens.SMS_PATTERN}|{channel_tokens.MAIL_PATTERN})$",
-    }
-)
 class ChannelTokenField(serializers.CharField):
     """A mailed or texted token; ``channel_tokens.canonical`` validates it, with its own error."""
 
@@ -58,13 +55,6 @@ class ChannelTokenField(serializers.CharField):
         super().__init__(max_length=TOKEN_INPUT_CHARS)
 
 
-@extend_schema_field(
-    {
-        "type": "string",
-        "maxLength": TOKEN_INPUT_CHARS,
-        "pattern": rf"^{channel_tokens.MAIL_PATTERN}$",
-    }
-)
 class CancelTokenField(ChannelTokenField):
     """The token of a notice; ``channel_tokens.canonical_long`` checks it."""
 

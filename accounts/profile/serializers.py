@@ -2,17 +2,15 @@
 
 from typing import Any, Final
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts import mailed_secrets
 from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.profile.mailbox import State
 from accounts.serializers import PasswordField
 from common.api.views import StrictSerializer
 from common.emails import AddressField
 
-MAX_CODE_CHARS: Final = 40
+MAX_CODE_CHARS: Final = 64
 
 
 class PasswordStateSerializer(serializers.Serializer[Any]):
@@ -49,9 +47,6 @@ class EmailChangeSerializer(StrictSerializer):
     email = AddressField()
 
 
-@extend_schema_field(
-    {"type": "string", "maxLength": MAX_CODE_CHARS, "pattern": mailed_secrets.CODE_PATTERN}
-)
 class EmailCodeField(serializers.CharField):
     """A mailed code; ``mailed_secrets.canonical_code`` checks it, with its own error."""
 

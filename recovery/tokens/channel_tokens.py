@@ -11,9 +11,6 @@ from twofactor.stored_secrets import digest, one_time_code
 # Without dashes, so that a double click selects all of it.
 MAIL_CHARS: Final = 26
 SMS_DIGITS: Final = 8
-# For the form; ``canonical`` decides what is a token.
-MAIL_PATTERN: Final = rf"[\s-]*([0-9A-Za-z][\s-]*){{{MAIL_CHARS}}}"
-SMS_PATTERN: Final = rf"[\s-]*([0-9][\s-]*){{{SMS_DIGITS}}}"
 # How long a channel's token is valid. NIST SP 800-63B-4 §4.2.1.2: at most 10 minutes by text.
 LIVES: Final = {"email": timedelta(minutes=30), "sms": timedelta(minutes=10)}
 
@@ -29,12 +26,12 @@ def long_token() -> str:
 
 
 def canonical(token: str) -> str:
-    """Return a typed token in capitals, without its blanks and dashes.
+    """Return a typed token as it was issued.
 
     Raises MalformedRecoveryToken (400) for anything else; the error does not reveal which of both
     kinds the recovery expects.
     """
-    plain = ids.normalized_code(token)
+    plain = ids.typed_code(token)
     if len(plain) == SMS_DIGITS and plain.isascii() and plain.isdigit():
         return plain
     return canonical_long(token)
@@ -42,7 +39,7 @@ def canonical(token: str) -> str:
 
 def canonical_long(token: str) -> str:
     """Return a typed token of the long kind. Raises MalformedRecoveryToken (400)."""
-    plain = ids.normalized_code(token)
+    plain = ids.typed_code(token)
     if not ids.is_code(plain, length=MAIL_CHARS):
         message = "The code from the message, letters and digits."
         raise MalformedRecoveryToken.for_field("token", message, code="malformed")

@@ -37,6 +37,19 @@ def set_up(caller: Caller) -> Answer:
     return caller.post("/v1/auth/2fa/totp/setup", {"issuer": "Zonal", "account_name": "alice"})
 
 
+def as_typed(code: str) -> str:
+    """Return a code as telephones, mail programs and people write it.
+
+    In small letters, with look-alikes, in groups of three with every sort of blank and dash between
+    them, and between marks of the writing direction.
+    """
+    plain = code.replace("-", "").lower().replace("0", "o").replace("1", "l")
+    groups = [plain[at : at + 3] for at in range(0, len(plain), 3)]
+    between = ["\u00a0", "\u2011", "\u2013 ", "\u2212", " \t", "\u202f", "\u200b", "-", "\u00ad"]
+    spelled = "".join(group + mark for group, mark in zip(groups, between, strict=False))
+    return f"\u202a{spelled}\u202c"
+
+
 def with_totp(user: User, *, environment: str = "live") -> Holder:
     """Set TOTP up through the API, as the app would."""
     caller = signed_in(user, environment)

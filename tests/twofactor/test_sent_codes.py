@@ -19,7 +19,7 @@ from tests import inbox
 from tests.cast import signed_in
 from tests.outbox.messages.support import run
 from tests.ports import free_port
-from tests.twofactor.holder import Holder, ask, log_in, pending, reply
+from tests.twofactor.holder import Holder, as_typed, ask, log_in, pending, reply
 from tests.twofactor.sent_codes import enrolled, sent_code, set_up, verify
 from twofactor.models import Challenge, Enrolment, Factor
 
@@ -72,8 +72,17 @@ NO_CODES = [
     "+12345",
     "-12345",
     "12 345",
-    "123\t456",
+    "123.456",
 ]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_code_is_read_as_people_type_it(alice: User, method: str) -> None:
+    caller = signed_in(alice)
+    begun = set_up(caller, method)
+    assert verify(caller, method, begun, as_typed(sent_code(method))).status == 200
+    challenge = ask(caller)
+    assert reply(challenge, as_typed(sent_code(method))).status == 200
 
 
 @pytest.mark.parametrize("method", METHODS)

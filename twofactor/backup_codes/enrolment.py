@@ -34,7 +34,7 @@ def generate(user: User, *, now: datetime) -> list[str]:
     BackupCode.objects.filter(factor=locked).delete()
     codes = [_code() for _ in range(NUMBER)]
     BackupCode.objects.bulk_create(
-        BackupCode(factor=locked, digest=code_digest(locked, ids.normalized_code(code)))
+        BackupCode(factor=locked, digest=code_digest(locked, ids.typed_code(code)))
         for code in codes
     )
     return codes

@@ -30,7 +30,7 @@ def check(
 
     Raises MalformedCode for characters outside the alphabet and for another length.
     """
-    code = ids.normalized_code(answer.code)
+    code = ids.typed_code(answer.code)
     if not ids.is_code(code, length=CODE_CHARS):
         message = "Sixteen letters and digits, as on the list."
         raise MalformedCode.for_field("code", message, code="malformed")

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.serializers import (
@@ -10,17 +9,11 @@ from accounts.serializers import (
 )
 from common.api.views import StrictSerializer
 from environments.models import MFA_METHODS
-from twofactor.one_time_codes import MAX_CHARS, SIX_DIGITS
+from twofactor.one_time_codes import MAX_CHARS
 
 
-@extend_schema_field(
-    {"type": "string", "maxLength": MAX_CHARS, "pattern": rf"^\s*{SIX_DIGITS.pattern}\s*$"}
-)
 class SixDigitsField(serializers.CharField):
-    """A numeric one-time code; surrounding blanks are ignored.
-
-    ``one_time_codes.six_digits`` checks the pattern: its error has a code of its own.
-    """
+    """A numeric one-time code; ``one_time_codes.six_digits`` reads it, with its own error."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=MAX_CHARS, trim_whitespace=False, **options)

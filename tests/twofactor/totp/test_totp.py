@@ -17,7 +17,7 @@ from accounts.models import User
 from accounts.tokens import development
 from environments.models import Organization
 from tests.cast import Caller, member, organization, signed_in
-from tests.twofactor.holder import Holder, ask, reply, set_up, with_totp
+from tests.twofactor.holder import Holder, as_typed, ask, reply, set_up, with_totp
 from twofactor.models import Enrolment, Factor
 from twofactor.totp.enrolment import otpauth_uri
 from twofactor.totp.proof import matching_step
@@ -39,6 +39,17 @@ RFC_VECTORS = [
 def test_the_vectors_of_the_rfc_hold(at: int, code: str) -> None:
     now = datetime.fromtimestamp(at, tz=UTC)
     assert matching_step(RFC_SEED, code, now=now) == at // 30
+
+
+def test_a_code_is_read_as_authenticators_show_it(alice: User) -> None:
+    caller = signed_in(alice)
+    begun = set_up(caller).body
+    app = pyotp.TOTP(begun["secret"])
+    code = app.now()
+    body = {"secret_id": begun["secret_id"], "code": f"{code[:3]} {code[3:]}"}
+    assert caller.post("/v1/auth/2fa/totp/verify", body).status == 200
+    later = app.at(datetime.now(tz=UTC), counter_offset=1)
+    assert reply(ask(caller), as_typed(later)).status == 200
 
 
 @pytest.mark.parametrize("second", [0, 1, 29])

@@ -122,7 +122,8 @@ function dress(method) {
   input.value = "";
   input.inputMode = isBackup ? "text" : "numeric";
   input.autocomplete = isBackup ? "off" : "one-time-code";
-  input.maxLength = isBackup ? 64 : 12;
+  // Longer than a code, so that a pasted one with blanks and dashes is not cut.
+  input.maxLength = 64;
   fill(form(), { label: isBackup ? "Backup code" : "Code" });
 }
 
