@@ -22,6 +22,8 @@ from twofactor.sms.enrolment import is_of_allowed_country
 
 # A day, over all client addresses.
 STARTS_PER_ACCOUNT: Final = 50
+# A day, from all devices that the owner has signed in from, when strangers have used that up.
+STARTS_FROM_KNOWN_DEVICES: Final = 10
 CANCEL_PAGE: Final = "recovery/cancel"
 
 log = structlog.get_logger(__name__)
@@ -54,7 +56,7 @@ def send_token(
             f"recovery {recovery.channel}",
             to,
             CodeOwner(user.organization_id, user.pk),
-            per_receiver=STARTS_PER_ACCOUNT,
+            per_receiver=STARTS_PER_ACCOUNT + STARTS_FROM_KNOWN_DEVICES,
             now=now,
         )
     except SendingTooOften:

@@ -58,12 +58,13 @@ def described(asked: Sequence[str]) -> list[dict[str, str]]:
     return [{"question_id": name, "question": CATALOGUE[name]} for name in asked]
 
 
-def asked_of(org_id: int, email: str, *, subject: str) -> list[str]:
+def asked_of(email: str, *, subject: str) -> list[str]:
     """Return the questions for an account, or decoys without an account; one query either way.
 
-    subject: the decoys are derived from it, so that they are the same each time.
+    subject: the decoys are derived from it, so that they are the same each time. The claimed
+    organization changes nothing: what differed would show whether it is the right one.
     """
-    real = sorted(_answers_of(org_id, email))
+    real = sorted(_answers_of(email))
     decoys = sorted(CATALOGUE, key=lambda name: _rank(subject, name))[:ASKED]
     return real if len(real) == ASKED else sorted(decoys)
 
@@ -72,14 +73,18 @@ def _rank(subject: str, name: str) -> bytes:
     return keyed_digest(settings.ACCOUNTS.mfa_keys[0], "decoy question", subject, name)
 
 
-def _answers_of(org_id: int, email: str) -> dict[str, str]:
-    """Return the hashes by question; empty if questions are disabled or there is no account."""
+def _answers_of(email: str, *, org_id: int | None = None) -> dict[str, str]:
+    """Return the hashes by question; empty if questions are disabled or there is no account.
+
+    org_id: of the account; None for any.
+    """
     found = SecurityAnswer.objects.filter(
-        organization_id=org_id,
         user__email__iexact=email.strip(),
         user__is_active=True,
         organization__recovery_questions_enabled=True,
     )
+    if org_id is not None:
+        found = found.filter(organization_id=org_id)
     rows = found.values_list("question", "encoded", "user__email")
     return {name: encoded for name, encoded, its in rows if folded(its) == folded(email)}
 
@@ -102,8 +107,8 @@ def answer(
             message = "Answer each of the questions that were asked."
             raise InvalidRequest.for_field("answers", message, code="other_questions")
         claim = unseal(recovery.request)
-        _check_rate_limit(f"{claim['org_id']} {folded(claim['email'])}", now)
-        kept = _answers_of(claim["org_id"], claim["email"])
+        _check_rate_limit(folded(claim["email"]), now)
+        kept = _answers_of(claim["email"], org_id=claim["org_id"])
         # Every answer is hashed, even after a wrong one.
         results = [_is_right(kept.get(name), answers[name]) for name in recovery.asked]
         recovery.answered_at, recovery.is_answered = now, all(results)

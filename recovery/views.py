@@ -159,7 +159,7 @@ class RecoveryViewSet(PlatformViewSet):
         body = self.read()
         answer = initiation.start(
             self.platform_request,
-            initiation.ClaimedAccount(body["org_id"], body["email"]),
+            initiation.ClaimedAccount(body.get("org_id"), body["email"]),
             method=body["method"],
             purpose=body["purpose"],
             now=timezone.now(),

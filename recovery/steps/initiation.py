@@ -1,7 +1,7 @@
 """Starting a recovery: the same row, job and response whether or not the account exists.
 
-The request does not look up the account. A task does, which has only the row's id, so that the
-response time reveals nothing.
+The account is looked up by a task, which has only the row's id, so that the response time reveals
+nothing; the request looks only whether it comes from a device of the owner, after the day's limit.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,9 @@ from typing import Any, Final
 from django.db import transaction
 
 from accounts.errors import TooManyAttempts
+from accounts.sessions import known_devices
 from accounts.sessions.sessions import request_source
+from accounts.signin import credentials
 from common import rate_limits
 from common.emails import folded
 from common.ids import capability_id
@@ -34,15 +36,19 @@ STARTS_PER_NETWORK: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ClaimedAccount:
-    """The claimed account."""
+    """The claimed account. org_id: None if the address alone decides."""
 
-    org_id: int
+    org_id: int | None
     email: str
 
     @property
     def subject(self) -> str:
-        """The account's key for rate limits and decoys, in a normalized spelling."""
-        return f"{self.org_id} {folded(self.email)}"
+        """The account's key for rate limits and decoys, in a normalized spelling.
+
+        Without the organization: a claim with it and one without it share their limits, and decoys
+        that differed between them would tell unknown accounts from known ones.
+        """
+        return folded(self.email)
 
 
 def start(
@@ -54,8 +60,8 @@ def start(
     Raises TooManyAttempts (the client's address) and RecoveryTooOften (the account), both 429, and
     both also for accounts that do not exist.
     """
-    _check_rate_limit(subscriber_network(client_address(request)), claim, now)
-    asked = questions.asked_of(claim.org_id, claim.email, subject=claim.subject)
+    _check_rate_limit(request, claim, now)
+    asked = questions.asked_of(claim.email, subject=claim.subject)
     asked = asked if method == Method.SECURITY_QUESTIONS else []
     recovery_id = capability_id()
     source = request_source(request)
@@ -84,17 +90,34 @@ def start(
     return answer
 
 
-def _check_rate_limit(network: str, claim: ClaimedAccount, now: datetime) -> None:
+def _check_rate_limit(request: PlatformRequest, claim: ClaimedAccount, now: datetime) -> None:
+    network = subscriber_network(client_address(request))
     limit = STARTS_PER_ADDRESS
     rate_limits.enforce(
         "recovery", network, limit=limit, window=HOUR, error=TooManyAttempts, now=now
     )
-    # The account's limit is checked last, so that refused starts do not use it up.
-    caps = (
-        (f"{network} {claim.subject}", STARTS_PER_NETWORK),
-        (claim.subject, channels.STARTS_PER_ACCOUNT),
+    limit = STARTS_PER_NETWORK
+    of_network = f"{network} {claim.subject}"
+    rate_limits.enforce(
+        "recovery of", of_network, limit=limit, window=DAY, error=RecoveryTooOften, now=now
     )
-    for subject, limit in caps:
-        rate_limits.enforce(
-            "recovery of", subject, limit=limit, window=DAY, error=RecoveryTooOften, now=now
-        )
+    # The account's limit is checked last, so that refused starts do not use it up.
+    limit = channels.STARTS_PER_ACCOUNT
+    wait_s = rate_limits.take("recovery of", claim.subject, limit=limit, window=DAY, now=now)
+    if wait_s and not _has_share_of_devices(request, claim, now):
+        raise RecoveryTooOften(retry_after_s=wait_s)
+
+
+def _has_share_of_devices(request: PlatformRequest, claim: ClaimedAccount, now: datetime) -> bool:
+    """True if the owner has signed in from this device: strangers cannot use up its limit.
+
+    As many queries for an unknown account as for a known one.
+    """
+    user = credentials.find(claim.email)
+    device = known_devices.device_of(user, request_source(request))
+    if not known_devices.is_known(user, device):
+        return False
+    limit = channels.STARTS_FROM_KNOWN_DEVICES
+    return not rate_limits.take(
+        "recovery of known", claim.subject, limit=limit, window=DAY, now=now
+    )

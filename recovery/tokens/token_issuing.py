@@ -48,7 +48,7 @@ def _lock(key: UUID, now: datetime) -> Recovery | None:
 def _claimed(claim: dict[str, Any]) -> User | None:
     """Return the active user with the claimed address in the claimed organization."""
     found = credentials.find(claim["email"])
-    if found is None or found.organization_id != claim["org_id"] or not found.is_active:
+    if found is None or claim["org_id"] not in {None, found.organization_id} or not found.is_active:
         return None
     return found
 

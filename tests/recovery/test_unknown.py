@@ -8,10 +8,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from accounts import passwords
 from accounts.models import User
 from outbox.models import Delivery
 from recovery.models import Method, Purpose, Recovery
-from tests.cast import Answer, Caller, member
+from tests.cast import PASSWORD, Answer, Caller, member
 from tests.queries import statements
 from tests.recovery.support import (
     PREFIX,
@@ -158,6 +159,45 @@ def test_an_attacker_does_not_use_up_an_accounts_recoveries_from_one_network(
     assert answers[-1].code == "recovery_too_often"
     owner = Caller(headers={"X_FORWARDED_FOR": "198.51.100.7"})
     assert owner.post(f"{PREFIX}/initiate", body).status == 202
+
+
+def test_strangers_do_not_use_up_the_recoveries_of_the_owners_devices(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recovery.channels.STARTS_PER_ACCOUNT", 2)
+    monkeypatch.setattr("recovery.channels.STARTS_FROM_KNOWN_DEVICES", 2)
+    User.objects.filter(pk=alice.pk).update(password=passwords.hash_password(PASSWORD))
+    firefox = Caller(headers={"USER_AGENT": "Mozilla/5.0 (X11; Linux) Firefox/140.0"})
+    assert (
+        firefox.post("/v1/auth/login", {"email": alice.email, "password": PASSWORD}).status == 200
+    )
+    stranger = Caller(headers={"USER_AGENT": "other/1.0"})
+    body = {"email": alice.email, "method": "email"}
+    statuses = [stranger.post(f"{PREFIX}/initiate", body).status for _ in range(3)]
+    assert statuses == [202, 202, 429]
+    answers = [firefox.post(f"{PREFIX}/initiate", body) for _ in range(3)]
+    assert [answer.status for answer in answers] == [202, 202, 429]
+    assert answers[-1].code == "recovery_too_often"
+    work()
+    assert len(sent("recovery_token", to=alice.email)) == 4
+
+
+def test_the_address_alone_decides(alice: User) -> None:
+    answer = Caller().post(f"{PREFIX}/initiate", {"email": alice.email, "method": "email"})
+    assert answer.status == 202
+    work()
+    started = {"recovery_id": answer.body["recovery_id"], "token": mailed_token(to=alice.email)}
+    assert Caller().post(f"{PREFIX}/verify", started).status == 200
+
+
+def test_a_claim_with_and_without_the_organization_shares_a_limit(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recovery.channels.STARTS_PER_ACCOUNT", 2)
+    for org_id in (alice.organization_id, 999_999):
+        assert initiate(email=alice.email, org_id=org_id).status == 202
+    answer = Caller().post(f"{PREFIX}/initiate", {"email": alice.email, "method": "email"})
+    assert answer.code == "recovery_too_often"
 
 
 def test_recoveries_do_not_use_up_the_codes_of_an_e_mail_factor(

@@ -162,11 +162,9 @@ def test_recovery_says_that_it_opens_a_new_account(
     visitor: Visitor, visit: Callable[..., Visitor]
 ) -> None:
     sign_up(visitor)
-    number = visitor.page.evaluate("localStorage.getItem('zonal-organization')")
     owner = visit()
     owner.go("/console/recovery")
     owner.fill("E-mail", EMAIL)
-    owner.fill("Organization number", number)
     owner.press("Continue")
     owner.sees("If there is such an account")
     work()
@@ -198,11 +196,9 @@ def test_recovery_opens_a_new_account_for_the_owner_of_the_mailbox(
     visitor: Visitor, visit: Callable[..., Visitor]
 ) -> None:
     with_factor(visitor)
-    number = visitor.page.evaluate("localStorage.getItem('zonal-organization')")
     owner = visit()
     owner.go("/console/recovery")
     owner.fill("E-mail", EMAIL)
-    owner.fill("Organization number", number)
     owner.press("Continue")
     owner.sees("If there is such an account")
     work()

@@ -13,7 +13,6 @@ from tests.console.journeys import (
     EMAIL,
     PASSWORD,
     begin_app,
-    begin_sign_up,
     code,
     enter_password,
     next_code,
@@ -29,16 +28,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 Picture = Callable[[Page, str], None]
-
-
-def test_signing_up_shows_the_number_that_recovery_asks_for(
-    visitor: Visitor, picture: Picture
-) -> None:
-    begin_sign_up(visitor)
-    expect(visitor.page.locator("#done")).to_contain_text(
-        f"Its number is {Organization.objects.get().pk}."
-    )
-    picture(visitor.page, "sign-up-done")
 
 
 def test_from_signing_up_to_a_trusted_device(visitor: Visitor, picture: Picture) -> None:

@@ -43,7 +43,6 @@ byId("start-over").addEventListener("click", () => {
   localStorage.removeItem(DELAY);
   turnTo(byId("start"));
 });
-fillIn(byId("org"), localStorage.getItem("zonal-organization") ?? "");
 const delay = localStorage.getItem(DELAY);
 if (delay) showDelay(JSON.parse(delay));
 onLink(comeByMail);
@@ -53,8 +52,7 @@ ready();
  * Go on where the mail's link leads: to its code, and to nothing before that was sent.
  * @param {Record<string, string>} brought
  */
-function comeByMail({ org, recovery, token }) {
-  fillIn(byId("org"), org);
+function comeByMail({ recovery, token }) {
   if (!recovery || !token) return;
   recoveryId = recovery;
   fill(byId("token-part"), { sent: "The code of the mail is filled in." });
@@ -68,8 +66,8 @@ function formOf(id) {
 }
 
 /** @param {import("../lib/forms.js").Values} values */
-async function start({ purpose, email, org_id, method }) {
-  const body = { purpose, email: email.trim(), org_id: Number(org_id), method };
+async function start({ purpose, email, method }) {
+  const body = { purpose, email: email.trim(), method };
   const answer = await post(`${PATH}/initiate`, body);
   recoveryId = answer.recovery_id;
   if (answer.questions) ask(answer.questions);

@@ -70,8 +70,8 @@ async function proceed(answer) {
 /** @param {boolean} hasMoved whether another account lost the address to this one */
 async function finish(hasMoved = false) {
   tellOthers();
-  const { org_id, email, organization } = await get("/v1/whoami");
-  fill(byId("done"), { org_id, email, organization });
+  const { email, organization } = await get("/v1/whoami");
+  fill(byId("done"), { email, organization });
   show(byId("moved"), hasMoved);
   turnTo(byId("done"));
 }

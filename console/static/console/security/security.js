@@ -20,20 +20,18 @@ import { announce } from "../lib/status.js";
 let isRestricted = false;
 
 await openPage(
-  (who) => begin(who.org_id),
+  () => begin(),
   () => {
     isRestricted = true;
-    return begin("(ask an admin)");
+    return begin();
   },
 );
 
-/** @param {string | number} org_id */
-async function begin(org_id) {
+async function begin() {
   bindReveals();
   bindPasskeys(refresh);
   bindCodes();
   bindQuestions();
-  fill(byId("questions"), { org_id });
   for (const id of ["devices", "questions"]) show(byId(id), !isRestricted);
   await refresh();
 }
