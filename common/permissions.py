@@ -1,7 +1,7 @@
 """Permissions: one table of role × resource × action, and the class that enforces it."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeGuard, get_args
 
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -94,6 +94,7 @@ class AccessRule(NamedTuple):
     is_fresh: bool = False
     is_always_open: bool = False
     is_open_without_email: bool = False
+    is_open_to_oneself: bool = False
     key_scope: Scope | Literal["any", ""] = ""
     is_closed_to_keys: bool = False
 
@@ -112,6 +113,10 @@ class AccessRule(NamedTuple):
     def without_email(self) -> "AccessRule":
         """Also allow a session whose account has no e-mail address and has to add one."""
         return self._replace(is_open_without_email=True)
+
+    def or_oneself(self) -> "AccessRule":
+        """Also allow the user whose id is the path's ``user_id``, whatever its roles."""
+        return self._replace(is_open_to_oneself=True)
 
     def for_keys(self, scope: Scope | Literal["any"] = "any") -> "AccessRule":
         """Also allow API keys with the scope; ``permission`` requires the scope of its own cell."""
@@ -265,6 +270,15 @@ def note_denial(request: Any, resource: str, action: str) -> None:
     DENIAL_RECORDER(request, resource, action)
 
 
+def _is_oneself(
+    access: AccessRule | None, principal: Principal | None, path: Mapping[str, Any]
+) -> TypeGuard[AccessRule]:
+    """True if the path names the calling user, and the access needs no permission then."""
+    if access is None or principal is None or principal.user_id is None:
+        return False
+    return access.is_open_to_oneself and path.get("user_id") == str(principal.user_id)
+
+
 class HasAccess(BasePermission):
     """Enforce the ``access`` table of a view."""
 
@@ -273,5 +287,8 @@ class HasAccess(BasePermission):
         method = "GET" if request.method == "HEAD" else request.method
         user: object = request.user
         principal = user if isinstance(user, Principal) else None
-        authorize(request, view.access_for(method), principal)
+        access = view.access_for(method)
+        if _is_oneself(access, principal, view.kwargs):
+            access = access._replace(kind="user", resource=None, action=None)
+        authorize(request, access, principal)
         return True

@@ -63,10 +63,10 @@ class MemberViewSet(ListAction, RetrieveAction):
     tag = "Members"
     access = {
         "list": needs("members", "read"),
-        "retrieve": needs("members", "read"),
+        "retrieve": needs("members", "read").or_oneself(),
         "partial_update": needs("members", "update").fresh(),
-        "created": needs("members", "update"),
-        "destroy": needs("members", "delete").fresh(),
+        "created": needs("members", "update").or_oneself(),
+        "destroy": needs("members", "delete").fresh().or_oneself(),
     }
     errors = {
         "partial_update": (LastAdmin,),
@@ -128,7 +128,7 @@ class MemberViewSet(ListAction, RetrieveAction):
     def created(self, request: Request, user_id: str) -> Response:
         """List what ends when the member is no admin any more or is removed, and what stays.
 
-        Empty lists for a member who is no admin.
+        Every member may read its own. Empty lists for a member who is no admin.
         """
         return self.respond(self._created(user_id))
 
@@ -140,7 +140,8 @@ class MemberViewSet(ListAction, RetrieveAction):
     def destroy(self, request: Request, user_id: str) -> Response:
         """Delete a member; its sessions, devices and factors end immediately.
 
-        Its address can sign up or be invited again. The last admin cannot be removed. `created`
+        Every member may remove itself, whatever its roles, with a recent proof. The address can
+        sign up or be invited again. The last admin cannot be removed. `created`
         lists what the member had created as an admin: the keys and invitations that have ended, and
         what stays.
         """
@@ -149,7 +150,7 @@ class MemberViewSet(ListAction, RetrieveAction):
             gone = members.remove(
                 self.principal.organization_id,
                 user_id,
-                by=self.principal.name,
+                by="" if user_id == str(self.principal.user_id) else self.principal.name,
                 now=timezone.now(),
                 said=created.summary(found),
             )

@@ -253,6 +253,50 @@ def test_an_operator_reads_members_and_changes_none(home: Organization, alice: U
     assert delete(dan, alice).code == "permission_denied"
 
 
+@pytest.mark.parametrize("role", ["operator", "reader"])
+def test_a_member_of_any_role_leaves_by_itself(home: Organization, role: str) -> None:
+    dan = member(home, "dan@example.com", role=role, password=PASSWORD)
+    caller = signed_in(dan)
+    assert caller.get(f"{PATH}/{dan.pk}").body["email"] == dan.email
+    before = caller.get(f"{PATH}/{dan.pk}/created")
+    assert before.body == {"ends": [], "stays": [], "is_complete": True}
+    answer = caller.call("DELETE", f"{PATH}/{dan.pk}")
+    assert (answer.status, answer.body["created"]) == (200, before.body)
+    assert caller.get("/v1/whoami").code == "session_revoked"
+    assert caller.refresh().code == "session_revoked"
+    (mail,) = inbox.messages("mail", "account_removed")
+    assert (mail["to"], mail["context"]["by"]) == (dan.email, "")
+    event = AuditEvent.objects.get(tag="api:member:delete")
+    assert (event.actor_id, event.data["member"]) == (dan.pk, str(dan.pk))
+    body = {"email": dan.email, "password": PASSWORD}
+    joined = Caller().post("/v1/auth/signup", body)
+    assert Caller().holding(joined).get("/v1/whoami").body["org_id"] != home.pk
+
+
+def test_leaving_takes_a_recent_proof_and_one_is_asked_for_a_factor(bob: User) -> None:
+    caller = signed_in(bob)
+    Session.objects.update(auth_time=timezone.now() - timedelta(minutes=16))
+    assert caller.call("DELETE", f"{PATH}/{bob.pk}").code == "step_up_required"
+    with_totp(bob)
+    assert signed_in(bob).call("DELETE", f"{PATH}/{bob.pk}").code == "step_up_required"
+    assert User.objects.filter(pk=bob.pk).exists()
+
+
+def test_being_oneself_opens_nothing_else(alice: User, bob: User) -> None:
+    caller = signed_in(bob)
+    for method, path in (
+        ("DELETE", f"{PATH}/{alice.pk}"),
+        ("DELETE", f"{PATH}/{bob.pk.hex}"),
+        ("GET", f"{PATH}/{alice.pk}/created"),
+        ("GET", f"{PATH}/{alice.pk}"),
+        ("PATCH", f"{PATH}/{bob.pk}"),
+        ("POST", f"{PATH}/{bob.pk}/factors/reset"),
+    ):
+        answer = caller.call(method, path, None if method in {"GET", "DELETE"} else {})
+        assert (answer.status, answer.code) == (403, "permission_denied"), path
+    assert User.objects.filter(pk=bob.pk).exists()
+
+
 @pytest.fixture
 def dora(alice: User) -> User:
     """Return a second admin, who has created an API key."""

@@ -1,13 +1,17 @@
 """In a browser: the account page with e-mail, password and sessions."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts.models import Session, User
+from accounts.models import ApiKey, Session, User
+from environments.models import Organization
 from tests import inbox
 from tests.accounts.profile.support import mailed_code
+from tests.cast import member, with_proven_address
 from tests.console.browser import Visitor
 from tests.console.journeys import EMAIL, PASSWORD, age_proofs, enter_password, sign_out, sign_up
 
@@ -47,6 +51,39 @@ def test_the_address_is_verified_by_the_code_of_the_mail(
     visitor.go("/console/")
     expect(visitor.page.locator("#unverified")).to_be_hidden()
     assert User.objects.get().email_verified_at is not None
+
+
+def test_a_member_leaves_and_sees_before_what_ends(visitor: Visitor, picture: Picture) -> None:
+    sign_up(visitor)
+    visitor.go("/console/account")
+    visitor.press("Leave and delete the account")
+    visitor.agrees("Leave and delete")
+    expect(visitor.page.locator("#leaving [data-problem]")).to_have_text(
+        "An organization needs an admin."
+    )
+    home = Organization.objects.get()
+    with_proven_address(member(home, "alice@example.com"))
+    age_proofs()
+    created = ApiKey.objects.create(
+        organization=home,
+        environment=home.environments.get(slug="live"),
+        creator=User.objects.get(email=EMAIL),
+        name="nightly",
+        digest="0" * 64,
+        role="reader",
+        scopes=[],
+        created_at=timezone.now(),
+        expires_at=timezone.now() + timedelta(days=1),
+    )
+    visitor.press("Leave and delete the account")
+    visitor.sees(f"API key {created.name} (live)")
+    picture(visitor.page, "account-leaving")
+    visitor.agrees("Leave and delete")
+    visitor.fill("Password", PASSWORD)
+    visitor.press("Confirm")
+    visitor.is_at("/console/sign-in")
+    assert not User.objects.filter(email=EMAIL).exists()
+    assert "__Host-zonal-refresh" not in visitor.cookies()
 
 
 def test_the_mailed_link_fills_in_the_code_even_across_a_sign_in(visitor: Visitor) -> None:

@@ -1,7 +1,8 @@
 // @ts-check
-/** The account page: e-mail, password, sessions. */
+/** The account page: e-mail, password, sessions, leaving. */
 
 import { bindEmail, showEmail } from "./email.js";
+import { bindLeaving } from "./leaving.js";
 import { bindPassword, showPassword } from "./password.js";
 import { byId, show } from "../lib/dom.js";
 import { onLink } from "../lib/link.js";
@@ -21,11 +22,12 @@ await openPage(
     bindEmail(() => showEmail());
     bindPassword(who.email, showSessions);
     bindSessions();
+    bindLeaving(who);
     await Promise.all([showEmail(takeCode()), showPassword(), showSessions()]);
   },
   async () => {
     // A session whose account lost its address: nothing else is open to it.
-    for (const id of ["password", "sessions"]) show(byId(id), false);
+    for (const id of ["password", "sessions", "leaving"]) show(byId(id), false);
     show(byId("email-required"));
     bindReveals();
     bindEmail(async () => location.reload());

@@ -20,7 +20,7 @@ const KINDS = {
 export async function createdBy(userId) {
   const { ends, stays, is_complete } = await get(`/v1/members/${userId}/created`);
   const said = [];
-  if (ends.length) said.push(`With it ends what this admin created: ${listed(ends)}.`);
+  if (ends.length) said.push(`What was created as an admin ends with it: ${listed(ends)}.`);
   if (!is_complete) said.push("The cache does not answer: S3 access keys end when it does.");
   if (stays.length) said.push(`This stays, since others may depend on it: ${listed(stays)}.`);
   return said.join(" ");
