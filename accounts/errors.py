@@ -25,6 +25,13 @@ class SessionRevoked(NotAuthenticated):
     title = "The session has ended."
 
 
+class TokenSuperseded(NotAuthenticated):
+    """A newer pair has replaced the token, and its session goes on: use the pair that is stored."""
+
+    code = "token_superseded"
+    title = "The token was replaced by a newer one."
+
+
 class ApiKeyInvalid(NotAuthenticated):
     """Mistyped, unknown or revoked, or its creator is no longer an admin."""
 

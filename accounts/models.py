@@ -97,6 +97,7 @@ class Session(TenantModel):
     is_confirmed: a token of the current generation was used, so the client has received it.
     auth_time: when the first factor was proven; mfa_time, mfa_method: the latest proof of a second.
     succeeded_by: the session that replaced this one in a switch.
+    address, agent: of the request that opened or last refreshed it.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -209,7 +209,7 @@ class SessionEnvironmentSerializer(serializers.Serializer[Any]):
 
 
 class SessionSerializer(serializers.Serializer[Session]):
-    """An active session. last_used_at: when its tokens were last refreshed."""
+    """An active session. address, agent, last_used_at: of its last refresh, or of its opening."""
 
     id = serializers.UUIDField()
     current = serializers.BooleanField(help_text="True for the session that asks.")

@@ -20,6 +20,7 @@ from accounts.errors import (
     SessionNotFound,
     SessionRevoked,
     SwitchedTooOften,
+    TokenSuperseded,
     TooManyAttempts,
 )
 from accounts.models import Session
@@ -119,11 +120,12 @@ class RefreshTokenViewSet(PlatformViewSet):
     tag = "Sign in"
     access = {"refresh": PUBLIC, "switch": PUBLIC, "logout": PUBLIC}
     errors = {
-        "refresh": (SessionRevoked, TokenExpired, TokenInvalid),
+        "refresh": (SessionRevoked, TokenExpired, TokenInvalid, TokenSuperseded),
         "switch": (
             SessionRevoked,
             TokenExpired,
             TokenInvalid,
+            TokenSuperseded,
             EnvironmentNotFound,
             SwitchedTooOften,
         ),

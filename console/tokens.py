@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 
+from accounts.errors import TokenSuperseded
 from common.api.bodies import BODY_LIMIT_BYTES
 from common.web import cookies
 from twofactor.trusted_devices import devices
@@ -99,16 +100,19 @@ def take_out(request: HttpRequest, response: HttpResponse) -> None:
         value, life_s = token
         put_cookie(response, field, value, life_s=life_s)
         clear_cookies(response, SUPERSEDED.get(field, ()))
-    clear_cookies(response, _spent(request.path, response.status_code))
+    clear_cookies(response, _spent(request.path, response))
 
 
-def _spent(path: str, status: int) -> tuple[str, ...]:
+def _spent(path: str, response: HttpResponse) -> tuple[str, ...]:
     """Return the tokens that a response invalidates."""
+    status = response.status_code
     if path == LOGOUT and status < HTTPStatus.INTERNAL_SERVER_ERROR:
         # Even if the token was refused, because signing out must always delete the cookies.
         return SIGN_IN
     if path == REFRESH and status == HTTPStatus.UNAUTHORIZED:
-        return SESSION
+        # By a switch in another tab the browser has new cookies, which must stay.
+        is_superseded = json.loads(response.content).get("code") == TokenSuperseded.code
+        return () if is_superseded else SESSION
     if path == RECOVERED and status in {HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.GONE}:
         return ("reset_token",)
     return ()

@@ -17,6 +17,7 @@ from accounts.errors import (
     InvalidCredentials,
     MailedTooOften,
     SessionRevoked,
+    TokenSuperseded,
     TooManyAttempts,
 )
 from accounts.profile import email_change, mailbox, password
@@ -55,6 +56,7 @@ class ProfileViewSet(PlatformViewSet):
         "verify_email": (
             EmailCodeRejected,
             SessionRevoked,
+            TokenSuperseded,
             EmailTaken,
             EmailChangeGone,
             EmailCodeGone,

@@ -6,8 +6,9 @@ from typing import Any, Final, Literal
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from accounts.errors import SessionRevoked
+from accounts.errors import SessionRevoked, TokenSuperseded
 from accounts.models import REFRESH_GRACE_S, Session
+from accounts.sessions import sessions
 from accounts.tokens import session_tokens
 from common.database.prepared import PreparedQuery, parameter
 from common.errors import NotAuthenticated, TokenInvalid
@@ -30,6 +31,7 @@ def _rows() -> QuerySet[Session, dict[str, Any]]:
         "rotated_at",
         "ends_at",
         "ended_at",
+        "end_reason",
         "aal",
         "amr",
         "auth_time",
@@ -79,13 +81,13 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
 
     The row decides: a logout, a disabled user or a changed role takes effect on the next request.
     The first use of a generation costs a second query, an UPDATE.
-    Raises TokenInvalid, TokenExpired, SessionRevoked.
+    Raises TokenInvalid, TokenExpired, SessionRevoked, TokenSuperseded.
     """
     now = timezone.now()
     pointer = session_tokens.read(token, "at+jwt", now=now)
     row = _QUERY.row(str(pointer.session_id).encode(), str(pointer.user_id).encode())
     if row is None or not _holds(row, pointer.generation, now):
-        raise SessionRevoked
+        raise _refusal(row, pointer, now)
     if not row["is_confirmed"] and pointer.generation == row["generation"]:
         # From now on a token of the previous generation means theft, not a lost response.
         Session.objects.filter(
@@ -135,6 +137,30 @@ def _restriction(row: dict[str, Any], now: datetime) -> Literal["", "second_fact
 
 def _seconds(moment: str) -> int:
     return int(datetime.fromisoformat(moment).timestamp())
+
+
+def _refusal(
+    row: dict[str, Any] | None, pointer: session_tokens.SessionPointer, now: datetime
+) -> NotAuthenticated:
+    """Return why a token does not hold: its session has ended, or goes on with newer tokens."""
+    if row is None:
+        return SessionRevoked()
+    if pointer.generation <= row["generation"] and _holds(row, row["generation"], now):
+        return TokenSuperseded()
+    if row["end_reason"] == sessions.SWITCHED and _has_live_successor(pointer, now):
+        return TokenSuperseded()
+    return SessionRevoked()
+
+
+@unscoped("the session says whose scope it is")
+def _has_live_successor(pointer: session_tokens.SessionPointer, now: datetime) -> bool:
+    rows = Session.objects.filter(pk=pointer.session_id, user_id=pointer.user_id)
+    return rows.filter(
+        succeeded_by__ended_at=None,
+        succeeded_by__ends_at__gt=now,
+        succeeded_by__environment__deleted_at=None,
+        user__is_active=True,
+    ).exists()
 
 
 def _holds(row: dict[str, Any], generation: int, now: datetime) -> bool:

@@ -1,4 +1,6 @@
-"""Sign-ins from a new device: recorded in the audit trail, mailed, and sent to webhooks.
+"""New devices: recorded in the audit trail, mailed, and sent to webhooks.
+
+Every request that opens a session or goes on with one by its refresh token counts.
 
 A device is a kind of program and a network: an updated browser or another address of the same
 provider is not a new device. An attacker with the password, the same program and network is not
@@ -94,7 +96,7 @@ def is_known(user: User | None, device: str) -> bool:
 def is_new(session: Session, *, now: datetime) -> bool:
     """Record the device of a session; True if it is new and the user has had others.
 
-    Call in the transaction that opens the session.
+    Call in the transaction that opens the session or keeps where it is used from.
     """
     device = _digest(session.user_id, RequestSource(session.address, session.agent))
     row: dict[str, Any] = {

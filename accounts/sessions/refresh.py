@@ -32,6 +32,7 @@ log = structlog.get_logger(__name__)
 def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SessionTokens:
     """Return the session of a refresh token, in its next generation.
 
+    The user is notified of a new device, as at a sign-in.
     Raises TokenInvalid, TokenExpired, SessionRevoked (401 all).
     """
     pointer = session_tokens.read(token, "rt+jwt", now=now)
@@ -41,7 +42,25 @@ def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SessionTo
         raise _end_replayed_sign_in(request, exc.session, now) from exc
     except RotationLost as exc:
         raise _end_session_of_lost_rotation(request, exc.session, now) from exc
+    _note_source(request, session, now)
     return SessionTokens(session, session.environment)
+
+
+def _note_source(request: PlatformRequest, session: Session, now: datetime) -> None:
+    """Keep where a session was refreshed from; notify the user of a new device, as at a sign-in.
+
+    A refresh token alone is enough to go on with a session elsewhere.
+    """
+    source = request_source(request)
+    agent = source.agent[:300]
+    if (source.address, agent) == (session.address, session.agent):
+        return
+    session.address, session.agent = source.address, agent
+    with transaction.atomic():
+        Session.objects.filter(pk=session.pk).update(address=source.address, agent=agent)
+        if known_devices.is_new(session, now=now):
+            slug = session.environment.slug
+            known_devices.notify(request, session, environment=slug, now=now)
 
 
 def switch(

@@ -13,19 +13,16 @@ The five rules, applied with the session's row locked:
 
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from typing import Final
 
 from django.db import transaction
 
-from accounts.errors import SessionRevoked
+from accounts.errors import SessionRevoked, TokenSuperseded
 from accounts.models import REFRESH_GRACE_S, Session, User
 from accounts.sessions import sessions
 from accounts.sessions.sessions import RequestSource
 from accounts.tokens.session_tokens import SessionPointer
-from common.errors import InvalidRequest
+from common.errors import InvalidRequest, NotAuthenticated
 from environments.models import Environment
-
-SWITCHED: Final = "switched"
 
 
 class ChainPosition(Enum):
@@ -83,7 +80,7 @@ def rotate(pointer: SessionPointer, *, now: datetime) -> Session:
     """
     with transaction.atomic():
         session = sessions.lock(pointer)
-        if session.end_reason != SWITCHED:
+        if session.end_reason != sessions.SWITCHED:
             return _rotated(session, pointer, now)
     # A lost switch is undone under the lock of the user's sessions, which comes first: all of them
     # may be ending at this moment.
@@ -94,7 +91,7 @@ def rotate(pointer: SessionPointer, *, now: datetime) -> Session:
 
 def _rotated(session: Session, pointer: SessionPointer, now: datetime) -> Session:
     position = _known_position(session, pointer, now)
-    if session.end_reason == SWITCHED:
+    if session.end_reason == sessions.SWITCHED:
         _undo_lost_switch(session, now)
     _refuse_ended(session, now)
     if position is not ChainPosition.PREVIOUS_IN_GRACE:
@@ -109,7 +106,7 @@ def _known_position(session: Session, pointer: SessionPointer, now: datetime) ->
     """
     position = _position(session, pointer.generation, now)
     if position is ChainPosition.REPLAYED:
-        _refuse_ended(session, now, unless_ended_by=SWITCHED)
+        _refuse_ended(session, now, unless_ended_by=sessions.SWITCHED)
         raise ReuseDetected(session)
     if position is ChainPosition.ROTATION_LOST:
         _refuse_ended(session, now)
@@ -120,11 +117,11 @@ def _known_position(session: Session, pointer: SessionPointer, now: datetime) ->
 def _undo_lost_switch(session: Session, now: datetime) -> None:
     """Rule 3 for a switch: if its response was lost, the old session continues.
 
-    Shortly after a switch, another tab may still send the old token: it is only refused. Later, if
-    the successor was used, the token was replayed.
+    Shortly after a switch, another tab may still send the old token: it is only refused, as
+    superseded. Later, if the successor was used, the token was replayed.
     """
     if _switched_recently(session, now):
-        raise SessionRevoked
+        raise _refusal_after_switch(_lock_successor(session), now)
     successor = _lock_successor(session)
     if successor is None or not _is_unused(successor):
         raise ReuseDetected(session)
@@ -167,7 +164,7 @@ def rotate_to(
         sessions.lock_user_sessions(pointer.user_id)
         session = sessions.lock(pointer)
         position = _known_position(session, pointer, now)
-        if session.end_reason == SWITCHED:
+        if session.end_reason == sessions.SWITCHED:
             return _switch_again(session, target, now=now)
         _refuse_ended(session, now)
         if keep_current and session.environment_id == target.pk:
@@ -178,7 +175,7 @@ def rotate_to(
             session.is_confirmed = True
         successor = _successor(session, target, source=source, now=now, is_further=keep_current)
         if not keep_current:
-            session.ended_at, session.end_reason = now, SWITCHED
+            session.ended_at, session.end_reason = now, sessions.SWITCHED
             session.succeeded_by = successor
         session.save(update_fields=["is_confirmed", "ended_at", "end_reason", "succeeded_by"])
     return successor
@@ -214,7 +211,7 @@ def _switch_again(session: Session, target: Environment, *, now: datetime) -> Se
     """Answer a repeated switch: the same session, within the grace or if its response was lost."""
     successor = _lock_successor(session)
     if successor is None or successor.environment_id != target.pk:
-        raise SessionRevoked
+        raise _refusal_after_switch(successor, now)
     if _switched_recently(session, now):
         _refuse_ended(successor, now)
         return successor
@@ -223,6 +220,12 @@ def _switch_again(session: Session, target: Environment, *, now: datetime) -> Se
     _refuse_ended(successor, now)
     _begin_next_generation(successor, kept=0, now=now)
     return successor
+
+
+def _refusal_after_switch(successor: Session | None, now: datetime) -> NotAuthenticated:
+    """Return the refusal of a token whose session was switched: whether the sign-in goes on."""
+    is_live = successor is not None and successor.is_live(now)
+    return TokenSuperseded() if is_live else SessionRevoked()
 
 
 def _is_unused(session: Session) -> bool:

@@ -19,6 +19,8 @@ from accounts.tokens.session_tokens import SessionPointer
 from common.web.addresses import client_address
 from environments.models import Environment
 
+# The reason of an end by a switch: the sign-in goes on in another session.
+SWITCHED: Final = "switched"
 # A new one ends the least recently used one.
 SESSIONS_PER_USER: Final = 100
 

@@ -22,7 +22,13 @@ REQUEST_ID: Final = "0198c0de-0000-7000-8000-000000000000"
 
 # By name, without imports: these belong to higher layers (accounts, twofactor).
 _ACCESS_TOKEN_CODES: Final = frozenset(
-    {"session_revoked", "dev_token_refused", "api_key_invalid", "api_key_expired"}
+    {
+        "session_revoked",
+        "token_superseded",
+        "dev_token_refused",
+        "api_key_invalid",
+        "api_key_expired",
+    }
 )
 _FRESH_PROOF_CODES: Final = frozenset({"step_up_required"})
 

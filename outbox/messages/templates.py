@@ -111,7 +111,9 @@ FOLDERS: Final[Mapping[str, Mapping[str, Template]]] = {
     "sign_in": {
         # purpose continues "Your code", for example "to sign in".
         "email_code": Template("Your code", frozenset({"code", "purpose", "minutes"})),
-        "new_device": _notice("A sign-in from a new device", "environment", "sessions_link"),
+        "new_device": _notice(
+            "Your account is used from a new device", "environment", "sessions_link"
+        ),
         "sessions_revoked_reuse": _notice("You were signed out for your safety"),
         "identity_linked": _notice("A sign-in method was linked", "provider"),
         "identity_unlinked": _notice("A sign-in method was unlinked", "provider"),

@@ -36,7 +36,7 @@ EVENTS: Final[dict[Event, str]] = {
     "member.added": "someone joined",
     "member.removed": "someone was removed",
     "member.changed": "roles, disabled or enabled",
-    "session.new_device": "a sign-in from a new device",
+    "session.new_device": "a sign-in or a refresh from a new device",
     "node.state_changed": "your cache nodes",
     "payout.state_changed": "requested, sent, confirmed, reversed",
     "quota.reached": "disk of an environment, spend cap",

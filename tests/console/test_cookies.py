@@ -157,6 +157,16 @@ def test_a_switch_reads_the_cookie_and_keeps_the_other_fields() -> None:
     assert jar.page("GET", "/v1/whoami").body["environment"]["id"] == "sandbox"
 
 
+def test_a_refresh_that_another_tabs_switch_has_overtaken_keeps_the_new_cookies() -> None:
+    jar = signed_up()
+    before = Jar(dict(jar.cookies))
+    assert jar.page("POST", "/v1/auth/switch", {"environment": "sandbox"}).status == 200
+    late = before.page("POST", "/v1/auth/refresh", {})
+    assert (late.status, late.code) == (401, "token_superseded")
+    assert set_by(late) == {}
+    assert jar.page("GET", "/v1/whoami").status == 200
+
+
 def test_signing_out_ends_the_session_and_clears_the_cookies() -> None:
     jar = signed_up()
     kept = dict(jar.cookies)

@@ -6,7 +6,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.errors import HashingBusy, InvalidCredentials, SessionRevoked, TooManyAttempts
+from accounts.errors import (
+    HashingBusy,
+    InvalidCredentials,
+    SessionRevoked,
+    TokenSuperseded,
+    TooManyAttempts,
+)
 from accounts.models import Session
 from common.api.views import NO_STORE
 from common.api.viewsets import PlatformViewSet
@@ -61,6 +67,7 @@ class ChallengeViewSet(PlatformViewSet):
             MalformedCredential,
             CodeRejected,
             SessionRevoked,
+            TokenSuperseded,
             TokenExpired,
             TokenInvalid,
             FactorWornOut,

@@ -33,7 +33,9 @@ def test_a_session_reports_its_address_client_and_time(alice: User) -> None:
     with time_machine.travel(start, tick=False) as clock:
         caller = signed_in(alice, "sandbox")
         clock.shift(timedelta(minutes=5))
-        caller = caller.holding(caller.refresh())
+        sent = {"refresh_token": caller.refresh_token}
+        refreshed = Caller().post("/v1/auth/refresh", sent, USER_AGENT="curl/8.5.0")
+        caller = caller.holding(refreshed)
         (row,) = caller.get(PATH).body["results"]
         own = own_id(caller)
     assert row == {
@@ -41,7 +43,7 @@ def test_a_session_reports_its_address_client_and_time(alice: User) -> None:
         "current": True,
         "environment": {"id": "sandbox", "name": "sandbox"},
         "address": "127.0.0.1",
-        "agent": "test",
+        "agent": "curl/8.5.0",
         "aal": 1,
         "amr": ["pwd"],
         "created_at": int(start.timestamp()),

@@ -43,8 +43,10 @@ def test_the_old_access_token_ends_with_the_grace(alice: User) -> None:
         clock.shift(timedelta(seconds=10))
         assert works(old)
         clock.shift(timedelta(seconds=1))
-        assert not works(old)
+        assert old.get("/v1/whoami").code == "token_superseded"
         assert works(new)
+        new.post("/v1/auth/logout", {"refresh_token": new.refresh_token})
+        assert old.get("/v1/whoami").code == "session_revoked"
 
 
 def test_a_repeat_within_the_grace_period_returns_the_same_tokens(alice: User) -> None:

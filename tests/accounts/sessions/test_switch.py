@@ -175,8 +175,21 @@ def test_a_late_refresh_after_a_switch_ends_no_session(alice: User) -> None:
     with time_machine.travel(timezone.now(), tick=False) as clock:
         other = caller.holding(switch(caller))
         clock.shift(timedelta(seconds=3))
-        assert caller.refresh().code == "session_revoked"
+        assert caller.refresh().code == "token_superseded"
         assert works(other)
+        ended = other.post("/v1/auth/logout", {"refresh_token": other.refresh_token})
+        assert ended.status == 204
+        assert caller.refresh().code == "session_revoked"
+
+
+def test_the_token_of_a_switched_session_is_superseded_until_its_sign_in_ends(alice: User) -> None:
+    caller = signed_in(alice)
+    other = caller.holding(switch(caller))
+    for _ in range(2):
+        assert caller.get("/v1/whoami").code == "token_superseded"
+        assert works(other)
+    other.post("/v1/auth/logout", {"refresh_token": other.refresh_token})
+    assert caller.get("/v1/whoami").code == "session_revoked"
 
 
 @pytest.mark.parametrize("action", ["refresh", "switch"])

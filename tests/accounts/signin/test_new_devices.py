@@ -109,6 +109,42 @@ def test_a_switch_from_a_new_device_is_told_once_as_a_sign_in_is(
     assert AuditEvent.objects.filter(tag="api:session:new_device").count() == 1
 
 
+def test_a_refresh_from_elsewhere_is_seen_and_told_once_as_a_sign_in_is(
+    alice: User, addresses: dict[str, str]
+) -> None:
+    body = {"email": EMAIL, "password": PASSWORD}
+    pair = Caller().call("POST", "/v1/auth/login", body, USER_AGENT=FIREFOX).body
+    subscribe(alice.organization_id, "session.new_device")
+
+    def refresh(agent: str) -> dict[str, Any]:
+        asked = {"refresh_token": pair["refresh_token"]}
+        answer = Caller().post("/v1/auth/refresh", asked, USER_AGENT=agent)
+        assert answer.status == 200
+        pair.update(answer.body)
+        listed = Caller(pair["access_token"]).get("/v1/auth/sessions").body["results"]
+        (found,) = [row for row in listed if row["current"]]
+        return dict(found)
+
+    assert refresh(FIREFOX)["agent"] == FIREFOX
+    addresses["address"] = NEIGHBOUR
+    assert refresh(NEWER)["address"] == NEIGHBOUR
+    assert mails() == []
+    addresses["address"] = AWAY
+    for _ in range(2):
+        listed = refresh(CHROME)
+        assert (listed["address"], listed["agent"]) == (AWAY, CHROME)
+    (mail,) = mails()
+    context = mail["context"]
+    assert (context["agent"], context["address"]) == ("Chrome on Windows", "203.0.113.0/24")
+    assert context["environment"] == "live"
+    assert [event for event, _ in emitted()] == ["session.new_device"]
+    assert AuditEvent.objects.filter(tag="api:session:new_device").count() == 1
+    # The owner's own device stays known.
+    addresses["address"] = NEIGHBOUR
+    assert refresh(FIREFOX)["agent"] == FIREFOX
+    assert len(mails()) == 1
+
+
 def test_at_most_three_mails_an_hour_but_every_one_is_audited(
     alice: User, addresses: dict[str, str]
 ) -> None:

@@ -62,7 +62,9 @@ export async function call(method, path, body, options = {}) {
   const before = refreshes;
   let answer = await send(method, path, body, options);
   let problem = answer.ok ? null : await problemOf(answer);
-  if (problem?.code === "token_expired" && (await refreshed(before))) {
+  // A superseded token was sent before another tab's newer one was in the cookies.
+  const isSuperseded = problem?.code === "token_superseded";
+  if (isSuperseded || (problem?.code === "token_expired" && (await refreshed(before)))) {
     answer = await send(method, path, body, options);
     problem = answer.ok ? null : await problemOf(answer);
   }
@@ -187,6 +189,7 @@ async function refresh() {
       return true;
     }
     const problem = await problemOf(answer);
+    if (problem.code === "token_superseded") return true;
     const hasNoToken = problem.fields.some(({ field }) => field === "refresh_token");
     if (problem.status === 401 || hasNoToken) return false;
     const { retryAfterS } = problem;
