@@ -8,14 +8,18 @@ An identity is (provider, subject). An e-mail address is compared only to tell t
   that an operator has prepared for the mailbox's owner is theirs.
 - An address that the provider has not verified, or created itself (Apple's relay), matches nothing.
 
-A new user joins the organization of a verified domain or of a mapped group, or gets a new one.
+A new user joins the organization of a verified domain or of a mapped group. Without these a user
+with an open invitation chooses: anybody can invite anybody, so that a stranger's invitation must
+not decide where a person's data goes. All others get a new organization.
 
 Source: A. Sudhodanan, A. Paverd: Pre-hijacked accounts (USENIX Security 2022).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -38,6 +42,9 @@ from oauth.audit_tags import OAuthTag
 from oauth.errors import EmailMissing, EmailUnverified, ProviderUnavailable
 from oauth.models import Domain, Identity
 from oauth.providers.profile import Memberships, Profile
+from organizations import invitation_acceptance
+from organizations.errors import InvitationGone
+from organizations.models import Invitation
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +57,22 @@ class AccountMatch:
 
     user: User
     is_moved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationChoice:
+    """What a new user wants: an open invitation, none (``is_made`` without id), or to be asked."""
+
+    invitation_id: UUID | None = None
+    is_made: bool = False
+
+
+class InvitationUndecided(Exception):
+    """A new user has open invitations, and has not chosen yet."""
+
+    def __init__(self, invitations: Sequence[Invitation]) -> None:
+        super().__init__(len(invitations))
+        self.invitations = invitations
 
 
 class AccountRefused(Exception):
@@ -74,13 +97,17 @@ class OrganizationMatch:
 
     organization: Organization
     roles: list[str] = field(default_factory=list)
+    invitation: Invitation | None = None
 
 
-def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> AccountMatch:
+def match(
+    request: PlatformRequest, profile: Profile, choice: InvitationChoice, *, now: datetime
+) -> AccountMatch:
     """Return the user that a verified profile signs in to; call inside a transaction.
 
-    Raises AccountExists if it has to be linked first, AccountDisabled, EmailMissing,
-    EmailUnverified (403), EmailTaken (409), TooManyAttempts (429), and IntegrityError if a
+    Raises AccountExists if it has to be linked first, AccountDisabled, InvitationUndecided,
+    InvitationGone (410), EmailMissing, EmailUnverified (403), EmailTaken (409; also for an
+    invitation and a profile that has an account), TooManyAttempts (429), and IntegrityError if a
     concurrent request was faster: a second call then finds what that request created.
     """
     # In this order, so that an account that the same person creates concurrently in another tab is
@@ -90,21 +117,25 @@ def match(request: PlatformRequest, profile: Profile, *, now: datetime) -> Accou
     if identity is not None:
         linked = _linked_user(identity, profile, now=now)
         # If it was unlinked in the meantime, the profile signs in as one that was never linked.
-        return match(request, profile, now=now) if linked is None else AccountMatch(linked)
+        if linked is None:
+            return match(request, profile, choice, now=now)
+        if choice.invitation_id is not None:
+            raise EmailTaken
+        return AccountMatch(linked)
     require_verified_email(profile)
     if local is None:
-        return AccountMatch(_create_user(request, profile, now=now))
+        return AccountMatch(_create_user(request, profile, choice, now=now))
     if profile.is_private_email:
         raise EmailTaken
     holder = address_release.lock_holder(profile.email)
     if holder is None:
         # It has lost the address in the meantime.
-        return match(request, profile, now=now)
+        return match(request, profile, choice, now=now)
     if address_release.is_prepared(holder):
         return AccountMatch(_claim_prepared_account(request, holder, profile, now=now))
     if address_release.is_releasable(holder):
         address_release.release(holder, now=now)
-        return AccountMatch(_create_user(request, profile, now=now), is_moved=True)
+        return AccountMatch(_create_user(request, profile, choice, now=now), is_moved=True)
     # Staff accounts are created by an operator, who knows the person.
     raise AccountExists(holder) if holder.is_active else AccountDisabled(holder)
 
@@ -149,12 +180,17 @@ def _claim_prepared_account(
     user.email_verified_at = now
     user.save(update_fields=["email_verified_at"])
     trail.record_user(request, AccountTag.EMAIL_VERIFY, user, email=user.email)
+    for invitation in invitation_acceptance.open_to(user.email, now=now):
+        if invitation.member_id == user.pk:
+            invitation_acceptance.note_accepted(request, invitation, user, now=now)
     identities.attach(request, user, profile, now=now)
     return user
 
 
-def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -> User:
-    found = _organization_for(profile)
+def _create_user(
+    request: PlatformRequest, profile: Profile, choice: InvitationChoice, *, now: datetime
+) -> User:
+    found = _organization_for(profile, choice, now=now)
     if found is None:
         _check_rate_limit(request, now)
         name = profile.name or profile.email.partition("@")[0]
@@ -167,19 +203,41 @@ def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -
         found.organization, signup.canonical(profile.email), make_password(None), roles=found.roles
     )
     user.email_verified_at = now
-    user.save(update_fields=["email_verified_at"])
+    if found.invitation is not None:
+        user.labels = found.invitation.labels
+    user.save(update_fields=["email_verified_at", "labels"])
     trail.record_user(request, tag, user, provider=profile.provider)
+    if found.invitation is not None:
+        invitation_acceptance.note_accepted(request, found.invitation, user, now=now)
     identities.attach(request, user, profile, now=now)
     return user
 
 
-def _organization_for(profile: Profile) -> OrganizationMatch | None:
-    """Return the organization that a domain or a group names; None means a new organization.
+def _organization_for(
+    profile: Profile, choice: InvitationChoice, *, now: datetime
+) -> OrganizationMatch | None:
+    """Return the organization that an invitation, a domain or a group names; None means a new one.
 
-    Raises ProviderUnavailable if the provider does not answer: an organization created by mistake
-    would remain.
+    An invitation to the organization of the domain or group is accepted as well: its roles were
+    given by an admin. Raises ProviderUnavailable if the provider does not answer: an organization
+    created by mistake would remain; InvitationUndecided, InvitationGone (410).
     """
-    return _by_domain(profile.domain) or _by_group(profile)
+    invitations = invitation_acceptance.open_to(profile.email, now=now)
+    if choice.invitation_id is not None:
+        chosen = [each for each in invitations if each.pk == choice.invitation_id]
+        if not chosen:
+            raise InvitationGone("It is over, or for another address than that of the account.")
+        return OrganizationMatch(chosen[0].organization, chosen[0].roles, chosen[0])
+    found = _by_domain(profile.domain) or _by_group(profile)
+    if found is None:
+        if invitations and not choice.is_made:
+            raise InvitationUndecided(invitations)
+        return None
+    for invitation in invitations:
+        if invitation.organization_id == found.organization.pk:
+            roles = [*dict.fromkeys([*invitation.roles, *found.roles])]
+            return OrganizationMatch(found.organization, roles, invitation)
+    return found
 
 
 def _by_domain(domain: str) -> OrganizationMatch | None:

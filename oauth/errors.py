@@ -116,6 +116,33 @@ class LinkRequired(Conflict):
     }
 
 
+class InvitationOpen(Conflict):
+    """The address is invited: exchange ``join_code`` with the ``invitation_id`` to accept, or null.
+
+    ``join_code`` works like the code of the callback, with the same verifier.
+    """
+
+    code = "invitation_open"
+    title = "There is an open invitation for this address."
+    members = {
+        "join_code": shapes.TEXT,
+        "join_expires_at": shapes.UNIX_SECONDS,
+        "invitations": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": shapes.UUID,
+                    "organization": shapes.TEXT,
+                    "roles": {"type": "array", "items": shapes.TEXT},
+                    "invited_by": {"type": ["string", "null"]},
+                },
+                "required": ["id", "organization", "roles", "invited_by"],
+            },
+        },
+    }
+
+
 class LinkForeign(Forbidden):
     """Only the session that started a link, or the user of a link token, can complete it."""
 

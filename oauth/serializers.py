@@ -52,6 +52,12 @@ class CodeExchangeSerializer(StrictSerializer):
 
     code = serializers.CharField(max_length=SECRET_CHARS)
     code_verifier = serializers.CharField(max_length=SECRET_CHARS)
+    invitation_id = serializers.UUIDField(
+        required=False,
+        allow_null=True,
+        help_text="The invitation to accept with a new account; null for none. Without it an "
+        "invited address gets 409 `invitation_open`.",
+    )
 
 
 class LinkSerializer(StrictSerializer):

@@ -17,7 +17,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.errors import EmailTaken, HashingBusy, SessionRevoked, TooManyAttempts
+from accounts.errors import (
+    EmailTaken,
+    HashingBusy,
+    SessionRevoked,
+    TokenSuperseded,
+    TooManyAttempts,
+)
 from common.api.views import NO_STORE, StrictSerializer
 from common.api.viewsets import ListAction, PlatformViewSet
 from common.errors import (
@@ -32,6 +38,7 @@ from common.permissions import PUBLIC, USER, needs
 from environments.errors import EnvironmentNotFound
 from oauth import account_linking, identities
 from oauth.account_linking import AccountLink
+from oauth.account_matching import InvitationChoice
 from oauth.errors import (
     AccessDenied,
     CodeGone,
@@ -40,6 +47,7 @@ from oauth.errors import (
     EmailUnverified,
     IdentityRefused,
     IdentityTaken,
+    InvitationOpen,
     LastLoginMethod,
     LinkForeign,
     LinkRequired,
@@ -64,6 +72,7 @@ from oauth.serializers import (
     StartSerializer,
     TicketSerializer,
 )
+from organizations.errors import InvitationGone
 
 # The URLs of a redirect contain codes and states, which a Referer would reveal to other pages.
 REDIRECT_HEADERS = NO_STORE | {"Referrer-Policy": "no-referrer"}
@@ -111,6 +120,7 @@ class OAuthViewSet(PlatformViewSet):
             IdentityRefused,
             NotAuthenticated,
             SessionRevoked,
+            TokenSuperseded,
             TokenExpired,
             TokenInvalid,
             AccessDenied,
@@ -121,6 +131,8 @@ class OAuthViewSet(PlatformViewSet):
             EnvironmentNotFound,
             EmailTaken,
             IdentityTaken,
+            InvitationGone,
+            InvitationOpen,
             LinkRequired,
             CodeGone,
             TooManyAttempts,
@@ -206,10 +218,19 @@ class OAuthViewSet(PlatformViewSet):
     @extend_schema(summary="Exchange an external sign-in's code")
     @action(detail=False, methods=["post"])
     def token(self, request: Request) -> Response:
-        """Answer like a login; with `linked` for a link, which requires its session's token."""
+        """Answer like a login; with `linked` for a link, which requires its session's token.
+
+        A new user whose verified address is invited joins the organization of `invitation_id`.
+        """
         body = self.read()
+        given = body.get("invitation_id")
+        choice = InvitationChoice(given, is_made="invitation_id" in body)
         outcome = code_exchange.exchange(
-            self.platform_request, body["code"], body["code_verifier"], now=timezone.now()
+            self.platform_request,
+            body["code"],
+            body["code_verifier"],
+            choice=choice,
+            now=timezone.now(),
         )
         result = _linked(outcome) if isinstance(outcome, AccountLink) else outcome.answer
         return self.respond(result, headers=NO_STORE)

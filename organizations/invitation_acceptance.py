@@ -16,6 +16,7 @@ from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse
 from accounts.signup_links import links
 from audit import trail
 from common import rate_limits
+from common.emails import folded
 from common.principals import PlatformRequest
 from common.web.addresses import client_address, subscriber_network
 from environments import environments
@@ -55,15 +56,7 @@ def accept(
         with transaction.atomic():
             invitation = invitations.open_for(token, now=now, lock=True)
             user, is_moved = _activate_member(invitation, encoded, now)
-            invitation.accepted_at = now
-            invitation.save(update_fields=["accepted_at"])
-            trail.record_user(
-                request,
-                OrganizationTag.INVITATION_ACCEPT,
-                user,
-                invitation=str(invitation.pk),
-                roles=user.roles,
-            )
+            note_accepted(request, invitation, user, now=now)
             environment = environments.find(user.organization_id, "live")
             attempt = SignInAttempt(
                 user, environment, method=SignInMethod.INVITATION, amr=["pwd"], now=now
@@ -75,6 +68,32 @@ def accept(
         # The unique index: the address was registered, or another invitation accepted,
         # concurrently.
         raise EmailTaken from exc
+
+
+def open_to(email: str, *, now: datetime) -> list[Invitation]:
+    """Return the invitations that a verified address may accept, locked, those first sent first.
+
+    Call inside a transaction.
+    """
+    rows = Invitation.objects.filter(email__iexact=email, accepted_at=None, revoked_at=None)
+    rows = rows.filter(expires_at__gt=now, organization__deletion_began_at=None)
+    locked = rows.select_for_update(of=("self",)).select_related("organization", "invited_by")
+    return [each for each in locked.order_by("pk") if folded(each.email) == folded(email)]
+
+
+def note_accepted(
+    request: PlatformRequest, invitation: Invitation, user: User, *, now: datetime
+) -> None:
+    """Mark an invitation, which is locked, as accepted by its new member."""
+    invitation.accepted_at = now
+    invitation.save(update_fields=["accepted_at"])
+    trail.record_user(
+        request,
+        OrganizationTag.INVITATION_ACCEPT,
+        user,
+        invitation=str(invitation.pk),
+        roles=user.roles,
+    )
 
 
 def _check_rate_limit(address: str, now: datetime) -> None:

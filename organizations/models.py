@@ -51,6 +51,11 @@ class Invitation(TenantModel):
         """Return the id."""
         return str(self.id)
 
+    def inviter_email(self) -> str | None:
+        """Return the inviting member's address if it is verified, for the invited person."""
+        host = self.invited_by
+        return host.email if host is not None and host.email_verified_at is not None else None
+
     def state(self, now: datetime) -> str:
         """Return ``pending``, ``expired``, ``accepted`` or ``revoked``."""
         if self.accepted_at is not None:

@@ -191,6 +191,7 @@ class InvitationAcceptSerializer(InvitationTokenSerializer):
 class InvitationPreviewSerializer(serializers.Serializer[Invitation]):
     """The invitation, as the holder of its token sees it."""
 
+    id = serializers.UUIDField()
     email = serializers.EmailField()
     organization = serializers.CharField(source="organization.name")
     roles = serializers.ListField(child=serializers.CharField())
@@ -199,8 +200,7 @@ class InvitationPreviewSerializer(serializers.Serializer[Invitation]):
 
     def get_invited_by(self, invitation: Invitation) -> str | None:
         """Return the inviting member's address if it is verified, else null."""
-        host = invitation.invited_by
-        return host.email if host is not None and host.email_verified_at is not None else None
+        return invitation.inviter_email()
 
 
 class DeletionSerializer(StrictSerializer):

@@ -5,6 +5,7 @@ caller has the PKCE verifier, so the response goes to the client that started th
 not to someone who only saw the URL in the browser.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -23,7 +24,12 @@ from common.errors import PlatformError
 from common.principals import PlatformRequest
 from oauth import account_linking, account_matching
 from oauth.account_linking import AccountLink
-from oauth.account_matching import AccountDisabled, AccountExists
+from oauth.account_matching import (
+    AccountDisabled,
+    AccountExists,
+    InvitationChoice,
+    InvitationUndecided,
+)
 from oauth.audit_tags import OAuthTag
 from oauth.errors import (
     CodeGone,
@@ -31,6 +37,7 @@ from oauth.errors import (
     EmailUnverified,
     IdentityRefused,
     IdentityTaken,
+    InvitationOpen,
     LinkForeign,
     LinkRequired,
     ProviderUnavailable,
@@ -38,6 +45,8 @@ from oauth.errors import (
 from oauth.flow import grants
 from oauth.models import GrantKind, OAuthGrant
 from oauth.providers.profile import Profile
+from organizations.errors import InvitationGone
+from organizations.models import Invitation
 
 # RFC 8176 has no name for federated sign-in; others use this one.
 AMR: Final = "fed"
@@ -49,6 +58,7 @@ REFUSALS: Final = (
     EmailTaken,
     EmailUnverified,
     IdentityTaken,
+    InvitationGone,
     LinkForeign,
     ProviderUnavailable,
     TooManyAttempts,
@@ -57,18 +67,20 @@ REFUSALS: Final = (
 Outcome = SessionTokens | StageResponse | AccountLink
 
 
-def exchange(request: PlatformRequest, code: str, verifier: str, *, now: datetime) -> Outcome:
+def exchange(
+    request: PlatformRequest, code: str, verifier: str, *, choice: InvitationChoice, now: datetime
+) -> Outcome:
     """Sign in or complete a link, once for each code.
 
-    Raises CodeGone (410; a wrong verifier uses the code up), LinkRequired, IdentityTaken,
-    EmailTaken (409), EmailMissing, EmailUnverified, LinkForeign (403), IdentityRefused (401),
-    EnvironmentNotFound (404: the code can still be used), TooManyAttempts (429),
-    ProviderUnavailable (503).
+    Raises CodeGone (410; a wrong verifier uses the code up), InvitationGone (410), LinkRequired,
+    InvitationOpen, IdentityTaken, EmailTaken (409), EmailMissing, EmailUnverified, LinkForeign
+    (403), IdentityRefused (401), EnvironmentNotFound (404: the code can still be used),
+    TooManyAttempts (429), ProviderUnavailable (503).
     """
     for attempt in range(1, MAX_TRIES + 1):
         try:
             with transaction.atomic():
-                outcome = _exchange(request, code, verifier, now=now)
+                outcome = _exchange(request, code, verifier, choice, now=now)
             break
         except IntegrityError as exc:
             if attempt == MAX_TRIES:
@@ -81,7 +93,7 @@ def exchange(request: PlatformRequest, code: str, verifier: str, *, now: datetim
 
 
 def _exchange(
-    request: PlatformRequest, code: str, verifier: str, *, now: datetime
+    request: PlatformRequest, code: str, verifier: str, choice: InvitationChoice, *, now: datetime
 ) -> Outcome | PlatformError:
     grant = grants.redeem(GrantKind.CODE, code, now=now)
     if grant is None or not one_time_secrets.matches_challenge(verifier, grant.code_challenge):
@@ -92,7 +104,10 @@ def _exchange(
         with transaction.atomic():
             if grant.user_id is not None:
                 return account_linking.link_by_code(request, grant, profile, now=now)
-            return _sign_in(request, grant, profile, now=now)
+            return _sign_in(request, grant, profile, choice, now=now)
+    except InvitationUndecided as exc:
+        # The code is replaced, so that its owner has the time to decide.
+        return _invitation_open(grant, exc.invitations, now=now)
     except AccountExists as exc:
         refused: PlatformError = _link_required(grant, exc.user, now=now)
         user: User | None = exc.user
@@ -106,9 +121,14 @@ def _exchange(
 
 
 def _sign_in(
-    request: PlatformRequest, grant: OAuthGrant, profile: Profile, *, now: datetime
+    request: PlatformRequest,
+    grant: OAuthGrant,
+    profile: Profile,
+    choice: InvitationChoice,
+    *,
+    now: datetime,
 ) -> SessionTokens | StageResponse:
-    matched = account_matching.match(request, profile, now=now)
+    matched = account_matching.match(request, profile, choice, now=now)
     environment = signin.environment_for(matched.user, grant.environment)
     attempt = SignInAttempt(
         matched.user, environment, method=SignInMethod.EXTERNAL, amr=[AMR], now=now
@@ -116,6 +136,30 @@ def _sign_in(
     if matched.is_moved:
         address_release.note_move(attempt)
     return signin.finish(request, attempt)
+
+
+def _invitation_open(
+    grant: OAuthGrant, invitations: Sequence[Invitation], *, now: datetime
+) -> InvitationOpen:
+    """Return the question which invitation to accept, with a code to answer it."""
+    code, expires_at = grants.issue_join_code(grant, now=now)
+    offers = [
+        {
+            "id": str(each.pk),
+            "organization": each.organization.name,
+            "roles": each.roles,
+            "invited_by": each.inviter_email(),
+        }
+        for each in invitations
+    ]
+    return InvitationOpen(
+        "Accept it, or go on without it.",
+        extra={
+            "join_code": code,
+            "join_expires_at": int(expires_at.timestamp()),
+            "invitations": offers,
+        },
+    )
 
 
 def _link_required(grant: OAuthGrant, user: User, *, now: datetime) -> LinkRequired:

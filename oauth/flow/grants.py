@@ -12,6 +12,8 @@ from common.one_time_secrets import decrypt_json, digest, encrypt_json, new_secr
 from oauth.models import GrantKind, OAuthGrant, OAuthTransaction
 from oauth.providers.profile import Profile
 
+# For a person who is asked a question.
+JOIN_CODE_LIFETIME: Final = timedelta(minutes=10)
 CODE_LIFETIME: Final = timedelta(seconds=60)
 LINK_TOKEN_LIFETIME: Final = timedelta(minutes=10)
 
@@ -32,6 +34,25 @@ def issue_code(transaction: OAuthTransaction, profile: Profile, *, now: datetime
     )
     grant.save(force_insert=True)
     return code
+
+
+def issue_join_code(grant: OAuthGrant, *, now: datetime) -> tuple[str, datetime]:
+    """Keep a used code's profile while its owner decides on an invitation; return code and expiry.
+
+    The verifier of the first code is required again.
+    """
+    code = new_secret()
+    kept = OAuthGrant(
+        digest=digest(code),
+        kind=GrantKind.CODE,
+        provider=grant.provider,
+        encrypted_profile=grant.encrypted_profile,
+        code_challenge=grant.code_challenge,
+        environment=grant.environment,
+        expires_at=now + JOIN_CODE_LIFETIME,
+    )
+    kept.save(force_insert=True)
+    return code, kept.expires_at
 
 
 def issue_link_token(grant: OAuthGrant, user: User, *, now: datetime) -> tuple[str, datetime]:

@@ -12,6 +12,8 @@ from social_core.backends.open_id_connect import OpenIdConnectAuth
 from accounts.models import Session, User
 from oauth.models import Identity
 from oauth.providers.conf import ProviderSettings
+from tests import inbox
+from tests.cast import member, organization, signed_in, with_proven_address
 from tests.console.browser import Visitor
 from tests.console.journeys import (
     EMAIL,
@@ -101,6 +103,50 @@ def test_a_provider_may_answer_with_a_form(apple: AppleServer, visitor: Visitor)
     go_with(visitor, "Apple")
     visitor.is_at("/console/")
     assert Identity.objects.get().name == "Dora Lake"
+
+
+def invited(by: str = "alice@example.com") -> str:
+    """Invite the person; return the path of the link in the mail."""
+    host = with_proven_address(member(organization("Lakes & Sons"), by))
+    answer = signed_in(host).post("/v1/invitations", {"email": EMAIL, "roles": ["operator"]})
+    assert answer.status == 202, answer.body
+    link: str = inbox.messages("mail", "invitation")[-1]["context"]["link"]
+    return link[link.index("/console/") :]
+
+
+def test_an_invited_person_comes_by_a_provider_from_the_invitations_page(
+    google: GoogleServer, visitor: Visitor, picture: Picture
+) -> None:
+    visitor.go(invited())
+    visitor.sees("Join Lakes & Sons")
+    picture(visitor.page, "invitation-providers")
+    visitor.press("Continue with Google")
+    visitor.is_at("/console/")
+    joined = User.objects.get(email=EMAIL)
+    assert (joined.organization.name, joined.roles) == ("Lakes & Sons", ["operator"])
+
+
+def test_an_invited_person_who_signs_in_with_a_provider_is_asked(
+    google: GoogleServer, visitor: Visitor, picture: Picture
+) -> None:
+    invited()
+    go_with(visitor)
+    visitor.sees("You are invited")
+    visitor.sees("As operator, invited by alice@example.com.")
+    picture(visitor.page, "sign-in-invited")
+    visitor.press("Join Lakes & Sons")
+    visitor.is_at("/console/")
+    assert User.objects.get(email=EMAIL).organization.name == "Lakes & Sons"
+
+
+def test_an_invited_person_may_have_an_organization_of_their_own(
+    google: GoogleServer, visitor: Visitor
+) -> None:
+    invited()
+    go_with(visitor)
+    visitor.press("Create an organization of my own")
+    visitor.is_at("/console/")
+    assert User.objects.get(email=EMAIL).roles == ["admin"]
 
 
 def test_signing_up_offers_the_same(google: GoogleServer, visitor: Visitor) -> None:

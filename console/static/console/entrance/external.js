@@ -14,11 +14,14 @@ import { Problem } from "../lib/problem.js";
  * @property {string} verifier
  * @property {string} state
  * @property {string} search of the page, to be restored
+ * @property {string} [invitationId] to be accepted with a new account
  */
 /**
  * @typedef {object} Return
  * @property {string} title of the provider
  * @property {() => Promise<any>} exchange gives the answer of the API, or throws what went wrong
+ * @property {(code: string, invitationId: string | null) => Promise<any>} join exchanges the code of a
+ *   question about invitations
  */
 
 export const LINKED_ACCOUNTS = "/console/linked-accounts";
@@ -46,13 +49,15 @@ export function isAtHome(provider) {
 /**
  * Go to a provider to sign in; from another address of the service to this page at the right one.
  * @param {Provider} provider
+ * @param {{invitationId?: string, fragment?: string}} [invited] the invitation to accept, and what
+ *   opens it at another address
  */
-export async function signInWith(provider) {
+export async function signInWith(provider, { invitationId, fragment = "" } = {}) {
   if (!isAtHome(provider)) {
-    location.assign(new URL(location.pathname + location.search, provider.start_url));
+    location.assign(new URL(location.pathname + location.search + fragment, provider.start_url));
     return;
   }
-  const query = new URLSearchParams(await setOut(provider, SIGN_IN));
+  const query = new URLSearchParams(await setOut(provider, SIGN_IN, invitationId));
   location.assign(`${provider.start_url}?${query}`);
 }
 
@@ -69,9 +74,10 @@ export async function linkWith(provider) {
 /**
  * @param {Provider} provider
  * @param {string} page to come back to
+ * @param {string} [invitationId]
  */
-async function setOut(provider, page) {
-  const kept = { provider, verifier: random(), state: random(), search: location.search };
+async function setOut(provider, page, invitationId) {
+  const kept = { provider, verifier: random(), state: random(), search: location.search, invitationId };
   sessionStorage.setItem(KEPT, JSON.stringify(kept));
   const hashed = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(kept.verifier));
   const code_challenge = encoded(new Uint8Array(hashed));
@@ -95,8 +101,15 @@ export function takeReturn() {
   }
   const { title } = kept.provider;
   if (!code) return failed(title, query.get("error_description") || "That did not work.");
-  const body = { code, code_verifier: kept.verifier };
-  return { title, exchange: () => post("/v1/auth/oauth/token", body) };
+  const { invitationId, verifier } = kept;
+  const chosen = invitationId ? { invitation_id: invitationId } : {};
+  /** @param {object} body */
+  const exchanged = (body) => post("/v1/auth/oauth/token", { code_verifier: verifier, ...body });
+  return {
+    title,
+    exchange: () => exchanged({ code, ...chosen }),
+    join: (joinCode, invitation_id) => exchanged({ code: joinCode, invitation_id }),
+  };
 }
 
 /**
@@ -105,7 +118,8 @@ export function takeReturn() {
  * @returns {Return}
  */
 function failed(title, sentence) {
-  return { title, exchange: () => Promise.reject(new Problem(0, { title: sentence })) };
+  const refuse = () => Promise.reject(new Problem(0, { title: sentence }));
+  return { title, exchange: refuse, join: refuse };
 }
 
 /** @typedef {{provider: string, title: string, link_token: string}} Pending */

@@ -1,5 +1,5 @@
 // @ts-check
-/** Accept an invitation: see what it offers, choose a password, come in. */
+/** Accept an invitation: see what it offers, choose a password or a provider, come in. */
 
 import { afterMove } from "./address_moved.js";
 import { get, post } from "../lib/api.js";
@@ -10,6 +10,7 @@ import { dated } from "../lib/format.js";
 import { fillIn, onLink } from "../lib/link.js";
 import { HOME } from "../lib/navigation.js";
 import { Problem } from "../lib/problem.js";
+import { offerProviders } from "./provider_choices.js";
 import { bindReveals } from "../lib/reveal.js";
 import { ready } from "../lib/status.js";
 import { tellOthers } from "../lib/tabs.js";
@@ -17,6 +18,7 @@ import { tellOthers } from "../lib/tabs.js";
 const PATH = "/v1/invitations";
 const tokenForm = /** @type {HTMLFormElement} */ (byId("token-form"));
 let token = "";
+let invitationId = "";
 
 bindReveals();
 onSubmit(tokenForm, (values) => look(values.token.trim()));
@@ -40,6 +42,7 @@ if (!(/** @type {HTMLInputElement} */ (byId("token")).value)) ready();
 async function look(given) {
   const offer = await post(`${PATH}/preview`, { token: given });
   token = given;
+  invitationId = offer.id;
   const host = offer.invited_by ? `${offer.invited_by} invites you` : "You are invited";
   fill(byId("offer"), {
     organization: offer.organization,
@@ -49,6 +52,7 @@ async function look(given) {
   const present = await presentEmail();
   fill(byId("offer-signed-in"), { present });
   show(byId("offer-signed-in"), present !== "");
+  await offerProviders(byId("accept-form"), () => ({ invitationId, fragment: `#token=${token}` }));
   turnTo(byId("offer"));
 }
 

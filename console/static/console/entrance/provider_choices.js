@@ -9,8 +9,9 @@ import { Problem } from "../lib/problem.js";
 /**
  * Offer what is configured; nothing is shown where nothing is, and a problem where that is unknown.
  * @param {HTMLElement} root where a refusal is shown
+ * @param {() => Parameters<typeof signInWith>[1]} [invited] called when a provider is chosen
  */
-export async function offerProviders(root) {
+export async function offerProviders(root, invited = () => ({})) {
   const offered = await providers().catch((error) => {
     if (!(error instanceof Problem)) throw error;
     showProblem(root, error);
@@ -21,7 +22,7 @@ export async function offerProviders(root) {
       const button = element("button", `Continue with ${provider.title}`);
       button.setAttribute("type", "button");
       button.className = "wide";
-      onPress(button, root, () => signInWith(provider));
+      onPress(button, root, () => signInWith(provider, invited()));
       const item = element("li");
       item.append(button);
       return item;

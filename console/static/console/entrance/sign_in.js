@@ -4,7 +4,7 @@
 import { afterMove } from "./address_moved.js";
 import { get, post } from "../lib/api.js";
 import { challenge } from "../factors/challenge.js";
-import { byId, fill, show, turnTo } from "../lib/dom.js";
+import { byId, fill, show, stamp, turnTo, within } from "../lib/dom.js";
 import { enrol } from "../factors/enrol.js";
 import { hasPending, keepPending, LINKED_ACCOUNTS, takePending, takeReturn } from "./external.js";
 import { attempt, clearProblem, onPress, onSubmit, showProblem } from "../lib/forms.js";
@@ -52,10 +52,14 @@ else {
  * Continue after the return from a provider; a user with an account signs in to it first.
  * @param {import("./external.js").Return} back
  */
-async function finishExternal({ title, exchange }) {
+async function finishExternal({ title, exchange, join }) {
   try {
     await proceed(await exchange());
   } catch (error) {
+    if (error instanceof Problem && error.code === "invitation_open") {
+      askToJoin(error.content.invitations, (id) => join(error.content.join_code, id).then(proceed));
+      return;
+    }
     if (!(error instanceof Problem) || error.code !== "link_required") throw error;
     const { provider, link_token } = error.content;
     keepPending({ provider, title, link_token });
@@ -63,6 +67,26 @@ async function finishExternal({ title, exchange }) {
     fill(byId("link-note"), { link });
     show(byId("link-note"));
   }
+}
+
+/**
+ * Ask whether to join an organization that has invited the address, or to have one of one's own.
+ * @param {{id: string, organization: string, roles: string[], invited_by: string | null}[]} invitations
+ * @param {(invitationId: string | null) => Promise<void>} join
+ */
+function askToJoin(invitations, join) {
+  const part = byId("invited");
+  byId("invited-list").replaceChildren(
+    ...invitations.map(({ id, organization, roles, invited_by: by }) => {
+      const row = stamp("invited-row");
+      const about = `As ${roles.join(" and ")}${by ? `, invited by ${by}` : ""}.`;
+      fill(row, { organization, about });
+      onPress(within(row, "button"), part, () => join(id));
+      return row;
+    }),
+  );
+  onPress(byId("invited-none"), part, () => join(null));
+  turnTo(part);
 }
 
 async function isSignedIn() {
