@@ -4,7 +4,8 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.request import validate_host
 from django.template.loader import render_to_string
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
@@ -44,6 +45,9 @@ HEADERS: Final = {
 @gzip_page
 def page(request: HttpRequest, name: str, template: str) -> HttpResponse:
     """Show a page of the console."""
+    elsewhere = _at_localhost(request)
+    if elsewhere is not None:
+        return elsewhere
     response = render_page(f"console/{template}", here=name)
     if name == "objects":
         # Uploads and previews go to the object API, by URLs that the platform signs.
@@ -51,6 +55,21 @@ def page(request: HttpRequest, name: str, template: str) -> HttpResponse:
         policy = CONTENT_SECURITY_POLICY.replace("connect-src 'self'", allowed)
         response["Content-Security-Policy"] = policy
     return response
+
+
+def _at_localhost(request: HttpRequest) -> HttpResponse | None:
+    """Return the redirect from 127.0.0.1 to localhost in development, None for other hosts.
+
+    Browsers tie passkeys to names, and `make run` prints an address.
+    """
+    address, name = "127.0.0.1", "localhost"
+    host = request.get_host()
+    if settings.IS_PRODUCTION or host.partition(":")[0] != address:
+        return None
+    port = host.removeprefix(address)
+    if not validate_host(name, settings.ALLOWED_HOSTS or [name]):
+        return None
+    return HttpResponseRedirect(f"{request.scheme}://{name}{port}{request.get_full_path()}")
 
 
 def missing() -> HttpResponse:

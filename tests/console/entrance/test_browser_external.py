@@ -289,7 +289,8 @@ def test_a_user_without_a_password_confirms_by_signing_in_again(
 def test_on_another_address_the_page_names_the_right_one(
     google: GoogleServer, visitor: Visitor, settings: Settings
 ) -> None:
-    elsewhere = visitor.base.replace("localhost", "127.0.0.1")
+    settings.ALLOWED_HOSTS = ["*"]
+    elsewhere = visitor.base.replace("localhost", "zonal.localhost")
     visitor.page.goto(f"{elsewhere}/console/sign-in")
     visitor.settle()
     visitor.press("Continue with Google")

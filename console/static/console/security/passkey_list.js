@@ -3,7 +3,7 @@
 
 import { call, list } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
-import { byId, fill, show, turnTo, within } from "../lib/dom.js";
+import { byId, show, turnTo } from "../lib/dom.js";
 import { setUp } from "../factors/enrol.js";
 import { attempt, onPress } from "../lib/forms.js";
 import { day } from "../lib/format.js";
@@ -17,7 +17,7 @@ const PATH = "/v1/auth/2fa/webauthn/credentials";
 /** @param {Refresh} refresh */
 export function bindPasskeys(refresh) {
   show(byId("passkey-add"), isAvailable());
-  if (isOnAddress()) pointToName(byId("passkeys-elsewhere"));
+  show(byId("passkeys-elsewhere"), isOnAddress());
   onPress(byId("passkey-add"), byId("passkeys"), () =>
     setUp("webauthn", {
       done: () => void attempt(byId("passkeys"), () => refresh("Your passkey is added.")),
@@ -29,15 +29,6 @@ export function bindPasskeys(refresh) {
 /** @param {number | null} lastUsedAt */
 function usage(lastUsedAt) {
   return lastUsedAt === null ? "not used yet" : `last used ${day(lastUsedAt)}`;
-}
-
-/** @param {HTMLElement} note */
-function pointToName(note) {
-  const better = new URL(location.href);
-  better.hostname = "localhost";
-  fill(note, { elsewhere: better.href });
-  within(note, "a").setAttribute("href", better.href);
-  show(note);
 }
 
 /** @param {Refresh} refresh */
