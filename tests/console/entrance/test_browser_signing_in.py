@@ -21,13 +21,46 @@ from tests.console.journeys import (
     sign_up,
 )
 from tests.console.support import cookie
-from twofactor.models import TrustedDevice
+from twofactor.models import Challenge, TrustedDevice
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
 ]
 Picture = Callable[[Page, str], None]
+
+
+def test_a_reload_goes_on_at_the_second_step(visitor: Visitor, picture: Picture) -> None:
+    sign_up(visitor)
+    seed, _ = set_up_app(visitor)
+    sign_out(visitor)
+    enter_password(visitor)
+    visitor.sees("Enter the code that your authenticator app shows.")
+    opened = Challenge.objects.count()
+    visitor.page.reload()
+    visitor.sees("Enter the code that your authenticator app shows.")
+    picture(visitor.page, "second-factor-reloaded")
+    assert Challenge.objects.count() == opened
+    visitor.fill("Code", next_code(seed))
+    visitor.press("Verify")
+    visitor.is_at("/console/")
+    # The step is over: the page begins anew.
+    sign_out(visitor)
+    visitor.go("/console/sign-in")
+    expect(visitor.page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+
+
+def test_at_the_second_step_somebody_else_can_sign_in(visitor: Visitor) -> None:
+    sign_up(visitor)
+    set_up_app(visitor)
+    sign_out(visitor)
+    enter_password(visitor)
+    visitor.sees("One more step")
+    visitor.press("Sign in as somebody else")
+    expect(visitor.field("Password")).to_be_visible()
+    visitor.page.reload()
+    visitor.settle()
+    expect(visitor.field("Password")).to_be_visible()
 
 
 def test_from_signing_up_to_a_trusted_device(visitor: Visitor, picture: Picture) -> None:

@@ -12,6 +12,7 @@ import { onPress, onSubmit, showProblem } from "../lib/forms.js";
 import { moment } from "../lib/format.js";
 import { fillIn, onLink } from "../lib/link.js";
 import { isAvailable, prove } from "../factors/passkeys.js";
+import { keptStep } from "../lib/kept_step.js";
 import { HOME } from "../lib/navigation.js";
 import { Problem } from "../lib/problem.js";
 import { bindReveals } from "../lib/reveal.js";
@@ -19,6 +20,11 @@ import { ready } from "../lib/status.js";
 
 const PATH = "/v1/auth/recovery";
 const DELAY = "zonal-recovery-delay";
+/**
+ * What a reload goes on from: a code on its way, or the answer to the right one.
+ * @type {ReturnType<typeof keptStep<{id: string, sent: string, verified: any}>>}
+ */
+const step = keptStep("zonal-recovery-step");
 
 let recoveryId = "";
 /** The new password, kept until the second factor is proven with it. */
@@ -41,10 +47,12 @@ onPress(byId("new-account"), byId("new-account-part"), () => complete({ new_acco
 onPress(byId("due-complete"), byId("due-part"), completeLostFactor);
 byId("start-over").addEventListener("click", () => {
   localStorage.removeItem(DELAY);
+  step.forget();
   turnTo(byId("start"));
 });
 const delay = localStorage.getItem(DELAY);
 if (delay) showDelay(JSON.parse(delay));
+else goOn(step.present());
 onLink(comeByMail);
 ready();
 
@@ -57,6 +65,15 @@ function comeByMail({ recovery, token }) {
   recoveryId = recovery;
   fill(byId("token-part"), { sent: "The code of the mail is filled in." });
   fillIn(byId("token"), token);
+  turnTo(byId("token-part"));
+}
+
+/** @param {{id: string, sent: string, verified: any} | null} kept */
+function goOn(kept) {
+  if (!kept) return;
+  recoveryId = kept.id;
+  if (kept.verified) return goOnVerified(kept.verified);
+  fill(byId("token-part"), { sent: kept.sent });
   turnTo(byId("token-part"));
 }
 
@@ -105,6 +122,7 @@ async function answer(answers) {
  */
 function waitForToken(how, until) {
   const text = `If there is such an account, ${how} is on its way. The code is good until ${moment(until)}.`;
+  step.keep({ id: recoveryId, sent: text, verified: null }, until);
   fill(byId("token-part"), { sent: text });
   turnTo(byId("token-part"));
 }
@@ -112,6 +130,12 @@ function waitForToken(how, until) {
 /** @param {import("../lib/forms.js").Values} values */
 async function verify({ token }) {
   const answer = await post(`${PATH}/verify`, { recovery_id: recoveryId, token });
+  step.keep({ id: recoveryId, sent: "", verified: answer }, answer.expires_at);
+  goOnVerified(answer);
+}
+
+/** @param {any} answer to the right code */
+function goOnVerified(answer) {
   methods = answer.methods;
   newAccountOffered = answer.new_account_offered;
   if (answer.next === "first_factor") {
@@ -158,6 +182,7 @@ async function complete(proof) {
     return;
   }
   chosen = "";
+  step.forget();
   formOf("new-password-form").reset();
   turnTo(byId(isNewAccount || "new_account" in proof ? "done-new" : "done"));
 }
@@ -171,6 +196,7 @@ async function provePasskey() {
 /** @param {object} proof */
 async function beginDelay(proof) {
   const answer = await post(`${PATH}/prove`, proof);
+  step.forget();
   formOf("first-proof-form").reset();
   const times = { from: answer.effective_at, until: answer.expires_at };
   localStorage.setItem(DELAY, JSON.stringify(times));

@@ -9,6 +9,7 @@ import { enrol } from "../factors/enrol.js";
 import { hasPending, keepPending, LINKED_ACCOUNTS, takePending, takeReturn } from "./external.js";
 import { attempt, clearProblem, onPress, onSubmit, showProblem } from "../lib/forms.js";
 import { isAvailable, prove } from "../factors/passkeys.js";
+import { keptStep } from "../lib/kept_step.js";
 import { isAgain, restrictedTo, wanted } from "../lib/navigation.js";
 import { Cancelled, Problem } from "../lib/problem.js";
 import { offerProviders } from "./provider_choices.js";
@@ -19,6 +20,11 @@ import { tellOthers } from "../lib/tabs.js";
 /** Problems of a sign-in whose ten minutes are over. */
 const OVER = new Set(["not_authenticated", "token_expired", "token_invalid", "session_revoked"]);
 
+/**
+ * The second step of a pending sign-in: the answer of the first one, and the open question.
+ * @type {ReturnType<typeof keptStep<{answer: any, question: any}>>}
+ */
+const secondStep = keptStep("zonal-second-step");
 const form = /** @type {HTMLFormElement} */ (byId("sign-in"));
 /** @type {AbortController | null} */
 let autofill = null;
@@ -43,9 +49,26 @@ else {
   await offerProviders(form);
   ready();
   if (unknown) showProblem(form, unknown);
+  const step = back ? null : secondStep.present();
+  for (const button of document.querySelectorAll("[data-start-again]")) button.addEventListener("click", startAgain);
   if (back) await attempt(form, () => finishExternal(back));
+  if (step) await goOn(step);
+  else {
+    byId("email").focus();
+    await offerPasskeys();
+  }
+}
+
+/** @param {{answer: any, question: any}} step */
+async function goOn({ answer, question }) {
+  if (answer.status === "mfa_required") await askForSecondFactor(answer, question);
+  else await askToEnrol(answer);
+}
+
+function startAgain() {
+  secondStep.forget();
+  turnTo(byId("first-factor"));
   byId("email").focus();
-  await offerPasskeys();
 }
 
 /**
@@ -130,24 +153,34 @@ async function proceed(answer) {
   else await afterMove(answer, enterConsole);
 }
 
-/** @param {{methods: {method: string, default: boolean}[], trusted_device_allowed: boolean}} answer */
-async function askForSecondFactor(answer) {
+/**
+ * @param {any} answer
+ * @param {any} [open] the question that was asked before a reload: another one would send another code
+ */
+async function askForSecondFactor(answer, open = null) {
+  secondStep.keep({ answer, question: open }, answer.mfa_expires_at);
   turnTo(byId("second-factor"));
   await challenge(
     {
-      ask: (method) => orStartAgain(get(`/v1/auth/2fa/challenge${method ? `?method=${method}` : ""}`)),
+      ask: async (method) => {
+        const question = open ?? (await orStartAgain(get(`/v1/auth/2fa/challenge${method ? `?method=${method}` : ""}`)));
+        open = null;
+        secondStep.keep({ answer, question }, answer.mfa_expires_at);
+        return question;
+      },
       reply: async (question, given) => {
         await orStartAgain(post(`/v1/auth/2fa/challenge/${question.challenge_id}/verify`, given)).then(proceed);
       },
-      methods: answer.methods.map((each) => each.method),
+      methods: answer.methods.map((/** @type {{method: string}} */ each) => each.method),
       canTrust: answer.trusted_device_allowed,
     },
-    answer.methods.find((each) => each.default)?.method,
+    answer.methods.find((/** @type {{default: boolean}} */ each) => each.default)?.method,
   );
 }
 
-/** @param {{allowed_methods: string[]}} answer */
+/** @param {any} answer */
 async function askToEnrol(answer) {
+  secondStep.keep({ answer, question: null }, answer.mfa_expires_at);
   turnTo(byId("enrolment"));
   await enrol(answer.allowed_methods, { orGiveUp: orStartAgain, done: enterConsole });
 }
@@ -163,6 +196,7 @@ async function orStartAgain(pending) {
     return await pending;
   } catch (error) {
     if (!(error instanceof Problem) || !OVER.has(error.code)) throw error;
+    secondStep.forget();
     turnTo(byId("first-factor"));
     clearProblem(form);
     showProblem(form, new Problem(0, { title: "That took too long. Sign in again." }));
@@ -171,6 +205,7 @@ async function orStartAgain(pending) {
 }
 
 function enterConsole() {
+  secondStep.forget();
   tellOthers();
   location.replace(hasPending() ? LINKED_ACCOUNTS : wanted());
 }
