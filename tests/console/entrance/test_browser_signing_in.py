@@ -4,7 +4,7 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
 from environments.models import Organization
@@ -28,6 +28,23 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 Picture = Callable[[Page, str], None]
+
+
+def test_over_plain_http_the_page_says_what_it_needs_before_a_password_is_typed(
+    visitor: Visitor, picture: Picture
+) -> None:
+    def serve(route: Route) -> None:
+        address = route.request.url.replace("http://zonal.test", visitor.base)
+        route.fulfill(response=route.fetch(url=address))
+
+    visitor.context.route("http://zonal.test/**", serve)
+    for page in ("sign-in", "sign-up", "recovery", ""):
+        visitor.page.goto(f"http://zonal.test/console/{page}")
+        visitor.sees("The console needs https, or localhost on the machine itself")
+        expect(visitor.page.locator("input").locator("visible=true")).to_have_count(0)
+    picture(visitor.page, "plain-http")
+    # The browser says that it ignores Cross-Origin-Opener-Policy there.
+    visitor.faults.clear()
 
 
 def test_a_reload_goes_on_at_the_second_step(visitor: Visitor, picture: Picture) -> None:
