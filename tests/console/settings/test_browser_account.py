@@ -79,7 +79,7 @@ def test_a_member_leaves_and_sees_before_what_ends(visitor: Visitor, picture: Pi
     visitor.sees(f"API key {created.name} (live)")
     picture(visitor.page, "account-leaving")
     visitor.agrees("Leave and delete")
-    visitor.fill("Password", PASSWORD)
+    visitor.page.locator("#confirm-password").fill(PASSWORD)
     visitor.press("Confirm")
     visitor.is_at("/console/sign-in")
     assert not User.objects.filter(email=EMAIL).exists()
