@@ -103,7 +103,7 @@ function askToJoin(invitations, join) {
     ...invitations.map(({ id, organization, roles, invited_by: by }) => {
       const row = stamp("invited-row");
       const about = `As ${roles.join(" and ")}${by ? `, invited by ${by}` : ""}.`;
-      fill(row, { organization, about });
+      fill(row, { join: `Join ${organization}`, about });
       onPress(within(row, "button"), part, () => join(id));
       return row;
     }),
