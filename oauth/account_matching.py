@@ -42,7 +42,7 @@ from oauth.audit_tags import OAuthTag
 from oauth.errors import EmailMissing, EmailUnverified, ProviderUnavailable
 from oauth.models import Domain, Identity
 from oauth.providers.profile import Memberships, Profile
-from organizations import invitation_acceptance
+from organizations import invitation_acceptance, removals
 from organizations.errors import InvitationGone
 from organizations.models import Invitation
 
@@ -228,7 +228,7 @@ def _organization_for(
         if not chosen:
             raise InvitationGone("It is over, or for another address than that of the account.")
         return OrganizationMatch(chosen[0].organization, chosen[0].roles, chosen[0])
-    found = _by_domain(profile.domain) or _by_group(profile)
+    found = _by_domain(profile) or _by_group(profile)
     if found is None:
         if invitations and not choice.is_made:
             raise InvitationUndecided(invitations)
@@ -240,13 +240,21 @@ def _organization_for(
     return found
 
 
-def _by_domain(domain: str) -> OrganizationMatch | None:
+def _by_domain(profile: Profile) -> OrganizationMatch | None:
     """Match the Workspace domain, which its administrators control, not the e-mail address."""
-    if not domain:
+    if not profile.domain:
         return None
-    proven = Domain.objects.filter(domain=domain, verified_at__isnull=False)
+    proven = Domain.objects.filter(domain=profile.domain, verified_at__isnull=False)
     found: Domain | None = proven.select_related("organization").first()
-    return OrganizationMatch(found.organization, [found.role]) if found is not None else None
+    if found is None or _is_removed(found.organization_id, profile):
+        return None
+    return OrganizationMatch(found.organization, [found.role])
+
+
+def _is_removed(organization_id: int, profile: Profile) -> bool:
+    """True if an admin removed the person from the organization, and has not invited it again."""
+    identity = identities.text_of(profile.provider, profile.subject)
+    return removals.is_removed(organization_id, email=profile.email, identity=identity)
 
 
 def _by_group(profile: Profile) -> OrganizationMatch | None:
@@ -254,7 +262,7 @@ def _by_group(profile: Profile) -> OrganizationMatch | None:
     for mapping in settings.OAUTH.providers[profile.provider].mappings:
         if mapping.group in memberships.unknown:
             raise ProviderUnavailable
-        if mapping.group not in memberships.held:
+        if mapping.group not in memberships.held or _is_removed(mapping.organization_id, profile):
             continue
         organization = Organization.objects.filter(pk=mapping.organization_id).first()
         if organization is not None:

@@ -27,6 +27,17 @@ def find(profile: Profile) -> Identity | None:
     return OAuthStorage.user.get_social_auth(profile.provider, profile.subject)
 
 
+def text_of(provider: str, subject: str) -> str:
+    """Return an identity as a text, by which a removed member is recognized."""
+    return f"{provider} {subject}"
+
+
+def texts_of(user_id: UUID) -> list[str]:
+    """Return the identities of a user as texts."""
+    rows = Identity.objects.filter(user_id=user_id).values_list("provider", "subject")
+    return [text_of(provider, subject) for provider, subject in rows]
+
+
 def attach(request: PlatformRequest, user: User, profile: Profile, *, now: datetime) -> Identity:
     """Let an identity sign a user in from now on; the user's row is locked.
 

@@ -20,6 +20,7 @@ from accounts.reclaim import address_release
 from accounts.signin import credentials
 from common import rate_limits
 from environments.models import Organization
+from organizations import removals
 from organizations.errors import (
     InvitationGone,
     InvitationNotFound,
@@ -95,6 +96,7 @@ def invite(organization_id: int, offer: Offer, *, inviter: Inviter, now: datetim
         _lock_inviter(organization_id, inviter)
         _open_invitations(organization_id).filter(email__iexact=offer.email).update(revoked_at=now)
         _check_limit(organization_id, now)
+        removals.forget(organization_id, offer.email)
         owner = credentials.find(offer.email)
         invitation, token = _save(organization, offer, inviter, now)
         # An account that never verified the address loses it when the invitation is accepted.

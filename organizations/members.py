@@ -18,7 +18,7 @@ from common.errors import InvalidRequest
 from common.names import RULE, is_one_line
 from common.permissions import ROLES
 from environments.models import Organization
-from organizations import created, invitations
+from organizations import created, invitations, removals
 from organizations.errors import LastAdmin, MemberNotFound
 from outbox.webhooks import events
 
@@ -89,8 +89,9 @@ def change(
 def remove(organization_id: int, user_id: str, *, by: str, now: datetime, said: str = "") -> User:
     """Delete a member with its sessions, devices and factors; its address can be used again.
 
-    by, said: as in ``change``. Call inside a transaction. Raises MemberNotFound (404), LastAdmin
-    (409).
+    by, said: as in ``change``; by is '' for a member who leaves. A member whom another person
+    removes comes back by an invitation only, by no domain or group of a provider. Call inside a
+    transaction. Raises MemberNotFound (404), LastAdmin (409).
     """
     _lock_organization(organization_id)
     # Higher layers delete their rows first, in their own lock order.
@@ -98,6 +99,8 @@ def remove(organization_id: int, user_id: str, *, by: str, now: datetime, said: 
     member = _lock(organization_id, user_id)
     if _is_acting_admin(member):
         _require_an_admin(member)
+    if by:
+        removals.remember(member, now=now)
     invitations.revoke_created_by(member, now=now)
     notices.notify(member, "account_removed", by=by, created=said)
     gone = User(pk=member.pk, email=member.email, organization_id=member.organization_id)

@@ -65,6 +65,22 @@ class Invitation(TenantModel):
         return "pending" if now < self.expires_at else "expired"
 
 
+class RemovedMember(TenantModel):
+    """A member that an admin removed: no domain or group lets the person in again.
+
+    An invitation of the address ends that. digests: of the address and of the accounts at
+    providers, so that the row names nobody.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    digests = ArrayField(models.CharField(max_length=64))
+    removed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        """Return when that was; the row has no name."""
+        return f"removed {self.removed_at:%Y-%m-%d %H:%M}"
+
+
 class OrganizationExport(TenantModel):
     """An archive of all data of an organization.
 

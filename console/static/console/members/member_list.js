@@ -182,7 +182,7 @@ function bindRemove(row, member) {
   onPress(button(row, "remove", `Remove: ${member.email}`), byId("members"), async () => {
     await confirm(
       `Remove ${member.email}?`,
-      `The account is deleted, with its sessions, second factors and trusted devices. The address can be invited again. ${await createdBy(member.user_id)}`,
+      `The account is deleted, with its sessions, second factors and trusted devices. Until it is invited again, the person does not come back by a domain or a group at a provider. ${await createdBy(member.user_id)}`,
       "Remove",
     );
     await call("DELETE", `${PATH}/${member.user_id}`);
