@@ -70,10 +70,10 @@ class IdentityInvalid(EngineError):
 
 
 class EmailMissing(Forbidden):
-    """A new account needs an e-mail address, and the provider sent none."""
+    """A new account needs an e-mail address that mail can be sent to."""
 
     code = "email_missing"
-    title = "The provider did not share an e-mail address."
+    title = "The provider did not share an e-mail address that mail can be sent to."
 
 
 class EmailUnverified(Forbidden):

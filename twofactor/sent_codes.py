@@ -170,10 +170,14 @@ def verify(
         kept = locked.secret
         if is_right(kept["binding"], kept["code"], code):
             hint = channel.hint_of(kept["to"])
-            enrolments.activate(principal, locked, secret=kept["to"], hint=hint, now=now)
+            _, is_new = enrolments.activate(
+                principal, locked, secret=kept["to"], hint=hint, now=now
+            )
             if method == "email":
                 mailbox.note_proof(request, user.pk, kept["to"], now=now)
-            more = enrolments.complete(request, principal, user, channel.factor, now=now)
+            more = enrolments.complete(
+                request, principal, user, channel.factor, is_replaced=not is_new, now=now
+            )
         else:
             refusal = enrolments.count_failure(locked)
     if refusal is not None:

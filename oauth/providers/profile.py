@@ -81,8 +81,29 @@ class Profile:
 
 
 def email_or_blank(value: object) -> str:
-    """Return an e-mail address that a provider sent, '' if it is not one."""
-    return value if isinstance(value, str) and is_address(value) else ""
+    """Return an e-mail address that a provider sent, with its domain in ASCII.
+
+    '' if it is none that mail reaches as it is written.
+    """
+    if not isinstance(value, str):
+        return ""
+    local, _, domain = value.rpartition("@")
+    address = f"{local}@{_ascii(domain)}"
+    return address if is_address(address) else ""
+
+
+def _ascii(domain: str) -> str:
+    """Return a domain as mail is sent to it; '' if another one has the same ASCII form.
+
+    The ``ß`` of a domain becomes ``ss``, for example, another owner's domain.
+    """
+    if domain.isascii():
+        return domain
+    try:
+        encoded = domain.encode("idna")
+        return encoded.decode() if encoded.decode("idna") == domain.lower() else ""
+    except UnicodeError:
+        return ""
 
 
 def one_line(value: object, *, max_chars: int) -> str:

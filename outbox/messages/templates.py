@@ -27,6 +27,7 @@ Notice = Literal[
     "account_removed",
     "address_moved",
     "factor_added",
+    "factor_replaced",
     "factor_removed",
     "factors_reset",
     "backup_code_used",
@@ -120,6 +121,7 @@ FOLDERS: Final[Mapping[str, Mapping[str, Template]]] = {
     },
     "second_factor": {
         "factor_added": _notice("A second factor was added", "method"),
+        "factor_replaced": _notice("A second factor was replaced", "method"),
         "factor_removed": _notice("A second factor was removed", "method"),
         "factors_reset": _notice("Your second factors were reset", optional=("by", "reason")),
         "backup_code_used": _notice("A backup code was used", "remaining"),

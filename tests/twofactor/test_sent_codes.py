@@ -76,6 +76,13 @@ NO_CODES = [
 ]
 
 
+def test_the_user_is_told_that_a_factor_was_replaced(alice: User) -> None:
+    caller = enrolled(alice, "email")
+    begun = set_up(caller, "email")
+    assert verify(caller, "email", begun, sent_code("email")).status == 200
+    assert inbox.notices_to("alice@example.com") == ["factor_added", "factor_replaced"]
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_code_is_read_as_people_type_it(alice: User, method: str) -> None:
     caller = signed_in(alice)

@@ -15,6 +15,7 @@ from audit import trail
 from common.crypto import encrypt
 from common.ids import capability_id
 from common.principals import PlatformRequest, Principal
+from outbox.messages.templates import Notice
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.challenges.assurance import ASSURANCE_FIELDS, raise_assurance
 from twofactor.errors import CodeRejected, EnrolmentGone, FactorNotAllowed
@@ -153,16 +154,24 @@ def require(user: User, *, now: datetime) -> None:
 
 
 def complete(
-    request: PlatformRequest, principal: Principal, user: User, factor: FactorType, *, now: datetime
+    request: PlatformRequest,
+    principal: Principal,
+    user: User,
+    factor: FactorType,
+    *,
+    is_replaced: bool,
+    now: datetime,
 ) -> dict[str, Any]:
     """Notify the user, and raise the session's assurance or finish the pending sign-in.
 
     A pending sign-in gets its token pair here, so that enrolment is the last step of signing in;
-    the user's other sign-ins that wait for an enrolment end. Raises EnrolmentGone (410) if this one
+    the user's other sign-ins that wait for an enrolment end. is_replaced: an earlier one of the
+    method does not work any more. Raises EnrolmentGone (410) if this one
     has.
     """
     trail.record_request(request, TwoFactorTag.FACTOR_CREATE, method=factor.name)
-    notices.notify(user, "factor_added", method=factor.label)
+    notice: Notice = "factor_replaced" if is_replaced else "factor_added"
+    notices.notify(user, notice, method=factor.label)
     pending.end_enrolling(user.pk, except_pending=principal.pending_id)
     if principal.pending_id is None:
         # Locked, so that a name that another request removes from `amr` is not written again.

@@ -105,7 +105,9 @@ def verify(
         else:
             _, is_new = enrolments.activate(principal, locked, secret=seed, last_step=step, now=now)
             codes = backup_codes.generate(user, now=now) if is_new else []
-            more = enrolments.complete(request, principal, user, FACTOR, now=now)
+            more = enrolments.complete(
+                request, principal, user, FACTOR, is_replaced=not is_new, now=now
+            )
     if refusal is not None:
         raise refusal
     return {"success": True, "backup_codes": codes, **more}

@@ -126,7 +126,9 @@ def finish(
                 trail.record_request(
                     request, TwoFactorTag.PASSKEY_CREATE, passkey=str(passkey.id), name=passkey.name
                 )
-                more = enrolments.complete(request, principal, user, FACTOR, now=now)
+                more = enrolments.complete(
+                    request, principal, user, FACTOR, is_replaced=False, now=now
+                )
         except (InvalidRequest, Conflict) as exc:
             _use_up(locked, now=now)
             refusal = exc

@@ -88,6 +88,10 @@ def test_the_code_is_exchanged_with_the_verifier(google: GoogleServer) -> None:
         ("", True, "email_missing"),
         (None, True, "email_missing"),
         ("no address", True, "email_missing"),
+        # Its ASCII form is another owner's domain.
+        ("dora@stra\u00dfe.example", True, "email_missing"),
+        ("dora@\uff45xample.com", True, "email_missing"),
+        ("d\u00f6ra@example.com", True, "email_missing"),
         ("dora@example.com\r\nBcc: all@example.com", True, "email_missing"),
         (["dora@example.com"], True, "email_missing"),
     ],
@@ -102,6 +106,14 @@ def test_a_new_user_needs_a_verified_address(
     event = AuditEvent.objects.get()
     assert (event.tag, event.outcome) == ("api:session:create", "refused")
     assert event.data == {"method": "external", "provider": "google", "error": code}
+
+
+def test_an_address_with_a_unicode_domain_is_stored_as_mail_is_sent_to_it(
+    google: GoogleServer,
+) -> None:
+    google.claims = {"email": "u@B\u00fccher.example"}
+    assert OAuthFlow("google").sign_in().status == 200
+    assert User.objects.get().email == "u@xn--bcher-kva.example"
 
 
 @pytest.mark.parametrize(
