@@ -80,7 +80,8 @@ def test_the_user_is_told_that_a_factor_was_replaced(alice: User) -> None:
     caller = enrolled(alice, "email")
     begun = set_up(caller, "email")
     assert verify(caller, "email", begun, sent_code("email")).status == 200
-    assert inbox.notices_to("alice@example.com") == ["factor_added", "factor_replaced"]
+    told = [name for name in inbox.notices_to("alice@example.com") if name.startswith("factor")]
+    assert told == ["factor_added", "factor_replaced"]
 
 
 @pytest.mark.parametrize("method", METHODS)
