@@ -44,7 +44,6 @@ def start(visitor: Visitor, lost: str = "My password", how: str = "by e-mail") -
     """Start a recovery and choose what is lost."""
     visitor.page.get_by_label(lost).check()
     visitor.fill("E-mail", EMAIL)
-    # The number of the organization is remembered.
     visitor.page.get_by_label(how, exact=True).check()
     visitor.press("Continue")
 
