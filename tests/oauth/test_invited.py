@@ -37,7 +37,8 @@ def invitation(google: GoogleServer, alice: User) -> Invitation:
     with_proven_address(alice)
     body = {"email": "Dora@example.com", "roles": ["operator"], "labels": ["sales"]}
     assert signed_in(alice).post("/v1/invitations", body).status == 202
-    return Invitation.objects.get()
+    found: Invitation = Invitation.objects.get()
+    return found
 
 
 def exchange(flow: OAuthFlow, code: str, **choice: Any) -> Answer:

@@ -39,7 +39,8 @@ def joined(google: GoogleServer, alice: User) -> User:
 def user_of(answer: Answer) -> User:
     assert answer.status == 200, answer.body
     found = Caller().holding(answer).get("/v1/whoami").body
-    return User.objects.get(pk=found["user_id"])
+    user: User = User.objects.get(pk=found["user_id"])
+    return user
 
 
 def remove(admin: User, user: User) -> None:
