@@ -7,6 +7,7 @@ in small groups of elements; size and deadline are checked after each group.
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import islice
 from typing import Final
 
@@ -16,7 +17,8 @@ from sqlgateway.formats.encoders import ESCAPED, NULL, Check, Encoded, Encoder, 
 # Structure, a quoted element, or an unquoted one; PostgreSQL quotes ambiguous elements. Possessive,
 # because a long element must not fill the stack of the regular expression. An element without its
 # quote, as in another client encoding, extends to the end: no text is read twice.
-TOKEN: Final = re.compile(rb'[{},]|"(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z)|[^{},"]++', re.DOTALL)
+TOKEN: Final = rb'[{}%b]|"(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z)|[^{}%b"]++'
+COMMA: Final = b","
 GROUP_TOKENS: Final = 4096
 BOUNDS: Final = re.compile(rb"(?:\[-?\d+:-?\d+\])+=")
 STRUCTURE: Final = {b"{": b"[", b"}": b"]", b",": b","}
@@ -35,36 +37,41 @@ class MalformedArray(Exception):
     """The text is not an array, for example because of another client encoding."""
 
 
-def array_of(encoder: Encoder, check: Check) -> Encoder:
+def array_of(encoder: Encoder, check: Check, *, delimiter: bytes = COMMA) -> Encoder:
     """Return the encoder of arrays. encoder: of their elements.
 
     check: called repeatedly during the conversion of an array.
     """
-    whole = WHOLE.get(encoder, _strings)
+    whole = WHOLE.get(encoder, _strings) if delimiter == COMMA else _none
 
-    def array(values: Values) -> Encoded:
-        return (
-            [NULL if value is None else _array(value, encoder, whole, check) for value in values],
-            b"",
-            b"",
-        )
+    def array(value: bytes) -> bytes:
+        bounds = BOUNDS.match(value)
+        inside = value[bounds.end() :] if bounds else value
+        done = whole(inside, check)
+        if done is not None:
+            return done
+        try:
+            return b"".join(_groups(inside, encoder, check, delimiter=delimiter))
+        except MalformedArray:
+            return encoders.quote(value, check)
 
-    return array
+    def array_column(values: Values) -> Encoded:
+        return [NULL if value is None else array(value) for value in values], b"", b""
+
+    return array_column
 
 
-def _array(value: bytes, encoder: Encoder, whole: Whole, check: Check) -> bytes:
-    bounds = BOUNDS.match(value)
-    inside = value[bounds.end() :] if bounds else value
-    done = whole(inside, check)
-    if done is not None:
-        return done
-    try:
-        return b"".join(_groups(inside, encoder, check))
-    except MalformedArray:
-        return encoders.quote(value, check)
+@cache
+def _token(delimiter: bytes) -> re.Pattern[bytes]:
+    mark = re.escape(delimiter)
+    return re.compile(TOKEN % (mark, mark), re.DOTALL)
 
 
 # --- the whole text -------------------------------------------------------------------------------
+
+
+def _none(_value: bytes, _check: Check) -> None:
+    """Convert no whole text."""
 
 
 def _numbers(value: bytes, _check: Check) -> bytes | None:
@@ -111,25 +118,29 @@ WHOLE: Final[dict[Encoder, Whole]] = {
     encoders.json: _numbers,
     encoders.int8: _long_numbers,
     encoders.boolean: _booleans,
-    encoders.timestamp: lambda _value, _check: None,
-    encoders.timestamptz: lambda _value, _check: None,
+    encoders.timestamp: _none,
+    encoders.timestamptz: _none,
 }
 
 
 # --- in groups of elements ------------------------------------------------------------------------
 
 
-def _groups(value: bytes, encoder: Encoder, check: Check) -> Iterator[bytes]:
+def _groups(value: bytes, encoder: Encoder, check: Check, *, delimiter: bytes) -> Iterator[bytes]:
     """Yield the JSON of an array in pieces of some thousand elements.
 
     Raises MalformedArray, SizeLimitExceeded by ``check``.
     """
-    tokens = (match.group() for match in TOKEN.finditer(value))
+    tokens = (match.group() for match in _token(delimiter).finditer(value))
+    # An element that is a comma becomes a quoted one.
+    others = {delimiter: COMMA, COMMA: b'","'} if delimiter != COMMA else {}
     shape = _Shape()
     size = read = 0
     while group := list(islice(tokens, GROUP_TOKENS)):
-        shape.add(group)
         read += sum(map(len, group))
+        if others:
+            group = [others.get(token, token) for token in group]
+        shape.add(group)
         part = _encode(group, encoder)
         size += len(part)
         check(size)

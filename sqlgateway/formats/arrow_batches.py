@@ -89,8 +89,7 @@ def _types() -> dict[str, Any]:
 
 def _type(kind: ColumnType) -> Any:
     """Return the Arrow type; text for numeric, which no Arrow type can represent, and others."""
-    text = _arrow().string()
-    return text if kind.is_array else _types().get(kind.encoder, text)
+    return _types().get(kind.encoder, _arrow().string())
 
 
 def _array(kind: ColumnType, values: Values) -> Any:
@@ -101,7 +100,7 @@ def _array(kind: ColumnType, values: Values) -> Any:
     arrow, wanted = _arrow(), _type(kind)
     b"\n".join([value for value in values if value is not None]).decode()
     convert = CONVERSIONS.get(kind.encoder)
-    if convert is not None and not kind.is_array:
+    if convert is not None:
         return arrow.array([None if value is None else convert(value) for value in values], wanted)
     return arrow.array(values, arrow.binary()).cast(arrow.string()).cast(wanted)
 

@@ -26,7 +26,7 @@ ENCODERS: Final[Mapping[str, Encoder]] = {
 }
 # Types from this oid on were created by users (FirstNormalObjectId); their names are looked up.
 FIRST_USER_OID: Final = 16384
-# The elements of its arrays are separated by semicolons.
+# The elements of its arrays are separated by semicolons: the only other typdelim of PostgreSQL.
 BOX_ARRAY: Final = 1020
 
 
@@ -34,21 +34,24 @@ class ColumnType(NamedTuple):
     """A type.
 
     name: such as ``int8`` or ``int8[]``.
-    encoder: the key in ENCODERS for values, or for elements of an array; empty for users' types.
+    encoder: the key in ENCODERS for values; empty for users' types and arrays.
+    element: the type of the elements of an array, which may be arrays, too: those of a domain.
+    delimiter: between the elements in PostgreSQL's text.
     """
 
     name: str
     encoder: str = ""
-    is_array: bool = False
+    element: "ColumnType | None" = None
+    delimiter: bytes = b","
 
 
 def _builtin() -> dict[int, ColumnType]:
     known: dict[int, ColumnType] = {}
     for info in psycopg.adapters.types:
-        known[info.oid] = ColumnType(info.name, info.name)
+        known[info.oid] = element = ColumnType(info.name, info.name)
         if info.array_oid:
-            is_array = info.array_oid != BOX_ARRAY
-            known[info.array_oid] = ColumnType(f"{info.name}[]", info.name, is_array)
+            delimiter = b";" if info.array_oid == BOX_ARRAY else b","
+            known[info.array_oid] = ColumnType(f"{info.name}[]", "", element, delimiter)
     return known
 
 
@@ -62,9 +65,12 @@ def encoder_for(
 
     check: called while a long value is converted, with the length of its JSON so far.
     """
+    if kind.element is not None:
+        element = encoder_for(kind.element, numeric, json, check=check)
+        return arrays.array_of(element, check, delimiter=kind.delimiter)
     scalar = ENCODERS.get(kind.encoder) or encoders.text_of(check)
     if kind.encoder == "numeric" and numeric == "number":
         scalar = encoders.number
     if scalar is encoders.json and json == "string":
-        scalar = encoders.text_of(check)
-    return arrays.array_of(scalar, check) if kind.is_array else scalar
+        return encoders.text_of(check)
+    return scalar

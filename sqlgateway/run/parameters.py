@@ -1,16 +1,18 @@
 """Parameters: from JSON to PostgreSQL's text, by the types that the server infers for them."""
 
-from collections.abc import Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from common.errors import InvalidRequest
-from sqlgateway.formats.column_types import BUILTIN
+from sqlgateway.formats.column_types import BUILTIN, ColumnType
 from sqlgateway.pg.tenant_connection import TenantConnection
+from sqlgateway.run.type_lookup import look_up_types
 
 # The protocol counts parameters in 16 bits.
 MAX_PARAMS: Final = 65_535
@@ -20,22 +22,8 @@ MAX_DEPTH: Final = 6
 TOO_DEEP: Final = "JSON this deep must be sent as a string."
 INTEGERS: Final = frozenset({"int2", "int4", "int8", "oid"})
 OK: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
-# A domain has the category of its base type; its name says nothing about it.
-CATEGORIES: Final = """
-SELECT oid, typcategory FROM pg_catalog.pg_type
-WHERE oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
-"""
-
-
-class ParamType(NamedTuple):
-    """The properties of a type that a value's text depends on.
-
-    is_array: the type is an array.
-    is_integer: the type, or the type of its elements, is an integer.
-    """
-
-    is_array: bool = False
-    is_integer: bool = False
+# Of a parameter whose type the server did not infer.
+UNKNOWN: Final = ColumnType("unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +37,13 @@ class TypeDependentValue:
     value: list[Any] | float
     field: str
 
-    def text_for(self, kind: ParamType) -> bytes:
+    def text_for(self, kind: ColumnType) -> bytes:
         """Return the text of the value for a type.
 
         Raises InvalidRequest with the parameter's name (a NUL character, an array too deep).
         """
         if isinstance(self.value, list):
-            if kind.is_array:
+            if kind.element is not None:
                 return _array(self.value, self.field, kind, depth=1)
             return _json(self.value, self.field)
         return _number(self.value, kind)
@@ -98,8 +86,8 @@ def decide(
     oids = _inferred(connection, text)
     kinds = _kinds(connection, {oids[index] for index in undecided if index < len(oids)})
     # The server refuses surplus parameters when the statement runs.
-    each = [kinds.get(oid, ParamType()) for oid in oids]
-    each += [ParamType()] * (len(params) - len(oids))
+    each = [kinds.get(oid, UNKNOWN) for oid in oids]
+    each += [UNKNOWN] * (len(params) - len(oids))
     return [
         value.text_for(kind) if isinstance(value, TypeDependentValue) else value
         for value, kind in zip(params, each, strict=False)
@@ -120,10 +108,10 @@ def canonical(body: dict[str, Any]) -> bytes:
 def _param(value: Any, field: str) -> Param:
     if isinstance(value, list) or (isinstance(value, float) and value.is_integer()):
         return TypeDependentValue(value, field)
-    return _text(value, field, ParamType())
+    return _text(value, field, UNKNOWN)
 
 
-def _text(value: Any, field: str, kind: ParamType) -> bytes | None:
+def _text(value: Any, field: str, kind: ColumnType) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, str):
@@ -135,8 +123,8 @@ def _text(value: Any, field: str, kind: ParamType) -> bytes | None:
     return _json(value, field)
 
 
-def _number(value: float, kind: ParamType) -> bytes:
-    is_whole = kind.is_integer and isinstance(value, float) and value.is_integer()
+def _number(value: float, kind: ColumnType) -> bytes:
+    is_whole = kind.encoder in INTEGERS and isinstance(value, float) and value.is_integer()
     return b"%d" % int(value) if is_whole else repr(value).encode("ascii")
 
 
@@ -156,16 +144,23 @@ def _json(value: Any, field: str) -> bytes:
         raise InvalidRequest.for_field(field, TOO_DEEP, code="too_deep") from None
 
 
-def _array(values: list[Any], field: str, kind: ParamType, *, depth: int) -> bytes:
+def _array(values: list[Any], field: str, kind: ColumnType, *, depth: int) -> bytes:
+    """Return the literal of an array. kind: the array's type.
+
+    A list in it is a dimension, or an element where the elements are arrays (of a domain).
+    """
     if depth > MAX_DEPTH:
         raise InvalidRequest.for_field(field, f"Arrays nest {MAX_DEPTH} deep.", code="too_deep")
+    element = kind.element or UNKNOWN
     parts: list[bytes] = []
     for value in values:
-        if isinstance(value, list):
+        if not isinstance(value, list):
+            parts.append(_element(_text(value, field, element)))
+        elif element.element is None:
             parts.append(_array(value, field, kind, depth=depth + 1))
         else:
-            parts.append(_element(_text(value, field, kind)))
-    return b"{" + b",".join(parts) + b"}"
+            parts.append(_element(_array(value, field, element, depth=depth + 1)))
+    return b"{" + kind.delimiter.join(parts) + b"}"
 
 
 def _element(text: bytes | None) -> bytes:
@@ -184,20 +179,8 @@ def _inferred(connection: TenantConnection, text: bytes) -> list[int]:
     return [described.param_type(index) for index in range(described.nparams)]
 
 
-def _kinds(connection: TenantConnection, oids: Iterable[int]) -> dict[int, ParamType]:
-    kinds = {oid: _builtin(BUILTIN[oid].name) for oid in oids if oid in BUILTIN}
-    own = ",".join(str(oid) for oid in oids if oid not in BUILTIN)
-    if not own:
-        return kinds
-    connection.send_text((CATEGORIES % own).encode())
-    while (result := connection.next_result()) is not None:
-        for row in range(result.ntuples):
-            category = result.get_value(row, 1)
-            kinds[int(result.get_value(row, 0) or b"0")] = ParamType(
-                is_array=category == b"A", is_integer=category == b"N"
-            )
-    return kinds
-
-
-def _builtin(name: str) -> ParamType:
-    return ParamType(name.endswith("[]"), name.removesuffix("[]") in INTEGERS)
+def _kinds(connection: TenantConnection, oids: Iterable[int]) -> Mapping[int, ColumnType]:
+    unknown = [oid for oid in oids if oid not in BUILTIN and oid not in connection.column_types]
+    if unknown:
+        look_up_types(connection, unknown)
+    return ChainMap(BUILTIN, connection.column_types)

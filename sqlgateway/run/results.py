@@ -28,7 +28,6 @@ from psycopg.pq.abc import PGresult
 from common.errors import PlatformError
 from sqlgateway.clusters.placements import Login, read_again
 from sqlgateway.clusters.servers import said
-from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.formats.results import Collector, ResponseBudget, Statement
 from sqlgateway.pg import pool
 from sqlgateway.pg.message_stream import ConnectionLost, ResultOverflow
@@ -36,19 +35,10 @@ from sqlgateway.pg.pool import LoginRefused
 from sqlgateway.pg.tenant_connection import TenantConnection
 from sqlgateway.run import sqlstates
 from sqlgateway.run.requests import SqlRequest, SqlText
+from sqlgateway.run.type_lookup import look_up_types
 
 log = structlog.get_logger(__name__)
 
-# Names are qualified: the tenant controls its search_path.
-TYPE_NAMES: Final = """
-SELECT t.oid, CASE WHEN e.oid IS NULL THEN t.typname ELSE e.typname END, e.oid
-FROM pg_catalog.pg_type AS t
-LEFT JOIN pg_catalog.pg_type AS e
-    ON e.oid OPERATOR(pg_catalog.=) t.typelem
-    AND t.typcategory OPERATOR(pg_catalog.=) 'A' AND e.typdelim OPERATOR(pg_catalog.=) ','
-WHERE t.oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
-"""
-MAX_COLUMN_TYPES: Final = 1000
 # Of one request.
 MAX_STATEMENTS: Final = 100
 PARSE_S: Final = 2.0
@@ -191,7 +181,7 @@ class JsonSink:
 
 
 def render(
-    sink: JsonSink, notices: Sequence[dict[str, str]], *, elapsed_ms: float, request_id: str
+    sink: JsonSink, notices: Sequence[dict[str, Any]], *, elapsed_ms: float, request_id: str
 ) -> bytes:
     """Return the answer: the last statement's members, and ``results`` if there are several."""
     statements = sink.statements or [NO_STATEMENT]
@@ -253,28 +243,6 @@ class SurplusRowsCanceller:
     def is_own_cancel(self, failure: PGresult) -> bool:
         """True if a query failed because ``cancel_early`` cancelled it."""
         return self.has_cancelled and sqlstates.sqlstate_of(failure) == CANCELLED
-
-
-def look_up_types(connection: TenantConnection, oids: Iterable[int]) -> None:
-    """Look up types' names, on a connection without an open transaction.
-
-    A type that is not found, because its transaction was rolled back, remains unknown.
-    Raises ConnectionLost.
-    """
-    if len(connection.column_types) > MAX_COLUMN_TYPES:
-        connection.column_types.clear()
-    query = TYPE_NAMES % ",".join(str(oid) for oid in sorted(oids))
-    connection.send_text(query.encode())
-    while (result := connection.next_result()) is not None:
-        if result.status not in {pq.ExecStatus.TUPLES_CHUNK, pq.ExecStatus.TUPLES_OK}:
-            continue
-        for row in range(result.ntuples):
-            oid, name, element = (
-                (result.get_value(row, column) or b"").decode("utf-8", "replace")
-                for column in range(3)
-            )
-            shown = f"{name}[]" if element else name
-            connection.column_types[int(oid)] = ColumnType(shown, is_array=bool(element))
 
 
 def look_up_types_beside(connection: TenantConnection, oids: Iterable[int]) -> None:

@@ -5,6 +5,7 @@ the answer.
 """
 
 import ipaddress
+import json
 import math
 import struct
 from typing import Any
@@ -14,6 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.sqlgateway.support import Caller
+from tests.sqlgateway.transfer.test_imports import send
+from tests.sqlgateway.transfer.test_streams import stream
 
 # A connection serves all examples of a test.
 SAME_CALLER = settings(
@@ -203,6 +206,119 @@ def test_a_value_of_each_type_survives(alice: Caller, values: dict[str, str]) ->
 @given(values=st.fixed_dictionaries(OTHER_TYPES))
 def test_a_value_of_each_other_type_survives(alice: Caller, values: dict[str, str]) -> None:
     assert_survives(alice, values)
+
+
+# Of each base type: arrays of domains of domains, and arrays of domains over arrays.
+BASES = {**TYPES, **OTHER_TYPES}
+DOMAINS = "".join(
+    f"CREATE DOMAIN d{number} AS {name}; CREATE DOMAIN dd{number} AS d{number};"
+    f" CREATE DOMAIN a{number} AS dd{number}[];"
+    for number, name in enumerate(BASES)
+)
+# Made of the texts of their elements; a cast of text[] would go through the whole array's text.
+MADE = "array(SELECT made::{type} FROM unnest(${n}::text[]) AS made)"
+FORMS = (
+    MADE.replace("{type}", "{name}"),
+    MADE.replace("{type}", "dd{i}"),
+    "array[" + MADE.replace("{type}", "dd{i}") + "::a{i}]",
+)
+LISTS = st.fixed_dictionaries(
+    {name: st.lists(st.none() | values, max_size=3) for name, values in BASES.items()}
+)
+
+
+@pytest.fixture
+def domains(alice: Caller) -> Caller:
+    """Return Alice with domains over every type."""
+    assert alice.sql(DOMAINS).status == 200
+    return alice
+
+
+def columns(form: str) -> str:
+    """Return a column of arrays for each type; the parameters are their elements as texts."""
+    made = enumerate(BASES)
+    return ", ".join(form.format(n=i + 1, i=i, name=name) + f" AS c{i}" for i, name in made)
+
+
+@settings(SAME_CALLER, max_examples=20)
+@given(lists=LISTS)
+def test_arrays_of_domains_are_as_arrays_of_their_base_types(
+    domains: Caller, lists: dict[str, list[str | None]]
+) -> None:
+    texts = list(lists.values())
+    plain, of_domains, nested = (
+        domains.sql(f"SELECT {columns(form)}", texts, rows="arrays").rows[0] for form in FORMS
+    )
+    assert of_domains == plain
+    assert nested == [[array] for array in plain]
+    same = "({made})::text = (${sent}::{type}[])::text"
+    sent = ", ".join(
+        same.format(made=form.format(n=i + 1, i=i), sent=i + 1 + at * len(BASES), type=f"{of}{i}")
+        for at, (of, form) in enumerate((("dd", FORMS[1]), ("a", FORMS[2])), 1)
+        for i in range(len(BASES))
+    )
+    judged = domains.sql(f"SELECT {sent}", [*texts, *of_domains, *nested], rows="arrays").rows[0]
+    wrong = [name for name, is_same in zip([*BASES, *BASES], judged, strict=True) if not is_same]
+    assert not wrong, [(name, lists[name]) for name in wrong]
+
+
+@settings(SAME_CALLER, max_examples=10)
+@given(lists=LISTS)
+def test_arrays_are_the_same_in_every_stream(
+    domains: Caller, lists: dict[str, list[str | None]]
+) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    kept = ", ".join(f"p{i} {name}[], d{i} dd{i}[]" for i, name in enumerate(BASES))
+    every = [name for i in range(len(BASES)) for name in (f"p{i}", f"d{i}")]
+    made = ", ".join(
+        form.format(n=i + 1, i=i, name=name) for i, name in enumerate(BASES) for form in FORMS[:2]
+    )
+    domains.sql(f"DROP TABLE IF EXISTS kept, again; CREATE TABLE kept ({kept})")
+    domains.sql("CREATE TABLE again (LIKE kept)")
+    assert domains.sql(f"INSERT INTO kept SELECT {made}", list(lists.values())).status == 200
+    (in_json,) = domains.sql("TABLE kept").rows
+    as_text = f"SELECT {', '.join(f'{name}::text' for name in every)} FROM"
+    (in_text,) = domains.sql(f"{as_text} kept").rows
+
+    _, in_ndjson, _ = stream(domains, "TABLE kept", format="ndjson").records
+    body = b"".join(stream(domains, "TABLE kept", format="arrow").pieces)
+    in_csv = b"".join(stream(domains, "TABLE kept", format="csv").pieces)
+
+    assert in_ndjson == in_json
+    assert arrow.ipc.open_stream(body).read_all().to_pylist() == [in_text]
+    assert send(domains, in_csv, table="again").status == 200
+    assert domains.sql(f"{as_text} again").rows == [in_text]
+
+
+@settings(SAME_CALLER, max_examples=50)
+@given(values=st.lists(st.none() | JSON, max_size=4))
+def test_json_in_arrays_of_domains_survives(alice: Caller, values: list[Any]) -> None:
+    alice.sql("CREATE DOMAIN doc AS jsonb; CREATE DOMAIN paper AS doc")
+    texts = [json.dumps(value) for value in values]
+    assert alice.value("SELECT $1::text[]::paper[]", [texts]) == values
+    objects = [{"value": value} for value in values]
+    assert alice.value("SELECT $1::paper[]", [objects]) == objects
+
+
+def test_a_number_in_an_array_of_a_domain_may_have_a_point(alice: Caller) -> None:
+    made = "CREATE DOMAIN posint AS int CHECK (VALUE > 0); CREATE DOMAIN more AS posint"
+    assert alice.sql(f"{made}; CREATE DOMAIN many AS more[]").status == 200
+    assert alice.value("SELECT $1::more[]", [[2.0, None, 3]]) == [2, None, 3]
+    assert alice.value("SELECT $1::many", [[[2.0], [3]]]) == [[2], [3]]
+    assert alice.value("SELECT $1::many[]", [[[2.0], [3, 4]]]) == [[2], [3, 4]]
+    assert alice.value("SELECT $1::more", [4.0]) == 4
+    box = "(1,1),(0,0)"
+    assert alice.value("SELECT $1::box[]", [[box, None, box]]) == [box, None, box]
+
+
+def test_domains_of_domains_without_end_are_text(alice: Caller) -> None:
+    """Neither the server's catalogue nor the gateway's stack is read to any depth."""
+    made = "CREATE DOMAIN d0 AS int;" + "".join(
+        f"CREATE DOMAIN d{i} AS d{i - 1}[];" for i in range(1, 100)
+    )
+    assert alice.sql(made).status == 200
+    assert alice.value("SELECT array[NULL]::d20[]") == [None]
+    assert alice.value("SELECT array[array[NULL]::d98]::d99") == [[None]]
 
 
 @pytest.mark.parametrize("text", ["<a/>", '<a b="é">&amp;<![CDATA[<]]></a>', "text &lt; only", ""])
