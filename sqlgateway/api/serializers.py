@@ -172,11 +172,24 @@ class ResultSerializer(serializers.Serializer[Any]):
 
 
 class NoticeSerializer(serializers.Serializer[Any]):
-    """A message of the server beside the result."""
+    """A message of the server beside the result, with the members that an error has."""
 
     severity = serializers.CharField()
     sqlstate = serializers.CharField()
     message = serializers.CharField()
+    detail = serializers.CharField(required=False)
+    hint = serializers.CharField(required=False)
+    statement = serializers.IntegerField(required=False, help_text="Its number in `queries`.")
+    position = serializers.IntegerField(
+        required=False, help_text="In characters of the text, from 1; `line` and `column`, too."
+    )
+    line = serializers.IntegerField(required=False)
+    column = serializers.IntegerField(required=False)
+    schema = serializers.CharField(required=False)
+    table = serializers.CharField(required=False)
+    column_name = serializers.CharField(required=False)
+    constraint = serializers.CharField(required=False)
+    data_type = serializers.CharField(required=False)
 
 
 class StatsSerializer(serializers.Serializer[Any]):
@@ -202,12 +215,18 @@ class ImportQuerySerializer(StrictSerializer):
         help_text='The table, with its schema or without: `items`, `public."Line items"`.'
     )
     columns = serializers.CharField(
-        required=False, help_text='The columns in the order of the body: `id,"Full name"`.'
+        required=False,
+        help_text='The columns of the body: `id,"Full name"`. With `header=match` the first line '
+        "must name them in any order; otherwise they are in the order of the body.",
+    )
+    skip = serializers.CharField(
+        required=False, help_text="Columns of the body that are not imported: `id,notes`."
     )
     header = serializers.ChoiceField(
         choices=["match", "true", "false"],
         default="match",
-        help_text="The first line: must name the columns, is skipped, or is a row.",
+        help_text="The first line: says which column is which, is skipped, or is a row. Values of "
+        "generated columns are not imported.",
     )
     delimiter = serializers.ChoiceField(
         choices=[",", ";", "\t", "|"], default=",", help_text="Between the values."

@@ -5,7 +5,7 @@ that libpq buffers are counted (wire.py).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
@@ -47,23 +47,42 @@ class ResultOverflow(Exception):
     """A single piece of a result, such as a row, is longer than a request may buffer."""
 
 
+# The fields of a notice that are shown, and the longest ones last: all share one limit.
+NOTICE_FIELDS: Final = (
+    pq.DiagnosticField.SEVERITY_NONLOCALIZED,
+    pq.DiagnosticField.SQLSTATE,
+    pq.DiagnosticField.STATEMENT_POSITION,
+    pq.DiagnosticField.SCHEMA_NAME,
+    pq.DiagnosticField.TABLE_NAME,
+    pq.DiagnosticField.COLUMN_NAME,
+    pq.DiagnosticField.CONSTRAINT_NAME,
+    pq.DiagnosticField.DATATYPE_NAME,
+    pq.DiagnosticField.MESSAGE_PRIMARY,
+    pq.DiagnosticField.MESSAGE_HINT,
+    pq.DiagnosticField.MESSAGE_DETAIL,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice of the server, as a copy of its bytes."""
+    """A notice of the server, as a copy of the bytes of its fields."""
 
-    severity: bytes
-    sqlstate: bytes
-    message: bytes
+    fields: Mapping[pq.DiagnosticField, bytes]
 
     @classmethod
     def of(cls, result: PGresult) -> Self:
         """Return a copy of a result that libpq will free."""
-        field, names = result.error_field, pq.DiagnosticField
-        return cls(
-            field(names.SEVERITY_NONLOCALIZED) or b"",
-            field(names.SQLSTATE) or b"",
-            (field(names.MESSAGE_PRIMARY) or b"")[:NOTICE_LIMIT_BYTES],
-        )
+        fields: dict[pq.DiagnosticField, bytes] = {}
+        left = NOTICE_LIMIT_BYTES
+        for name in NOTICE_FIELDS:
+            if value := (result.error_field(name) or b"")[:left]:
+                fields[name] = value
+                left -= len(value)
+        return cls(fields)
+
+    def error_field(self, name: pq.DiagnosticField) -> bytes | None:
+        """Return a field, as PGresult does."""
+        return self.fields.get(name)
 
 
 class MessageStream:

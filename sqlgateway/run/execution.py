@@ -175,9 +175,7 @@ class Execution:
         self._boundary.close(connection, was_cancelled_early=self._canceller.was_cancelled_early)
         self._is_over = True
         self._sink.complete(connection)
-        self.outcome.notices = [
-            sqlstates.notice(notice, connection.login) for notice in connection.notices
-        ]
+        outcomes.take_notices(connection, self.outcome)
 
 
 class TextRunner:
@@ -210,6 +208,8 @@ class TextRunner:
         row_count = done = 0
         while (result := self._next(failure)) is not None:
             status = result.status
+            # libpq reads those of the next statement of a text together with the end of this one.
+            self._take_notices(sql_text, number)
             # libpq puts the tag on a statement's last rows, or on the empty result after them.
             tag = _tag(result) or tag
             if status in {Status.TUPLES_CHUNK, Status.TUPLES_OK}:
@@ -258,6 +258,11 @@ class TextRunner:
             if failure is not None and sqlstates.is_fatal(failure):
                 return None
             raise
+
+    def _take_notices(self, sql_text: SqlText, statement: int) -> None:
+        if len(self._connection.notices) > len(self._outcome.notices):
+            spot = _position(sql_text, statement)
+            outcomes.take_notices(self._connection, self._outcome, spot)
 
     def _rows(self, result: PGresult, *, is_first: bool) -> None:
         if is_first:

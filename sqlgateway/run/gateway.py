@@ -17,7 +17,7 @@ from sqlgateway.pg import changed_roles, pool
 from sqlgateway.pg.pool import LoginRefused
 from sqlgateway.pg.session_settings import CLUSTER_SETTINGS
 from sqlgateway.pg.tenant_connection import TenantConnection
-from sqlgateway.run import sqlstates
+from sqlgateway.run import outcomes
 from sqlgateway.run.admission import ADMISSION
 from sqlgateway.run.boundaries import first_control
 from sqlgateway.run.execution import Execution
@@ -67,8 +67,8 @@ def answer_once(
 
     def rendered(connection: TenantConnection) -> bytes:
         sink.complete(connection)
-        notices = [sqlstates.notice(notice, connection.login) for notice in connection.notices]
-        return _render(sink, RequestOutcome(notices), started, request_id)
+        outcomes.take_notices(connection, execution.outcome)
+        return _render(sink, execution.outcome, started, request_id)
 
     boundary = KeyedBoundary(request, key, render=rendered)
     with (

@@ -1,7 +1,7 @@
 """How a request ended, and the error that answers a failure."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from django.conf import settings
@@ -37,7 +37,7 @@ class RequestOutcome:
     was_sent: a text of the request was sent to be run.
     """
 
-    notices: list[dict[str, str]] = field(default_factory=list)
+    notices: list[dict[str, Any]] = field(default_factory=list)
     error: PlatformError | None = None
     is_clean: bool = True
     has_committed: bool = False
@@ -65,6 +65,14 @@ class StatementFailed(Exception):
     def is_fatal(self) -> bool:
         """True if the server closes the connection with this error."""
         return sqlstates.is_fatal(self.result)
+
+
+def take_notices(
+    connection: TenantConnection, outcome: RequestOutcome, spot: ErrorPosition = sqlstates.NOWHERE
+) -> None:
+    """Add the notices that have come since the last call. spot: of the statement that runs."""
+    for notice in connection.notices[len(outcome.notices) :]:
+        outcome.notices.append(sqlstates.notice(notice, connection.login, spot))
 
 
 def refusal(

@@ -86,6 +86,9 @@ class ErrorPosition:
     offset: int = 0
 
 
+NOWHERE: Final = ErrorPosition("", 0)
+
+
 def sqlstate_of(result: PGresult) -> str:
     """Return a failed result's SQLSTATE; empty when the server sent none."""
     return (result.error_field(Field.SQLSTATE) or b"").decode("ascii", "replace")
@@ -119,24 +122,12 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
         log.error("sql_engine_fault", sqlstate=state, message=message)
         return kind("The request id finds it in the log.", extra={"sqlstate": state})
     detail = _text_of(result, login, Field.MESSAGE_DETAIL)
-    extra: dict[str, Any] = {
-        "sqlstate": state,
-        "message": message,
-        **({"statement": spot.number} if spot.number else {}),
-        "retryable": (
-            is_contended or state in RETRYABLE or issubclass(kind, errors.SqlUnavailable)
-        ),
-        **_position(result, spot),
-    }
-    hint = _text_of(result, login, Field.MESSAGE_HINT)
+    extra = _members(result, login, spot)
+    extra["retryable"] = (
+        is_contended or state in RETRYABLE or issubclass(kind, errors.SqlUnavailable)
+    )
     if state == ENDED and is_fatal(result):
-        hint = ENDED_HINT
-    if hint:
-        extra["hint"] = hint
-    for name, field in OBJECTS.items():
-        value = _text_of(result, login, field)
-        if value:
-            extra[name] = value
+        extra["hint"] = ENDED_HINT
     return kind(f"{message}\n{detail}" if detail else message, extra=extra)
 
 
@@ -149,22 +140,34 @@ def kind_of(state: str) -> type[PlatformError]:
     return errors.SqlRefused
 
 
-def notice(given: Notice, login: Login) -> dict[str, str]:
-    """Return a notice's JSON."""
+def notice(given: Notice, login: Login, spot: ErrorPosition = NOWHERE) -> dict[str, Any]:
+    """Return a notice's JSON, with the members that an error has. spot: of its statement."""
+    severity = _text_of(given, login, Field.SEVERITY_NONLOCALIZED)
+    detail = _text_of(given, login, Field.MESSAGE_DETAIL)
+    members = _members(given, login, spot)
+    return {"severity": severity, **members, **({"detail": detail} if detail else {})}
+
+
+def _members(result: PGresult | Notice, login: Login, spot: ErrorPosition) -> dict[str, Any]:
+    """Return what an error or a notice says about its statement and objects."""
+    names = {"hint": Field.MESSAGE_HINT, **OBJECTS}
+    said = {name: _text_of(result, login, field) for name, field in names.items()}
     return {
-        "severity": given.severity.decode("ascii", "replace"),
-        "sqlstate": given.sqlstate.decode("ascii", "replace"),
-        "message": scrub(given.message.decode("utf-8", "replace"), login),
+        "sqlstate": _text_of(result, login, Field.SQLSTATE),
+        "message": _text_of(result, login, Field.MESSAGE_PRIMARY),
+        **({"statement": spot.number} if spot.number else {}),
+        **_position(result, spot),
+        **{name: value for name, value in said.items() if value},
     }
 
 
-def _text_of(result: PGresult, login: Login, field: pq.DiagnosticField) -> str:
+def _text_of(result: PGresult | Notice, login: Login, field: pq.DiagnosticField) -> str:
     value = result.error_field(field) or b""
     text = value[:MESSAGE_LIMIT].decode("utf-8", "replace")
     return scrub(text, login)
 
 
-def _position(result: PGresult, spot: ErrorPosition) -> dict[str, int]:
+def _position(result: PGresult | Notice, spot: ErrorPosition) -> dict[str, int]:
     """Return position, line and column, counted from 1 in characters of the caller's text."""
     raw = result.error_field(Field.STATEMENT_POSITION)
     if not raw:

@@ -221,13 +221,40 @@ def test_blank_and_comment_texts_answer_nothing(alice: Caller) -> None:
         assert (answer.rows, answer.body["command"]) == ([], "")
 
 
-def test_notices_are_returned(alice: Caller) -> None:
-    answer = alice.sql("DO $$ BEGIN RAISE NOTICE 'hello'; RAISE WARNING 'there'; END $$")
-
+def test_notices_have_the_members_that_an_error_has(alice: Caller) -> None:
+    made = "CREATE TABLE n (i int); CREATE VIEW v AS TABLE n; CREATE VIEW w AS TABLE v;"
+    answer = alice.sql(f"{made} DROP TABLE n CASCADE")
     assert answer.body["notices"] == [
-        {"severity": "NOTICE", "sqlstate": "00000", "message": "hello"},
-        {"severity": "WARNING", "sqlstate": "01000", "message": "there"},
+        {
+            "severity": "NOTICE",
+            "sqlstate": "00000",
+            "message": "drop cascades to 2 other objects",
+            "detail": "drop cascades to view v\ndrop cascades to view w",
+        }
     ]
+    fields = ("schema", "table", "column", "constraint", "datatype", "hint", "detail")
+    using = ", ".join(f"{field} = 'the {field}'" for field in fields)
+    said = f"DO $$ BEGIN RAISE WARNING 'there' USING {using}; END $$"
+    (notice,) = alice.post({"queries": [{"query": "SELECT 1"}, {"query": said}]}).body["notices"]
+    assert notice == {
+        "severity": "WARNING",
+        "sqlstate": "01000",
+        "message": "there",
+        "statement": 2,
+        "column_name": "the column",
+        "data_type": "the datatype",
+        **{field: f"the {field}" for field in ("schema", "table", "constraint", "hint", "detail")},
+    }
+    text = "SET standard_conforming_strings = off;\n"
+    (notice,) = alice.sql(text + "SELECT '\\\\' AS é").body["notices"]
+    assert (notice["line"], notice["column"]) == (2, 8)
+
+
+def test_all_fields_of_a_notice_share_one_limit(alice: Caller) -> None:
+    fields = ("schema", "table", "column", "constraint", "datatype", "hint", "detail")
+    using = ", ".join(f"{field} = repeat('x', 5000)" for field in fields)
+    answer = alice.sql(f"DO $$ BEGIN RAISE NOTICE 'a' USING {using}; END $$")
+    assert len(str(answer.body["notices"])) < 9000
 
 
 def test_explain_returns_the_plan_and_runs_nothing(alice: Caller) -> None:
