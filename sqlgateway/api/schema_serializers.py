@@ -37,13 +37,24 @@ class NamespaceShape(Shape):
     comment = _optional()
 
 
+class DomainConstraintShape(Shape):
+    """A CHECK of a domain."""
+
+    domain = serializers.CharField(help_text="The domain that has it: this one, or one under it.")
+    name = serializers.CharField()
+    definition = serializers.CharField(help_text="As in SQL.")
+
+
 class TableColumnShape(Shape):
-    """A column that the caller may read or write."""
+    """A column that the caller may read or write, with what its domain says of it."""
 
     name = serializers.CharField()
     type = serializers.CharField(help_text="As in SQL: `character varying(20)`.")
     is_nullable = serializers.BooleanField()
-    default = _optional("The expression.")
+    default = _optional("The expression: the column's own, or else its domain's.")
+    domain_constraints = DomainConstraintShape(
+        many=True, help_text="Those of the column's type, where that is a domain."
+    )
     generated = _optional("The expression of a generated column.")
     identity = serializers.ChoiceField(choices=["always", "by_default"], allow_null=True)
     comment = _optional()
@@ -131,6 +142,11 @@ class TypeShape(Shape):
         child=serializers.CharField(allow_blank=True), allow_null=True, help_text="Of an enum."
     )
     base_type = _optional("Of a domain.")
+    default = _optional("Of a domain: the expression.")
+    is_nullable = serializers.BooleanField(allow_null=True, help_text="Of a domain.")
+    constraints = DomainConstraintShape(
+        many=True, allow_null=True, help_text="Of a domain, with those of the domains under it."
+    )
     columns = AttributeShape(many=True, allow_null=True, help_text="Of a composite type.")
     comment = _optional()
 

@@ -27,8 +27,30 @@ WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND ($1::text IS NULL OR n.nspname = $1) AND has_schema_privilege(n.oid, 'USAGE')
 ORDER BY n.nspname
 """
+# What a domain says of its values, with the domains under it.
+DOMAIN: Final = """
+    WITH RECURSIVE chain(oid, base, is_required, level) AS (
+      SELECT t.oid, t.typbasetype, t.typnotnull, 0
+      UNION ALL
+      SELECT b.oid, b.typbasetype, b.typnotnull, level + 1
+      FROM chain JOIN pg_type AS b ON b.oid = chain.base)"""
+IS_REQUIRED: Final = "(<domain> SELECT bool_or(is_required) FROM chain)"
+CONSTRAINTS: Final = """(<domain>
+      SELECT coalesce(json_agg(json_build_object(
+        'domain', format_type(chain.oid, NULL), 'name', k.conname,
+        'definition', pg_get_constraintdef(k.oid)) ORDER BY level DESC, k.conname), '[]')
+      FROM chain JOIN pg_constraint AS k ON k.contypid = chain.oid AND k.contype = 'c')"""
+DEFAULT: Final = "pg_get_expr(t.typdefaultbin, 'pg_type'::regclass)"
+
+
+def _of_domains(query: str) -> str:
+    """Return a query with what domains say. ``t`` is the row of pg_type."""
+    query = query.replace("<required>", IS_REQUIRED).replace("<constraints>", CONSTRAINTS)
+    return query.replace("<domain>", DOMAIN).replace("<default>", DEFAULT)
+
+
 # A column is visible if a privilege on the table or the column permits reading or writing it.
-TABLES: Final = """
+TABLES: Final = _of_domains("""
 SELECT json_build_object(
   'schema', n.nspname, 'name', c.relname,
   'kind', CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned_table'
@@ -40,12 +62,14 @@ SELECT json_build_object(
   'columns', (
     SELECT coalesce(json_agg(json_build_object(
       'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod),
-      'is_nullable', NOT a.attnotnull,
-      'default', CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END,
+      'is_nullable', NOT (a.attnotnull OR t.typtype = 'd' AND <required>),
+      'default', CASE WHEN a.attgenerated = '' AND a.attidentity = ''
+        THEN coalesce(pg_get_expr(d.adbin, d.adrelid), <default>) END,
+      'domain_constraints', CASE WHEN t.typtype = 'd' THEN <constraints> ELSE '[]'::json END,
       'generated', CASE WHEN a.attgenerated <> '' THEN pg_get_expr(d.adbin, d.adrelid) END,
       'identity', CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by_default' END,
       'comment', col_description(c.oid, a.attnum)) ORDER BY a.attnum), '[]')
-    FROM pg_attribute AS a
+    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
     LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
       AND has_column_privilege(c.oid, a.attnum, 'SELECT, INSERT, UPDATE, REFERENCES')),
@@ -85,7 +109,7 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
     SELECT FROM pg_depend AS e
     WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
 ORDER BY n.nspname, c.relname
-"""
+""")
 FUNCTIONS: Final = """
 SELECT json_build_object(
   'schema', n.nspname, 'name', p.proname,
@@ -105,7 +129,7 @@ WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY n.nspname, p.proname, p.oid
 """
 # Without the composite types of tables.
-TYPES: Final = """
+TYPES: Final = _of_domains("""
 SELECT json_build_object(
   'schema', n.nspname, 'name', t.typname,
   'kind', CASE t.typtype WHEN 'e' THEN 'enum' WHEN 'd' THEN 'domain' WHEN 'r' THEN 'range'
@@ -114,6 +138,9 @@ SELECT json_build_object(
     SELECT json_agg(v.enumlabel ORDER BY v.enumsortorder)
     FROM pg_enum AS v WHERE v.enumtypid = t.oid) END,
   'base_type', CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END,
+  'default', CASE WHEN t.typtype = 'd' THEN <default> END,
+  'is_nullable', CASE WHEN t.typtype = 'd' THEN NOT <required> END,
+  'constraints', CASE WHEN t.typtype = 'd' THEN <constraints> END,
   'columns', CASE WHEN t.typtype = 'c' THEN (
     SELECT json_agg(json_build_object(
       'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)) ORDER BY a.attnum)
@@ -130,7 +157,7 @@ WHERE t.typtype IN ('e', 'd', 'r', 'c') AND (t.typtype <> 'c' OR c.relkind = 'c'
     SELECT FROM pg_depend AS e
     WHERE e.classid = 'pg_type'::regclass AND e.objid = t.oid AND e.deptype = 'e')
 ORDER BY n.nspname, t.typname
-"""
+""")
 EXTENSIONS: Final = """
 SELECT json_build_object('name', e.extname, 'version', e.extversion, 'schema', n.nspname)
 FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace

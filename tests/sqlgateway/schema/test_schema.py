@@ -66,6 +66,33 @@ def test_an_admin_sees_every_kind_of_object(signed_in_as: SignIn) -> None:
     assert types["pair"]["columns"][1] == {"name": "b", "type": "text"}
 
 
+def test_a_column_has_what_its_domain_says_of_it(signed_in_as: SignIn) -> None:
+    admin = signed_in_as("admin")
+    sql(
+        admin,
+        "CREATE DOMAIN kept AS int DEFAULT 5 CONSTRAINT above CHECK (VALUE > 0);"
+        "CREATE DOMAIN small AS kept NOT NULL CONSTRAINT below CHECK (VALUE < 9);"
+        "CREATE DOMAIN smaller AS small DEFAULT 2;"
+        "CREATE TABLE k (a kept, b smaller, c small DEFAULT 7, d int,"
+        " e small GENERATED ALWAYS AS (d) STORED)",
+    )
+    schema = admin.get("/v1/sql/schema").body
+    (table,) = schema["tables"]
+    columns = {one["name"]: one for one in table["columns"]}
+    assert [one["default"] for one in columns.values()] == ["5", "2", "7", None, None]
+    assert [one["is_nullable"] for one in columns.values()] == [True, False, False, True, False]
+    above = {"domain": "public.kept", "name": "above", "definition": "CHECK ((VALUE > 0))"}
+    definition = "CHECK (((VALUE)::integer < 9))"
+    below = {"domain": "public.small", "name": "below", "definition": definition}
+    assert columns["a"]["domain_constraints"] == [above]
+    assert columns["b"]["domain_constraints"] == [above, below]
+    assert columns["d"]["domain_constraints"] == []
+    types = {one["name"]: one for one in schema["types"]}
+    assert types["small"]["constraints"] == [above, below]
+    assert (types["smaller"]["default"], types["smaller"]["is_nullable"]) == ("2", False)
+    assert (types["kept"]["default"], types["kept"]["is_nullable"]) == ("5", True)
+
+
 def test_one_schema_is_read_by_its_name(signed_in_as: SignIn) -> None:
     admin = signed_in_as("admin")
     sql(admin, OBJECTS)
