@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from django.conf import settings
+from django.utils.http import parse_header_parameters
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
@@ -22,6 +23,8 @@ from sqlgateway.transfer.imports import ImportRequest
 from sqlgateway.transfer.uploads import UploadedBody
 
 CSV: Final = "text/csv"
+# ASCII is a part of UTF-8.
+CHARSETS: Final = frozenset({"utf-8", "utf8", "us-ascii"})
 # A schema and a table.
 MAX_TABLE_NAMES: Final = 2
 
@@ -59,9 +62,11 @@ class ImportViewSet(LimitedViewSet):
 
         The body is UTF-8, may be gzip (`Content-Encoding`), and is not held in memory. An empty
         value without quotes is NULL. `line` and `column_name` of an error are those of the body.
+        A sequence from which an imported column takes its values is moved up to the largest one.
         """
         if not NEGOTIATOR.select_parser(request, self.get_parsers()):
             raise UnsupportedMedia(f"The content type here is {CSV}.")
+        check_charset(request.content_type or "")
         environ = self.platform_request.META
         self.read_limits(self.principal)
         upload = UploadedBody(environ, limit_bytes=self.limits.import_bytes)
@@ -85,15 +90,32 @@ class ImportViewSet(LimitedViewSet):
         return self.respond(value, headers=NO_STORE)
 
 
+def check_charset(content_type: str) -> None:
+    """Raise UnsupportedMedia unless a content type has no parameter but the charset UTF-8."""
+    _, parameters = parse_header_parameters(content_type)
+    for name, value in parameters.items():
+        if name != "charset":
+            raise UnsupportedMedia(
+                f"The content type has a parameter {name}: use the query string."
+            )
+        if value.lower() not in CHARSETS:
+            raise UnsupportedMedia("The charset of a body is UTF-8.")
+
+
 def parsed(given: dict[str, Any]) -> ImportRequest:
     """Return the import of a validated query string. Raises InvalidRequest."""
     table = imports.parse_names(given["table"], separator=".", field="table")
     if len(table) > MAX_TABLE_NAMES:
         raise InvalidRequest.for_field("table", "A table's name has at most a schema before it.")
-    columns = given.get("columns")
+    names = {
+        field: imports.parse_names(given[field], separator=",", field=field)
+        for field in ("columns", "skip")
+        if given.get(field)
+    }
     return ImportRequest(
         table=table,
-        columns=imports.parse_names(columns, separator=",", field="columns") if columns else (),
+        columns=names.get("columns", ()),
+        skip=names.get("skip", ()),
         header=given["header"],
         delimiter=given["delimiter"],
     )

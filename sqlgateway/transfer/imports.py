@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, Final, Literal
 
 from psycopg import pq
@@ -30,6 +31,9 @@ from sqlgateway.run.outcomes import StatementFailed, refusal
 from sqlgateway.run.requests import Caller, SqlRequest, SqlText
 from sqlgateway.run.running_requests import REGISTRY, Cancellation, RunningRequest
 from sqlgateway.run.sqlstates import ErrorPosition
+from sqlgateway.transfer import csv_columns, import_target
+from sqlgateway.transfer.csv_columns import BYTE_ORDER_MARK
+from sqlgateway.transfer.import_target import TargetColumn, TargetFailed
 from sqlgateway.transfer.minimum_rate import TRANSFER_MONITOR, Transfer
 from sqlgateway.transfer.uploads import UploadedBody
 
@@ -38,22 +42,19 @@ Header = Literal["match", "true", "false"]
 MAX_NAME_BYTES: Final = 63
 # An identifier with its quotes, or a bare one, as PostgreSQL's lexer reads them (scan.l).
 IDENTIFIER: Final = re.compile(
-    r'\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*))\s*'
+    r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*))\s*'
 )
 TO_LOWER: Final = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
-# Spreadsheet programs write it before the first name.
-BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 # Servers before this version end a CSV at a line \. and silently ignore the rest.
 READS_CSV_TO_ITS_END: Final = 180_000
 END_MARKER: Final = re.compile(rb"[\r\n]\\\.[\r\n]")
 END_MARKER_REFUSED: Final = (
     "This version of PostgreSQL takes a line that holds only \\. for the end of the body."
 )
-# PostgreSQL's bad_copy_file_format: also the header that HEADER match refuses.
-BAD_COPY_FILE: Final = "22P04"
+UNDEFINED_COLUMN: Final = "42703"
 HEADER_HINT: Final = (
-    "The first line has to name the columns: all of the table's, or those that `columns` lists, "
-    "in that order."
+    "The first line has to name columns of the table, in any order. `skip` names those of the body "
+    "that the table does not have; with `header=true` the first line is not read."
 )
 # The position in the body, in the context of an error (PostgreSQL's CopyFromErrorCallback).
 ERROR_POSITION: Final = re.compile(
@@ -66,23 +67,29 @@ class ImportRequest:
     """The target of an import, and the format of its body.
 
     table: one or two names.
-    columns: empty for all columns of the table.
-    header: ``match`` compares the first line with the columns, ``true`` skips it, ``false`` reads
-    it as a row.
+    columns: of the body; empty for those that its first line names, or for all of the table's.
+    skip: columns of the body that are not imported.
+    header: ``match`` finds the columns by the first line, ``true`` skips it, ``false`` reads it as
+    a row.
     """
 
     table: tuple[str, ...]
     columns: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
     header: Header = "match"
     delimiter: str = ","
 
     @property
-    def statement(self) -> bytes:
-        """The COPY statement."""
-        table = _quoted(self.table, separator=".")
-        columns = _quoted(self.columns, separator=", ")
-        target = f"{table} ({columns})" if columns else table
-        options = f"FORMAT csv, HEADER {self.header}, DELIMITER '{self.delimiter}', ENCODING 'UTF8'"
+    def quoted_table(self) -> str:
+        """The table's name in quotes."""
+        return _quoted(self.table, separator=".")
+
+    def statement(self, columns: Sequence[str]) -> bytes:
+        """Return the COPY statement. columns: empty for all of the table's."""
+        names = _quoted(columns, separator=", ")
+        target = f"{self.quoted_table} ({names})" if names else self.quoted_table
+        header = "false" if self.header == "false" else "true"
+        options = f"FORMAT csv, HEADER {header}, DELIMITER '{self.delimiter}', ENCODING 'UTF8'"
         return f"COPY {target} FROM STDIN ({options})".encode()
 
 
@@ -93,7 +100,7 @@ class RowImportResult:
     row_count: int
     size_bytes: int
     elapsed_ms: float
-    notices: list[dict[str, str]]
+    notices: list[dict[str, Any]]
 
 
 def run(
@@ -113,7 +120,8 @@ def run(
     """
     started = time.monotonic()
     deadline = started + timeout_ms / 1000
-    shown = SqlRequest((SqlText(request.statement.decode()),), timeout_ms=timeout_ms)
+    text = request.statement(request.columns).decode()
+    shown = SqlRequest((SqlText(text),), timeout_ms=timeout_ms)
     running = RunningRequest(caller, request_id, shown)
     with (
         ADMISSION.slot(caller.scope),
@@ -126,6 +134,7 @@ def run(
                 copy = Import(connection, request, deadline, running.cancellation)
                 result = copy.run(upload, transfer, timeout_ms=timeout_ms)
             notices = [sqlstates.notice(notice, connection.login) for notice in connection.notices]
+            notices += copy.warnings
         finally:
             # The connection's settings differ from those that other requests need.
             pool.CONNECTION_POOL.discard(connection)
@@ -153,6 +162,7 @@ class Import:
         self._deadline = deadline
         self._cancellation = cancellation
         self._may_be_committed = False
+        self.warnings: list[dict[str, Any]] = []
 
     def run(self, upload: UploadedBody, transfer: Transfer, *, timeout_ms: int) -> PGresult:
         """Return the result of the COPY, committed.
@@ -166,8 +176,10 @@ class Import:
         error: PlatformError | None = None
         try:
             connection.extend_limits(timeout_ms)
-            result = self._copy(upload, transfer)
+            result = self._transaction(upload, transfer)
             error = self._refusal(result)
+        except TargetFailed as exc:
+            error = self._refusal(exc.result)
         except (CopyBroken, ConnectionLost, ResultOverflow):
             error = self._lost()
         finally:
@@ -180,9 +192,57 @@ class Import:
             raise error
         return result
 
-    def _copy(self, upload: UploadedBody, transfer: Transfer) -> PGresult:
+    def _transaction(self, upload: UploadedBody, transfer: Transfer) -> PGresult:
+        """Return the result of the COPY or, if something after it failed, the error."""
         connection = self._connection
-        connection.send_text(self._request.statement)
+        connection.run(b"BEGIN")
+        known = import_target.columns_of(connection, self._request.quoted_table)
+        columns, pieces = self._body(upload.pieces(transfer), known)
+        result = self._copy(columns, pieces)
+        if result.status != pq.ExecStatus.COMMAND_OK:
+            return result
+        for name in columns or known:
+            self._move_sequence(name, known)
+        self._may_be_committed = True
+        ended = connection.run(b"COMMIT")
+        return result if ended.status == pq.ExecStatus.COMMAND_OK else ended
+
+    def _body(
+        self, pieces: Iterator[bytes], known: Mapping[str, TargetColumn]
+    ) -> tuple[Sequence[str], Iterator[bytes]]:
+        """Return the columns to import, and the body with the values of these columns alone.
+
+        known: the table's columns. Raises InvalidRequest.
+        """
+        request = self._request
+        header = b""
+        names: Sequence[str] = request.columns
+        if request.header == "match":
+            header, pieces = csv_columns.split_header(pieces)
+            given = csv_columns.names_in(header, request.delimiter)
+            names = _matched(given, {*known, *request.columns, *request.skip})
+            _check_names(names, request)
+        elif unknown := set(request.skip).difference(names):
+            sentence = f"The body has no column {_quoted(sorted(unknown), separator=', ')}."
+            raise InvalidRequest.for_field("skip", sentence)
+        generated = {name for name, column in known.items() if column.is_generated}
+        dropped = {
+            place for place, name in enumerate(names) if name in generated.union(request.skip)
+        }
+        columns = [name for place, name in enumerate(names) if place not in dropped]
+        for name in columns:
+            _check_length(name, "header" if header else "columns")
+        whole = chain([header], pieces)
+        if not dropped:
+            return columns, whole
+        if not columns:
+            raise InvalidRequest.for_field("skip", "No column of the body is left to import.")
+        kept = csv_columns.without_values(whole, dropped, len(names), delimiter=request.delimiter)
+        return columns, kept
+
+    def _copy(self, columns: Sequence[str], pieces: Iterator[bytes]) -> PGresult:
+        connection = self._connection
+        connection.send_text(self._request.statement(columns))
         first = connection.next_result()
         if first is None:
             raise ConnectionLost
@@ -190,7 +250,6 @@ class Import:
             return first
         copy = connection.copy_in()
         try:
-            pieces = upload.pieces(transfer)
             if connection.pgconn.server_version < READS_CSV_TO_ITS_END:
                 pieces = _without_end_marker(pieces)
             _send(copy, pieces)
@@ -200,9 +259,23 @@ class Import:
                 copy.end(error=b"the body was incomplete")
                 connection.last_result()
             raise
-        self._may_be_committed = True
         copy.end()
         return connection.last_result()
+
+    def _move_sequence(self, name: str, known: Mapping[str, TargetColumn]) -> None:
+        """Move the sequence that a column takes its values from beyond the imported ones."""
+        column = known.get(name)
+        if column is None or column.is_generated or not column.sequence:
+            return
+        is_moved = import_target.move_sequence(
+            self._connection,
+            column.sequence,
+            table=self._request.quoted_table,
+            column=_quoted([name], separator=""),
+            name=name,
+        )
+        if not is_moved:
+            self.warnings.append(_not_moved(column.sequence, name))
 
     def _lost(self) -> PlatformError:
         if self._may_be_committed:
@@ -215,16 +288,19 @@ class Import:
         failed = StatementFailed(result, ErrorPosition("", 0))
         error = refusal(self._connection, failed, was_sent=self._may_be_committed)
         error.extra.update(_error_position(result))
-        is_header = error.extra.get("line") == 1 and self._request.header == "match"
-        if is_header and error.extra.get("sqlstate") == BAD_COPY_FILE:
-            error.extra.setdefault("hint", HEADER_HINT)
+        is_header = self._request.header == "match" and not self._request.columns
+        # A trigger's error has the line of the row.
+        is_header = is_header and "line" not in error.extra
+        if is_header and error.extra.get("sqlstate") == UNDEFINED_COLUMN:
+            error.extra |= {"line": 1, "hint": HEADER_HINT}
         return error
 
 
 def parse_names(text: str, *, separator: str, field: str) -> tuple[str, ...]:
     """Return the names in a text such as ``public.Items`` or ``id,"Full name"``.
 
-    Bare names are folded to lower case (A to Z only), as PostgreSQL does.
+    Bare names are folded to lower case (A to Z only), as PostgreSQL does. Those of ``skip`` may be
+    longer than a column's.
     Raises InvalidRequest with the name of the field.
     """
     names: list[str] = []
@@ -233,7 +309,12 @@ def parse_names(text: str, *, separator: str, field: str) -> tuple[str, ...]:
         found = IDENTIFIER.match(text, at)
         if found is None:
             raise InvalidRequest.for_field(field, f"No name at character {at + 1}.")
-        names.append(_name(found, field))
+        quoted = found["quoted"]
+        bare = found["bare"]
+        name = bare.translate(TO_LOWER) if quoted is None else quoted.replace('""', '"')
+        if field != "skip":
+            _check_length(name, field)
+        names.append(name)
         at = found.end()
         if at == len(text):
             return tuple(names)
@@ -242,19 +323,48 @@ def parse_names(text: str, *, separator: str, field: str) -> tuple[str, ...]:
         at += 1
 
 
+def _check_length(name: str, field: str) -> None:
+    if not name:
+        raise InvalidRequest.for_field(field, "A name is not empty.")
+    if "\0" in name:
+        raise InvalidRequest.for_field(field, "A name holds no NUL character.", code="nul")
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise InvalidRequest.for_field(field, f"A name has at most {MAX_NAME_BYTES} bytes.")
+
+
+def _matched(given: Sequence[str], known: set[str]) -> list[str]:
+    """Return the names of a first line as the known ones that they are, or unchanged.
+
+    A name that is not known as it is may be in capitals, and have blanks around it.
+    """
+    folded = [name.strip().translate(TO_LOWER) for name in given]
+    return [
+        bare if name not in known and bare in known else name
+        for name, bare in zip(given, folded, strict=True)
+    ]
+
+
+def _check_names(names: Sequence[str], request: ImportRequest) -> None:
+    """Raise InvalidRequest if the first line does not agree with ``columns`` and ``skip``."""
+    for field, listed in (("columns", request.columns), ("skip", request.skip)):
+        if missing := set(listed).difference(names):
+            sentence = f"The first line does not name {_quoted(sorted(missing), separator=', ')}."
+            raise InvalidRequest.for_field(field, sentence)
+    surplus = set(names).difference(request.columns, request.skip)
+    if request.columns and surplus:
+        sentence = f"The first line also names {_quoted(sorted(surplus), separator=', ')}."
+        raise InvalidRequest.for_field("columns", f"{sentence} Name it here, or in `skip`.")
+
+
 def _quoted(names: Sequence[str], *, separator: str) -> str:
     """Return the names for an SQL statement, each in quotes."""
     return separator.join('"{}"'.format(name.replace('"', '""')) for name in names)
 
 
-def _name(found: re.Match[str], field: str) -> str:
-    quoted = found["quoted"]
-    name: str = found["bare"].translate(TO_LOWER) if quoted is None else quoted.replace('""', '"')
-    if "\0" in name:
-        raise InvalidRequest.for_field(field, "A name holds no NUL character.", code="nul")
-    if len(name.encode()) > MAX_NAME_BYTES:
-        raise InvalidRequest.for_field(field, f"A name has at most {MAX_NAME_BYTES} bytes.")
-    return name
+def _not_moved(sequence: str, column: str) -> dict[str, Any]:
+    message = f"sequence {sequence} may be behind column {_quoted([column], separator='')}"
+    hint = "An admin moves it with setval(), or grants SELECT and UPDATE on it."
+    return {"severity": "WARNING", "sqlstate": "01000", "message": message, "hint": hint}
 
 
 def _without_end_marker(pieces: Iterator[bytes]) -> Iterator[bytes]:
