@@ -7,4 +7,4 @@ Imports: common, names.
 from typing import Final
 
 # Raised with every change below; `manage.py hardendatabases` brings older databases up to it.
-VERSION: Final = 3
+VERSION: Final = 4

@@ -3,6 +3,7 @@
 The server's catalogues would show other tenants, or let a role do more than its own rights permit.
 """
 
+import fnmatch
 from collections.abc import Mapping
 from typing import Final
 
@@ -124,8 +125,8 @@ REVOKED_FUNCTIONS: Final = (
     "pg_tablespace_databases",
     "pg_tablespace_location",
     "pg_isolation_test_session_is_blocked",
-    # Resources shared with other tenants: lock tables, the notification queue, large objects, WAL.
-    "pg_notify",
+    # Resources shared with other tenants: lock tables, large objects, WAL. Advisory locks fill the
+    # lock table of the server between two checks of lock_guard.py, which then cannot work either.
     "pg_advisory\\_%",
     "pg_try_advisory\\_%",
     "pg_export_snapshot",
@@ -156,6 +157,8 @@ REVOKED_FUNCTIONS: Final = (
     "pg_show_all_file_settings",
     "pg_config",
 )
+# Revoked by earlier versions; it does no more than the statement NOTIFY.
+GRANT_AGAIN: Final = b"GRANT EXECUTE ON FUNCTION pg_catalog.pg_notify(text, text) TO PUBLIC"
 REVOKE_CATALOG: Final = """
 DO $hardening$
 DECLARE statement text;
@@ -234,6 +237,17 @@ def harden_catalog(connection: psycopg.Connection) -> None:
                 "SELECT set_config(%s, %s, true)", [f"zonal.{name}", ",".join(values)]
             )
         connection.execute(REVOKE_CATALOG)
+        connection.execute(GRANT_AGAIN)
+
+
+def is_revoked(name: str) -> bool:
+    """True if no tenant may use the relation or function of PostgreSQL of this name."""
+    if name in REVOKED_RELATIONS or name.startswith("pg_stat_progress_"):
+        return True
+    return any(
+        fnmatch.fnmatchcase(name, pattern.replace("\\_", "_").replace("%", "*"))
+        for pattern in REVOKED_FUNCTIONS
+    )
 
 
 def _identifiers(roles: Mapping[Role, str]) -> dict[str, sql.Identifier]:

@@ -13,6 +13,7 @@ from environments.errors import QuotaExceeded
 from sqlgateway import errors
 from sqlgateway.clusters.placements import Login
 from sqlgateway.hardening import quota_guard
+from sqlgateway.hardening.database import is_revoked
 from sqlgateway.pg.message_stream import Notice
 
 Field = pq.DiagnosticField
@@ -53,6 +54,13 @@ ENDED: Final = "57P01"
 ENDED_HINT: Final = (
     "The server stops, or the platform ended a transaction that held too many of the server's "
     "locks or wrote over the disk quota."
+)
+# A privilege is missing (insufficient_privilege). The name is the last word of the message.
+FORBIDDEN: Final = "42501"
+REVOKED_HINT: Final = "The platform refuses it to every role (docs/sql.md, What is refused)."
+LOCK_HINT: Final = (
+    "The platform refuses it to every role: its lock table is shared. Lock a row with SELECT … FOR "
+    "UPDATE, or a table with LOCK TABLE."
 )
 # Names from the tenant's own schema, so that clients need not parse the message.
 OBJECTS: Final = {
@@ -128,7 +136,16 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
     )
     if state == ENDED and is_fatal(result):
         extra["hint"] = ENDED_HINT
+    elif state == FORBIDDEN and (refused := _revoked_hint(message)):
+        extra.setdefault("hint", refused)
     return kind(f"{message}\n{detail}" if detail else message, extra=extra)
+
+
+def _revoked_hint(message: str) -> str:
+    name = message.rpartition(" ")[2]
+    if "_advisory_" in name:
+        return LOCK_HINT
+    return REVOKED_HINT if is_revoked(name) else ""
 
 
 def kind_of(state: str) -> type[PlatformError]:

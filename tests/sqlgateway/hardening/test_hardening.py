@@ -1,5 +1,6 @@
 """The hardening itself: with a template and without one, again and again."""
 
+import re
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +15,10 @@ from sqlgateway import names
 from sqlgateway.clusters import servers
 from sqlgateway.databases import password_rotation, stock, tenant_databases
 from sqlgateway.hardening.cluster import complaints, version_complaint
-from sqlgateway.hardening.database import REVOKED_RELATIONS
+from sqlgateway.hardening.database import REVOKED_FUNCTIONS, REVOKED_RELATIONS
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.models import Cluster, Database
+from tests.documents.blocks import ROOT
 from tests.sqlgateway.support import Caller, as_provisioner
 from tests.waiting import wait_until
 
@@ -74,7 +76,7 @@ def test_hardening_takes_back_what_was_let_go(
     before = _state(alice)
     address = servers.address_of(servers.default())
     with servers.administer(address, alice.database.dbname) as inside:
-        inside.execute("GRANT EXECUTE ON FUNCTION pg_notify(text, text) TO PUBLIC")
+        inside.execute("GRANT EXECUTE ON FUNCTION pg_export_snapshot() TO PUBLIC")
         inside.execute("GRANT SELECT ON pg_database TO PUBLIC")
     database = alice.database
     database.hardening = 0
@@ -243,3 +245,37 @@ def test_a_database_in_stock_is_hardened_too(databases: None) -> None:
     stock.refill(1)
 
     assert stock.size() == 1
+
+
+def test_the_documents_list_everything_that_is_revoked() -> None:
+    section = (ROOT / "docs/sql.md").read_text().partition("## What is refused")[2]
+    table = section.partition("\n\nCatalogues")[0].partition("|---|---|")[2]
+    refused = [line.split("|")[1] for line in table.splitlines() if line]
+    listed = [name for cell in refused for name in re.findall("`([^`]+)`", cell)]
+    patterns = [name.replace("\\_", "_").replace("%", "*") for name in REVOKED_FUNCTIONS]
+    assert sorted(set(listed)) == sorted({*REVOKED_RELATIONS, *patterns, "pg_stat_progress_*"})
+    assert len(listed) == len(set(listed))
+
+
+def test_what_the_platform_refuses_to_all_has_a_hint(alice: Caller) -> None:
+    for text, words in (
+        ("SELECT pg_advisory_xact_lock(1)", "FOR UPDATE"),
+        ("SELECT pg_try_advisory_lock_shared(1, 2)", "LOCK TABLE"),
+        ("SELECT lo_create(0)", "What is refused"),
+        ("SELECT query_to_xml('SELECT 1', true, true, '')", "What is refused"),
+        ("TABLE pg_locks", "What is refused"),
+    ):
+        answer = alice.sql(text)
+        assert (answer.status, answer.body["sqlstate"]) == (403, "42501"), answer.body
+        assert words in answer.body["hint"]
+    alice.sql("CREATE TABLE t (id int); REVOKE ALL ON t FROM PUBLIC")
+    assert "hint" not in alice.be("reader").sql("TABLE t").body
+
+
+def test_a_trigger_may_notify(alice: Caller) -> None:
+    alice.sql(
+        "CREATE TABLE t (id int); CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM pg_notify('changed', NEW.id::text); RETURN NEW; END $$;"
+        "CREATE TRIGGER tell AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION tell()"
+    )
+    assert alice.be("operator").sql("INSERT INTO t VALUES (1)").status == 200
