@@ -23,7 +23,10 @@ class SqlTag(AuditTag):
     ADMIN_QUOTA_SET = ("admin:quota:set", "Staff set the organization's own limits.")
     CLI_QUOTA_SET = ("cli:quota:set", "An operator set the organization's own limits.")
     DATABASE_RESTORE = ("sql:database:restore", "A database was replaced by a dump.")
-    CLI_DATABASE_DUMP = ("cli:database:dump", "An operator wrote a database to a file.")
+    CLI_DATABASE_DUMP = (
+        "cli:database:dump",
+        "An operator wrote a database to a file; if it cannot be restored, with the reason.",
+    )
     DATABASE_CLONE = (
         "sql:database:clone",
         "A database was filled with a copy of another one, or could not be: then with the reason.",

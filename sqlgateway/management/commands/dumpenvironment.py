@@ -35,7 +35,11 @@ class Command(OpsCommand):
             organization_id=database.organization_id,
             environment_id=options["environment"],
             actor="command",
-            data={"database": database.pk, "size_bytes": made.size_bytes},
+            data={
+                "database": database.pk,
+                "size_bytes": made.size_bytes,
+                **({"cannot_restore": made.trial.complaint} if made.trial.complaint else {}),
+            },
         )
         facts = {
             "org_id": options["organization"],

@@ -81,6 +81,8 @@ def test_a_dump_that_cannot_be_restored_says_so_when_it_is_made(
     complaint = common_schemas.EXPIRED_COMPLAINT
     assert str(caught.value) == f"The dump cannot be restored: {complaint}."
     assert json.loads(out.getvalue())["cannot_restore"] == complaint
+    event = AuditEvent.objects.get(tag="cli:database:dump")
+    assert event.data["cannot_restore"] == complaint
     assert file.read_bytes().startswith(b"PGDMP")
     sentence, error = refused("restoreenvironment", *arguments)
     assert (error["code"], sentence) == ("copy_failed", f"Nothing was changed. {complaint}")
