@@ -22,6 +22,7 @@ __all__ = [
     "Created",
     "DatabaseShape",
     "Disk",
+    "DomainConstraintShape",
     "DownloadUrl",
     "Environment",
     "EnvironmentDetail",
@@ -191,11 +192,24 @@ class Result:
 
 @dataclass(frozen=True)
 class Notice:
-    """A message of the server beside the result."""
+    """A message of the server beside the result, with the members that an error has."""
 
     severity: str
     sqlstate: str
     message: str
+    detail: Optional[str] = None
+    hint: Optional[str] = None
+    # Its number in `queries`.
+    statement: Optional[int] = None
+    # In characters of the text, from 1; `line` and `column`, too.
+    position: Optional[int] = None
+    line: Optional[int] = None
+    column: Optional[int] = None
+    schema: Optional[str] = None
+    table: Optional[str] = None
+    column_name: Optional[str] = None
+    constraint: Optional[str] = None
+    data_type: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -305,15 +319,28 @@ class NamespaceShape:
 
 
 @dataclass(frozen=True)
+class DomainConstraintShape:
+    """A CHECK of a domain."""
+
+    # The domain that has it: this one, or one under it.
+    domain: str
+    name: str
+    # As in SQL.
+    definition: str
+
+
+@dataclass(frozen=True)
 class TableColumnShape:
-    """A column that the caller may read or write."""
+    """A column that the caller may read or write, with what its domain says of it."""
 
     name: str
     # As in SQL: `character varying(20)`.
     type: str
     is_nullable: bool
-    # The expression.
+    # The expression: the column's own, or else its domain's.
     default: Optional[str]
+    # Those of the column's type, where that is a domain.
+    domain_constraints: list[DomainConstraintShape]
     # The expression of a generated column.
     generated: Optional[str]
     identity: Optional[Literal["always", "by_default"]]
@@ -409,6 +436,12 @@ class TypeShape:
     labels: Optional[list[str]]
     # Of a domain.
     base_type: Optional[str]
+    # Of a domain: the expression.
+    default: Optional[str]
+    # Of a domain.
+    is_nullable: Optional[bool]
+    # Of a domain, with those of the domains under it.
+    constraints: Optional[list[DomainConstraintShape]]
     # Of a composite type.
     columns: Optional[list[AttributeShape]]
     comment: Optional[str]

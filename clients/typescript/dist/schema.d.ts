@@ -139,6 +139,11 @@ export interface components {
             /** Format: date-time */
             measured_at: string | null;
         };
+        DomainConstraintShape: {
+            domain: string;
+            name: string;
+            definition: string;
+        };
         DownloadUrl: {
             url: string;
             /** Format: date-time */
@@ -295,6 +300,17 @@ export interface components {
             severity: string;
             sqlstate: string;
             message: string;
+            detail?: string;
+            hint?: string;
+            statement?: number;
+            position?: number;
+            line?: number;
+            column?: number;
+            schema?: string;
+            table?: string;
+            column_name?: string;
+            constraint?: string;
+            data_type?: string;
         };
         Object: {
             key: string;
@@ -398,6 +414,7 @@ export interface components {
             type: string;
             is_nullable: boolean;
             default: string | null;
+            domain_constraints: components["schemas"]["DomainConstraintShape"][];
             generated: string | null;
             /** @enum {string|null} */
             identity: "always" | "by_default" | null;
@@ -446,6 +463,9 @@ export interface components {
             kind: "enum" | "domain" | "range" | "composite";
             labels: string[] | null;
             base_type: string | null;
+            default: string | null;
+            is_nullable: boolean | null;
+            constraints: components["schemas"]["DomainConstraintShape"][] | null;
             columns: components["schemas"]["AttributeShape"][] | null;
             comment: string | null;
         };
