@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from edgecache.protocol.fields import Answer
 from edgecache.protocol.names import TICKET_HEADER, object_path
 from edgecache.protocol.tickets import decode
 from tests.edgecache.worker.brain import CLIENT
@@ -156,7 +157,9 @@ def test_an_unanswered_batch_is_sent_again_unchanged(holder: Worker) -> None:
     answered = brain.answer
     lost: list[str] = []
 
-    def lose_the_first_answer(method: str, path: str, body: bytes) -> tuple[int, dict[str, object]]:
+    def lose_the_first_answer(
+        method: str, path: str, body: bytes
+    ) -> tuple[int, Answer | dict[str, str]]:
         found = answered(method, path, body)
         if path.endswith("/receipts") and not lost:
             lost.append(path)
@@ -189,7 +192,7 @@ def test_receipts_that_were_not_refused_themselves_are_sent_again(holder: Worker
 def test_receipts_of_two_hours_are_sent_apart(holder: Worker) -> None:
     brain, answered, is_open = holder.brain, holder.brain.answer, Event()
 
-    def answer(method: str, path: str, body: bytes) -> tuple[int, dict[str, object]]:
+    def answer(method: str, path: str, body: bytes) -> tuple[int, Answer | dict[str, str]]:
         is_refused = path.endswith("/receipts") and not is_open.is_set()
         return (503, {}) if is_refused else answered(method, path, body)
 
