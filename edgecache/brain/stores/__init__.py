@@ -2,5 +2,5 @@
 
 Door: archived_bytes, byte_store, folder_store, managed, move, reachable_stores, readiness,
 relocation, stored_blobs, upload_parts, upload_parts_limit.
-Imports: aws, common, conf, core, db, disk, edgecache.runtime, origins.
+Imports: aws, common, conf, core, db, disk, edgecache.protocol, edgecache.runtime, origins.
 """
