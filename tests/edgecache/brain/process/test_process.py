@@ -47,11 +47,11 @@ def run(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProc
 
 def run_python(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
     """Run a program that becomes a brain."""
-    return run_program([sys.executable, *words], tmp_path, pass_fds=(), **changes)
+    return run_program([sys.executable, *words], tmp_path, changes)
 
 
 def run_program(
-    command: list[str], tmp_path: Path, *, pass_fds: Sequence[int] = (), **changes: str
+    command: list[str], tmp_path: Path, changes: dict[str, str], pass_fds: Sequence[int] = ()
 ) -> subprocess.CompletedProcess[str]:
     environment = {
         "ZDATA_DIR": str(tmp_path),
@@ -129,13 +129,8 @@ def test_sockets_that_listen_elsewhere_than_the_settings_say_are_refused(
     with socket.create_server(("0.0.0.0", 0)) as listening:  # noqa: S104 - refused
         port = listening.getsockname()[1]
         launch = Launch(command=(sys.executable, "-m", "edgecache.brain"), sockets=(listening,))
-        ended = run_program(
-            launch.argv(),
-            tmp_path,
-            pass_fds=launch.descriptors,
-            DATABASE_URL=database_url,
-            ZBRAIN_WORKER_PORT=str(port),
-        )
+        changes = {"DATABASE_URL": database_url, "ZBRAIN_WORKER_PORT": str(port)}
+        ended = run_program(launch.argv(), tmp_path, changes, launch.descriptors)
     assert ended.returncode == 1
     assert f"given listen at 0.0.0.0:{port}, and" in ended.stderr
     assert f"ZBRAIN_WORKER_PORT=127.0.0.1:{port}" in ended.stderr
