@@ -37,7 +37,7 @@ LOST_TIMEOUT_S: Final = 0.1
 STATEMENT_TIMEOUT_S: Final = 4.0
 TRANSACTION_TIMEOUT_S: Final = 10.0
 QUEUE_S: Final = 5.0
-# A part of a bucket's connections, for what waits without a timeout.
+# What waits without a timeout has a share beside those of an organization's buckets.
 WITHOUT_TIMEOUT: Final = "without timeout"
 # What the code takes for granted, whatever the server's defaults.
 SESSION: Final = (
@@ -135,7 +135,7 @@ class BrainDatabase:
 
         For what would be lost otherwise, such as the bytes of a fetch.
         """
-        share_key = (*SHARE_KEY.get()[:2], WITHOUT_TIMEOUT)
+        share_key = (SHARE_KEY.get()[0], WITHOUT_TIMEOUT)
         async with self._permits.permit(share_key, has_no_timeout=True):
             token = HOLDS_ONE.set(True)
             try:
