@@ -70,7 +70,10 @@ class CoherentCache(Generic[K, V]):
                 self._known.pop(key)
         for rows in self._reads.values():
             rows.add(row)
+        # Later callers need not wait for what was read before.
+        self._loads = SharedCalls()
 
     def _forget_all(self) -> None:
         self._known.clear()
         self._reads.clear()
+        self._loads = SharedCalls()
