@@ -1,6 +1,6 @@
 """Public buckets as an HTTP cache.
 
 Door: app.
-Imports: common, core, db, delivery, directory, disk, edgecache.http, edgecache.protocol,
+Imports: common, core, delivery, directory, disk, edgecache.http, edgecache.protocol,
 edgecache.runtime, http_caching, nodes, objects, origins.
 """
