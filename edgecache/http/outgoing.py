@@ -7,6 +7,7 @@ end the connection. Interim responses are passed over, redirects are not followe
 import asyncio
 import re
 import select
+import ssl
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -241,8 +242,12 @@ class OutgoingConnection(asyncio.Protocol):
             wake(self._waiter)
 
     def eof_received(self) -> None:
-        """Note a proper end; over TLS asyncio calls it for the closing message alone."""
-        self.has_clean_end = True
+        """Note a proper end: over TLS that is its closing message."""
+        secured = self._transport.get_extra_info("ssl_object")
+        try:
+            self.has_clean_end = secured is None or secured.read(1) == b""
+        except ssl.SSLError:
+            self.has_clean_end = False
 
     def connection_lost(self, exc: Exception | None) -> None:
         if exc is None and self._check is None and self._left == UNTIL_CLOSE and self.is_open:
