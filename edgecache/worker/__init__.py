@@ -1,4 +1,4 @@
 """A cache worker: its command and its process, without Django.
 
-Imports: common, http, protocol, runtime.
+Imports: common, http, runtime.
 """
