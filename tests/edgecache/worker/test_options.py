@@ -78,7 +78,7 @@ def test_sizes_may_have_a_unit(text: str, expected: int) -> None:
         ("--endpoint", "127.0.0.1:9100", "not a URL"),
         ("--tls-cert", "/nonexistent/file", "no file"),
         ("--scrub-per-hour", "x", "whole number"),
-        ("--max-connections", "0", "more than 0"),
+        ("--max-connections", "0", "at least 1"),
         ("--drain", "nan", "number of seconds"),
         ("--client-timeout", "0", "at least 0.5"),
         ("--log-level", "loud", "--log-level"),
