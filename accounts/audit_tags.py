@@ -16,7 +16,7 @@ class AccountTag(AuditTag):
     )
     SESSION_NEW_DEVICE = (
         "api:session:new_device",
-        "A user signed in from a kind of program and a network not seen before.",
+        "A user signed in, or went on with a session, from a program and network not seen before.",
     )
     TERMINAL_SIGN_IN_ALLOW = (
         "api:terminal_sign_in:allow",

@@ -123,8 +123,10 @@ def match(
             raise EmailTaken
         return AccountMatch(linked)
     require_verified_email(profile)
+    # Locked before the account, in the order of an invitation that is accepted by its token.
+    invitations = invitation_acceptance.open_to(profile.email, now=now)
     if local is None:
-        return AccountMatch(_create_user(request, profile, choice, now=now))
+        return AccountMatch(_create_user(request, profile, choice, invitations, now=now))
     if profile.is_private_email:
         raise EmailTaken
     holder = address_release.lock_holder(profile.email)
@@ -132,10 +134,11 @@ def match(
         # It has lost the address in the meantime.
         return match(request, profile, choice, now=now)
     if address_release.is_prepared(holder):
-        return AccountMatch(_claim_prepared_account(request, holder, profile, now=now))
+        return AccountMatch(_claim_prepared_account(request, holder, profile, invitations, now=now))
     if address_release.is_releasable(holder):
         address_release.release(holder, now=now)
-        return AccountMatch(_create_user(request, profile, choice, now=now), is_moved=True)
+        made = _create_user(request, profile, choice, invitations, now=now)
+        return AccountMatch(made, is_moved=True)
     # Staff accounts are created by an operator, who knows the person.
     raise AccountExists(holder) if holder.is_active else AccountDisabled(holder)
 
@@ -175,12 +178,17 @@ def _linked_user(identity: Identity, profile: Profile, *, now: datetime) -> User
 
 
 def _claim_prepared_account(
-    request: PlatformRequest, user: User, profile: Profile, *, now: datetime
+    request: PlatformRequest,
+    user: User,
+    profile: Profile,
+    invitations: Sequence[Invitation],
+    *,
+    now: datetime,
 ) -> User:
     user.email_verified_at = now
     user.save(update_fields=["email_verified_at"])
     trail.record_user(request, AccountTag.EMAIL_VERIFY, user, email=user.email)
-    for invitation in invitation_acceptance.open_to(user.email, now=now):
+    for invitation in invitations:
         if invitation.member_id == user.pk:
             invitation_acceptance.note_accepted(request, invitation, user, now=now)
     identities.attach(request, user, profile, now=now)
@@ -188,9 +196,14 @@ def _claim_prepared_account(
 
 
 def _create_user(
-    request: PlatformRequest, profile: Profile, choice: InvitationChoice, *, now: datetime
+    request: PlatformRequest,
+    profile: Profile,
+    choice: InvitationChoice,
+    invitations: Sequence[Invitation],
+    *,
+    now: datetime,
 ) -> User:
-    found = _organization_for(profile, choice, now=now)
+    found = _organization_for(profile, choice, invitations)
     if found is None:
         _check_rate_limit(request, now)
         name = profile.name or profile.email.partition("@")[0]
@@ -214,7 +227,7 @@ def _create_user(
 
 
 def _organization_for(
-    profile: Profile, choice: InvitationChoice, *, now: datetime
+    profile: Profile, choice: InvitationChoice, invitations: Sequence[Invitation]
 ) -> OrganizationMatch | None:
     """Return the organization that an invitation, a domain or a group names; None means a new one.
 
@@ -222,7 +235,6 @@ def _organization_for(
     given by an admin. Raises ProviderUnavailable if the provider does not answer: an organization
     created by mistake would remain; InvitationUndecided, InvitationGone (410).
     """
-    invitations = invitation_acceptance.open_to(profile.email, now=now)
     if choice.invitation_id is not None:
         chosen = [each for each in invitations if each.pk == choice.invitation_id]
         if not chosen:

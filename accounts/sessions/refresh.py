@@ -25,6 +25,8 @@ from environments import environments
 HOUR: Final = timedelta(hours=1)
 # Of one sign-in.
 SWITCHES_PER_HOUR: Final = 1000
+# Of one user. A client chooses its program's name, and each new device adds rows.
+NEW_SOURCES_PER_HOUR: Final = 60
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +60,9 @@ def _note_source(request: PlatformRequest, session: Session, now: datetime) -> N
     session.address, session.agent = source.address, agent
     with transaction.atomic():
         Session.objects.filter(pk=session.pk).update(address=source.address, agent=agent)
+        user, limit = str(session.user_id), NEW_SOURCES_PER_HOUR
+        if rate_limits.take("refresh from elsewhere", user, limit=limit, window=HOUR, now=now):
+            return
         if known_devices.is_new(session, now=now):
             slug = session.environment.slug
             known_devices.notify(request, session, environment=slug, now=now)

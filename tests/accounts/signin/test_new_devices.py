@@ -145,6 +145,22 @@ def test_a_refresh_from_elsewhere_is_seen_and_told_once_as_a_sign_in_is(
     assert len(mails()) == 1
 
 
+def test_refreshes_under_ever_new_names_add_a_limited_number_of_rows(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.sessions.refresh.NEW_SOURCES_PER_HOUR", 3)
+    body = {"email": EMAIL, "password": PASSWORD}
+    with time_machine.travel(timezone.now().replace(minute=30), tick=False):
+        pair = Caller().call("POST", "/v1/auth/login", body, USER_AGENT=FIREFOX).body
+        before = KnownDevice.objects.count()
+        for number in range(6):
+            asked = {"refresh_token": pair["refresh_token"]}
+            agent = f"Robot-{number}"
+            pair = Caller().post("/v1/auth/refresh", asked, USER_AGENT=agent).body
+    assert KnownDevice.objects.count() == before + 3
+    assert AuditEvent.objects.filter(tag="api:session:new_device").count() == 3
+
+
 def test_at_most_three_mails_an_hour_but_every_one_is_audited(
     alice: User, addresses: dict[str, str]
 ) -> None:
