@@ -86,6 +86,7 @@ def test_reading_an_invitation_does_not_use_it_up(alice: User) -> None:
         answer = preview(token)
         assert answer.status == 200
     assert answer.body == {
+        "id": str(Invitation.objects.get().pk),
         "email": DORA,
         "organization": "Alice's",
         "roles": ["reader"],
