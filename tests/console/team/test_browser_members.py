@@ -187,7 +187,7 @@ def test_a_member_is_changed_disabled_and_removed(visitor: Visitor, picture: Pic
     User.objects.filter(pk=bob.pk).update(roles=["admin"])
     made(bob, name="nightly import")
     visitor.press("Remove: bob@example.com")
-    visitor.sees("With it ends what this admin created: API key nightly import (live).")
+    visitor.sees("What was created as an admin ends with it: API key nightly import (live).")
     picture(visitor.page, "members-removal")
     visitor.agrees("Remove")
     visitor.sees_status("bob@example.com is removed.")
