@@ -45,11 +45,10 @@ class Directory:
 async def replicating(directory: Directory, client: object) -> AsyncIterator[Replication]:
     """Run the uploads to one node of files that this brain has."""
     nodes = Mock(candidates=lambda *_, **__: [NODE], all=list)
-    data_directory = Mock(run=AsyncMock(side_effect=lambda work, *args: work(*args)))
-    data_directory.find = lambda sha256: Path(sha256.hex())
+    read = AsyncMock(side_effect=lambda _, wanted: {name: Path(name.hex()) for name, _ in wanted})
     replication = Replication(
         directory,  # type: ignore[arg-type] # enough of it
-        data_directory,
+        Mock(read=read),
         nodes,
         Mock(),
         client,  # type: ignore[arg-type] # enough of it
