@@ -48,8 +48,8 @@ class BlobManifest:
 class StagedFile:
     """Bytes received whole and synced to disk, under a temporary name.
 
-    It must be passed to ``ObjectCache.put``, or to ``keep_part`` or ``discard`` of the data
-    directory.
+    It must be passed to ``ObjectCache.put``, to ``UploadParts.storing``, or to ``discard`` of the
+    data directory.
     """
 
     path: Path
