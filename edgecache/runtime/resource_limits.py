@@ -60,12 +60,11 @@ def files_allowed() -> int:
 
 @cache
 def connections_allowed() -> int:
-    """Return how many clients a server accepts.
+    """Return how many clients a server accepts: each needs one file.
 
-    Each needs a file, and up to three for its request to an origin: the connection, and the body
-    that is written and read. That leaves a twentieth of the open files for everything else.
+    Two fifths of the open files, as many for requests to origins, a fifth for everything else.
     """
-    by_machine = min(files_allowed() * 19 // 80, memory_bytes() // CONNECTION_BYTES)
+    by_machine = min(files_allowed() * 2 // 5, memory_bytes() // CONNECTION_BYTES)
     return min(max(by_machine, MIN_CONNECTIONS), MAX_CONNECTIONS)
 
 

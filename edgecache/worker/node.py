@@ -40,7 +40,7 @@ VERIFY_THREADS: Final = 2
 # Whose share the work on the disk uses: this node's own, or that of a request's ticket.
 NODE: Final[ShareKey] = ("node",)
 SHARE_KEY: Final[ContextVar[ShareKey]] = ContextVar("share_key", default=NODE)
-MAX_CONCURRENT_FETCHES: Final = 32
+MAX_CONCURRENT_FETCHES: Final = 64
 
 
 class Status(StrEnum):

@@ -1,5 +1,5 @@
 """Settings of a brain.
 
 Door: brain, operators, stores.
-Imports: common, edgecache.http, edgecache.protocol, edgecache.runtime.
+Imports: common, edgecache.http, edgecache.protocol.
 """

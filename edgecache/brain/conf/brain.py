@@ -242,7 +242,7 @@ class BrainSettings:
     staging_bytes: int = integer(
         "ZBRAIN_STAGING_MIB",
         "Disk that unfinished uploads and fills of a machine's brains may take.",
-        default=20_480,
+        default=81_920,
         unit="MiB",
         minimum=16,
         maximum=2**30,

@@ -22,7 +22,7 @@ from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.metering.creditable_reads import prefixes_of
-from edgecache.brain.metering.operator_networks import OperatorNetworks
+from edgecache.brain.metering.operator_networks import MAX_NETWORKS, OperatorNetworks
 from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.protocol.fields import Message, RowId, Text
 
@@ -67,7 +67,7 @@ class ServiceDecision(Message, frozen=True):
 class Networks(Message, frozen=True):
     """Networks of an operator's members."""
 
-    networks: list[Text] = []
+    networks: Annotated[list[Text], Meta(max_length=MAX_NETWORKS)] = []
 
 
 class RevocationQuery(Message, frozen=True):

@@ -2,5 +2,6 @@
 
 Door: archived_bytes, byte_store, folder_store, managed, move, reachable_stores, readiness,
 relocation, stored_blobs, upload_parts, upload_parts_limit.
-Imports: aws, common, conf, core, db, disk, edgecache.protocol, edgecache.runtime, origins.
+Imports: aws, common, conf, core, db, disk, edgecache.http, edgecache.protocol,
+edgecache.runtime, origins.
 """
