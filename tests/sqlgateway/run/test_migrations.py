@@ -4,17 +4,25 @@ Django writes its SQL here. That of Alembic 1.20 (SQLAlchemy 2.1) and drizzle-ki
 wrote it: ``alembic upgrade --sql``, ``alembic downgrade --sql``, ``drizzle-kit generate``.
 """
 
-import io
+import json
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
-import pytest
-from django.core.management import call_command
+from django.db import connection
 
+from tests.documents.blocks import ROOT
 from tests.sqlgateway.support import Answer, Caller
 
 FOLDER = Path(__file__).parent / "migrations"
 NOTES = "tests.sqlgateway.run.migrations.notes"
+MANAGE = """
+import json, sys
+from django.conf import settings
+from django.core.management import execute_from_command_line
+settings.configure(**json.load(sys.stdin))
+execute_from_command_line(["manage.py", *sys.argv[1:]])
+"""
 TABLES = "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relkind = 'r'"
 OWN = f"{TABLES} AND relnamespace = 'public'::regnamespace"
 
@@ -24,17 +32,24 @@ def run(someone: Caller, name: str) -> Answer:
     return someone.sql((FOLDER / name).read_text())
 
 
-def django(name: str, *, backwards: bool = False) -> str:
-    """Return the SQL of a migration."""
-    written = io.StringIO()
-    call_command("sqlmigrate", "notes", name, backwards=backwards, stdout=written)
-    return written.getvalue()
+def django(name: str, *options: str) -> str:
+    """Return the SQL of a migration, as ``manage.py sqlmigrate`` of a tenant's project prints it.
 
-
-@pytest.fixture
-def notes(settings: Any) -> None:
-    """Install an application of a tenant."""
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, NOTES]
+    It asks a database which migrations have run; here the platform's own, which has none of these.
+    """
+    parts = connection.settings_dict
+    database = {part: parts[part] for part in ("NAME", "USER", "PASSWORD", "HOST", "PORT")}
+    database["ENGINE"] = "django.db.backends.postgresql"
+    done = subprocess.run(
+        [sys.executable, "-c", MANAGE, "sqlmigrate", "notes", name, *options],
+        input=json.dumps({"INSTALLED_APPS": [NOTES], "DATABASES": {"default": database}}),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_alembic_migrates_up_and_down_and_after_a_failed_step(alice: Caller) -> None:
@@ -55,7 +70,7 @@ def test_alembic_migrates_up_and_down_and_after_a_failed_step(alice: Caller) -> 
     assert run(alice, "alembic_0001_up.sql").body["sqlstate"] == "42P07"
 
 
-def test_django_migrates_up_and_down_and_after_a_failed_step(alice: Caller, notes: None) -> None:
+def test_django_migrates_up_and_down_and_after_a_failed_step(alice: Caller) -> None:
     assert alice.sql(django("0001")).status == 200
     alice.sql("INSERT INTO notes_note (text, written) VALUES ('first', now())")
 
@@ -66,8 +81,8 @@ def test_django_migrates_up_and_down_and_after_a_failed_step(alice: Caller, note
     alice.sql("DELETE FROM notes_note")
     assert alice.sql(django("0002")).status == 200
     assert alice.value(OWN) == "notes_note stars"
-    assert alice.sql(django("0002", backwards=True)).status == 200
-    assert alice.sql(django("0001", backwards=True)).status == 200
+    assert alice.sql(django("0002", "--backwards")).status == 200
+    assert alice.sql(django("0001", "--backwards")).status == 200
     assert alice.value(OWN) is None
 
 

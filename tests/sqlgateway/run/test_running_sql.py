@@ -245,9 +245,9 @@ def test_notices_have_the_members_that_an_error_has(alice: Caller) -> None:
         "data_type": "the datatype",
         **{field: f"the {field}" for field in ("schema", "table", "constraint", "hint", "detail")},
     }
-    text = "SET standard_conforming_strings = off;\n"
-    (notice,) = alice.sql(text + "SELECT '\\\\' AS é").body["notices"]
-    assert (notice["line"], notice["column"]) == (2, 8)
+    texts = ("SET standard_conforming_strings = off", "SELECT 1,\n '\\\\' AS v")
+    (notice,) = alice.post({"queries": [{"query": text} for text in texts]}).body["notices"]
+    assert (notice["statement"], notice["line"], notice["column"]) == (2, 2, 2)
 
 
 def test_all_fields_of_a_notice_share_one_limit(alice: Caller) -> None:
