@@ -41,22 +41,22 @@ def encoded(body: Any) -> bytes:
     return json.dumps(_json(body, "The body", 0), separators=(",", ":"), allow_nan=False).encode()
 
 
-def parsed(content: bytes, *, outcome: str = CARRIED_OUT) -> Any:
+def parsed(content: bytes, *, outcome: str = CARRIED_OUT, has_decimals: bool = False) -> Any:
     """Return what JSON holds; a number that a float would change is a Decimal.
 
-    outcome: what became of the request. Raises ValueError for what is no JSON,
-    UnreadableAnswerError for what Python cannot hold: repeated keys, deep nesting, an integer of
-    thousands of digits.
+    outcome: what became of the request. has_decimals: True to make each number that is no integer
+    a Decimal. Raises ValueError for what is no JSON, UnreadableAnswerError for what Python cannot
+    hold: repeated keys, deep nesting, an integer of thousands of digits.
     """
     text = content.decode()
     try:
-        return DECODER.decode(text)
+        return (DECODER_OF_DECIMALS if has_decimals else DECODER).decode(text)
     except json.JSONDecodeError:
         raise
     except (ValueError, ArithmeticError, RecursionError) as exc:
         raise UnreadableAnswerError(
             f"The answer holds what Python's values cannot: {exc}. {outcome} "
-            'To read json as text: json="string".'
+            'Without json="parsed" json is text.'
         ) from exc
 
 
@@ -190,3 +190,4 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 DECODER = json.JSONDecoder(parse_float=_number, object_pairs_hook=_object)
+DECODER_OF_DECIMALS = json.JSONDecoder(parse_float=Decimal, object_pairs_hook=_object)

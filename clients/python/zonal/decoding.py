@@ -29,6 +29,8 @@ def _decoder(annotation: Any) -> Decoder:
         return _of_dataclass(annotation)
     if annotation is datetime:
         return _moment
+    if annotation is float:
+        return float
     if annotation is date:
         return date.fromisoformat
     origin, arguments = get_origin(annotation), get_args(annotation)

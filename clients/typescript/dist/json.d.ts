@@ -17,11 +17,7 @@ export declare class Parameters {
 export declare function encoded(body: unknown): string;
 /** Throws ValueError for what UTF-8 does not have: it would be sent as other characters. */
 export declare function checkText(value: string, place: string): void;
-/** What a column of these types adds to an answer's columns; only json keeps a repeated key. */
-export declare const JSON_COLUMN = "\"type\":\"json";
-/**
- * Return what a JSON text holds; a number that JavaScript's cannot hold is kept as its text.
- *
- * Throws SyntaxError, and UnreadableAnswerError for an object in which a key is repeated.
- */
-export declare function decoded(source: string, hasJsonColumn?: boolean): unknown;
+/** Return what an answer's JSON holds; a number that JavaScript's cannot hold is kept as its text. */
+export declare function decoded(source: string): unknown;
+/** Return the value of a column of json, or of an array of it. Throws UnreadableAnswerError. */
+export declare function decodedJson(value: unknown): unknown;

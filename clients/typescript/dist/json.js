@@ -154,18 +154,19 @@ function named(value) {
         return "an object with symbols as keys";
     return `an object of the class ${typeof name === "string" && name !== "" ? name : kindOf(value)}`;
 }
-/** What a column of these types adds to an answer's columns; only json keeps a repeated key. */
-export const JSON_COLUMN = '"type":"json';
 // A number without these has at most 15 digits and a small exponent: JavaScript's hold it.
 const DOUBTFUL = /[\d.]{16}|[eE][+-]?\d{3}/;
-/**
- * Return what a JSON text holds; a number that JavaScript's cannot hold is kept as its text.
- *
- * Throws SyntaxError, and UnreadableAnswerError for an object in which a key is repeated.
- */
-export function decoded(source, hasJsonColumn = source.includes(JSON_COLUMN)) {
-    if (!hasJsonColumn && !DOUBTFUL.test(source))
-        return JSON.parse(source);
+/** Return what an answer's JSON holds; a number that JavaScript's cannot hold is kept as its text. */
+export function decoded(source) {
+    return DOUBTFUL.test(source) ? exact(source, false) : JSON.parse(source);
+}
+/** Return the value of a column of json, or of an array of it. Throws UnreadableAnswerError. */
+export function decodedJson(value) {
+    if (Array.isArray(value))
+        return value.map(decodedJson);
+    return typeof value === "string" ? exact(value, true) : value;
+}
+function exact(source, isJsonColumn) {
     const mark = /["{}]|-?\d[\d.eE+-]*/g;
     const keys = [];
     const kept = [];
@@ -179,7 +180,7 @@ export function decoded(source, hasJsonColumn = source.includes(JSON_COLUMN)) {
         else if (token === '"') {
             mark.lastIndex = endOfString(source, mark.lastIndex);
             const key = source.slice(found.index, mark.lastIndex);
-            if (hasJsonColumn && isKey(source, mark.lastIndex))
+            if (isJsonColumn && isKey(source, mark.lastIndex))
                 addKey(keys[keys.length - 1], key);
         }
         else if (!isExact(token)) {
@@ -209,7 +210,7 @@ function addKey(keys, written) {
     const key = JSON.parse(written);
     if (keys?.has(key)) {
         throw new UnreadableAnswerError(`The answer has an object with two members ${JSON.stringify(key)}, of which JavaScript ` +
-            'would keep one. Do not repeat the request. To read json as text: json: "string".');
+            'would keep one. Do not repeat the request. Without json: "parsed" json is text.');
     }
     keys?.add(key);
 }

@@ -9,12 +9,13 @@ export type Statement = string | {
     query: string;
     params?: readonly unknown[];
 };
+export type Json = "string" | "parsed";
 export interface StatementOptions {
     timeoutMs?: number;
     /** `string`, or `number` for the bare literal. */
     numeric?: "string" | "number";
-    /** json and jsonb as values, or `string` for PostgreSQL's text of them. */
-    json?: "value" | "string";
+    /** json and jsonb as PostgreSQL's text, which they are without it, or as values. */
+    json?: Json;
     signal?: AbortSignal;
 }
 export interface QueryOptions extends StatementOptions {
@@ -68,7 +69,7 @@ export declare class Sql {
         requestId?: string;
     }): Promise<Rows<T>>;
     /** Run one statement and return its result as a file, in constant memory. */
-    export(query: string, params?: readonly unknown[], options?: StatementOptions & {
+    export(query: string, params?: readonly unknown[], options?: Omit<StatementOptions, "json"> & {
         readOnly?: boolean;
         format?: "csv" | "arrow";
     }): Promise<AsyncGenerator<Uint8Array>>;
@@ -93,11 +94,12 @@ export declare class Rows<T = Row> implements AsyncIterable<T> {
     /** Known from the beginning. */
     readonly columns: Column[];
     private readonly records;
+    private readonly json;
     /** Known after the last row. */
     end: StreamEnd | undefined;
     private constructor();
     /** Read the first record of a body. */
-    static opened<T>(body: ReadableStream<Uint8Array>): Promise<Rows<T>>;
+    static opened<T>(body: ReadableStream<Uint8Array>, json?: Json): Promise<Rows<T>>;
     /** Return the rows as objects; a second column of one name is `name_2`. */
     [Symbol.asyncIterator](): AsyncGenerator<T>;
     /** Return the rows as arrays, in the order of the columns. */

@@ -1,8 +1,9 @@
 /** SQL over HTTP: queries, streams of rows, transactions. */
 import { problemOf, ProblemError, StreamCutError, ZonalError } from "./errors.js";
-import { checkText, Parameters } from "./json.js";
+import { checkText, decodedJson, Parameters, ValueError } from "./json.js";
 import { pieces, records } from "./records.js";
 const PATH = "/v1/sql";
+const JSON_TYPES = new Set(["json", "jsonb", "json[]", "jsonb[]"]);
 /** The platform ends an import after ten minutes by itself. */
 const IMPORT_TIMEOUT_MS = 660000;
 /** The database of the session's environment. */
@@ -27,11 +28,12 @@ export class Sql {
     async stream(query, params, options = {}) {
         // In arrays no column's name can be taken for the record of an error or of the end.
         const body = { query, ...given(params), format: "ndjson", rows: "arrays", ...written(options) };
-        return Rows.opened(await this.opened(body, "application/x-ndjson", options));
+        return Rows.opened(await this.opened(body, "application/x-ndjson", options), options.json);
     }
     /** Run one statement and return its result as a file, in constant memory. */
     async export(query, params, options = {}) {
-        const body = { query, ...given(params), format: options.format ?? "csv", ...written(options) };
+        const format = options.format ?? "csv";
+        const body = { query, ...given(params), ...written(options), format, json: undefined };
         return pieces(await this.opened(body, "*/*", options));
     }
     /** Put the rows of a CSV file into a table, as SQL names it: all of them, or none. */
@@ -94,7 +96,7 @@ export class Sql {
         await this.transport.call({ method: "DELETE", path });
     }
     async run(body, options) {
-        return this.transport.call({
+        const answer = await this.transport.call({
             method: "POST",
             path: PATH,
             body,
@@ -105,6 +107,7 @@ export class Sql {
             isRepeatable: options.idempotencyKey !== undefined || options.readOnly === true,
             signal: options.signal,
         });
+        return withJson(answer, options.json);
     }
     async opened(body, accept, options) {
         const response = await this.transport.send({
@@ -128,18 +131,19 @@ function identifier(name) {
 export class Rows {
     constructor(
     /** Known from the beginning. */
-    columns, records) {
+    columns, records, json) {
         this.columns = columns;
         this.records = records;
+        this.json = json;
     }
     /** Read the first record of a body. */
-    static async opened(body) {
+    static async opened(body, json) {
         const found = records(body);
         const first = await found.next();
         if (first.done)
             throw new StreamCutError("The stream was cut before its first record.");
         throwError(first.value);
-        return new Rows(first.value.columns, found);
+        return new Rows(first.value.columns, found, json);
     }
     /** Return the rows as objects; a second column of one name is `name_2`. */
     async *[Symbol.asyncIterator]() {
@@ -150,8 +154,10 @@ export class Rows {
     }
     /** Return the rows as arrays, in the order of the columns. */
     async *arrays() {
+        const read = reader(this.columns, this.json);
         for await (const record of this.records) {
             if (Array.isArray(record)) {
+                read(record);
                 yield record;
                 continue;
             }
@@ -198,7 +204,7 @@ export class OpenTransaction {
             answer = await this.statement(body, options.signal);
         }
         this.isNumberCertain = true;
-        return answer;
+        return withJson(answer, options.json);
     }
     /** Commit; the request is repeated until the platform says what happened. */
     async commit() {
@@ -232,8 +238,38 @@ function written(options) {
         timeout_ms: options.timeoutMs,
         max_rows: options.maxRows,
         numeric: options.numeric,
-        json: options.json,
+        json: jsonMode(options.json),
         explain: options.explain,
+    };
+}
+function jsonMode(json) {
+    if (json === undefined || json === "string" || json === "parsed")
+        return "string";
+    throw new ValueError(`json is "string" or "parsed", not ${JSON.stringify(json)}.`);
+}
+/** Return an answer with the values of json that were asked for; it comes as text. */
+function withJson(answer, json) {
+    if (json !== "parsed")
+        return answer;
+    const { results = [], ...last } = answer;
+    for (const { columns = [], rows = [] } of [last, ...results]) {
+        rows.forEach(reader(columns, json));
+    }
+    return answer;
+}
+/** Return a function that reads the json of a row, an object or an array. */
+function reader(columns, json) {
+    const places = [];
+    columns.forEach(({ key, name, type }, index) => {
+        if (json === "parsed" && JSON_TYPES.has(type))
+            places.push([index, key ?? name]);
+    });
+    return (row) => {
+        for (const [index, name] of places) {
+            const values = row;
+            const place = Array.isArray(row) ? index : name;
+            values[place] = decodedJson(values[place]);
+        }
     };
 }
 function throwError(record) {

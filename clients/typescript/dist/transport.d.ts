@@ -27,6 +27,8 @@ export declare class Transport {
     constructor(base: string, credentials: Credentials, retries: Retries, timeoutMs: number, fetcher: typeof fetch);
     /** Return the answer's JSON, undefined if it has no body. */
     call<T>(call: Call): Promise<T>;
+    /** Return the error of a successful answer whose body could not be read. */
+    private unread;
     /** Return a successful response, whose body is yet to be read. */
     send(call: Call): Promise<Response>;
     /** Send once; the time limit is that of the answer's beginning. */

@@ -1,5 +1,5 @@
 /** Requests to the platform: authorized, repeated where that is safe, refused with typed errors. */
-import { ConnectionFailedError, problemOfResponse, UnexpectedAnswerError } from "./errors.js";
+import { ConnectionFailedError, problemOfResponse, UnexpectedAnswerError, UnreadableAnswerError, } from "./errors.js";
 import { decoded, encoded } from "./json.js";
 import { pauseAfterFailure, pauseAfterProblem } from "./retries.js";
 const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE"]);
@@ -16,17 +16,27 @@ export class Transport {
     /** Return the answer's JSON, undefined if it has no body. */
     async call(call) {
         const response = await this.send(call);
-        const text = await response.text();
-        if (text === "")
-            return undefined;
         try {
-            return decoded(text);
+            const text = await response.text();
+            return (text === "" ? undefined : decoded(text));
         }
         catch (error) {
-            if (!(error instanceof SyntaxError))
+            if (call.signal?.aborted)
                 throw error;
-            throw new UnexpectedAnswerError(`${this.base} answered ${response.status} without JSON: is it the platform?`, { cause: error });
+            throw this.unread(response, error);
         }
+    }
+    /** Return the error of a successful answer whose body could not be read. */
+    unread(response, cause) {
+        if (cause instanceof SyntaxError) {
+            const text = `${this.base} answered ${response.status} without JSON: is it the platform?`;
+            return new UnexpectedAnswerError(text, { cause });
+        }
+        if (isNetworkFailure(cause)) {
+            return new ConnectionFailedError(`${this.base} cut its answer: ${String(cause)}`, { cause });
+        }
+        // Longer than JavaScript's strings, or than the memory.
+        return new UnreadableAnswerError(`The answer cannot be held (${String(cause)}). The request was carried out: do not repeat it.`, { cause });
     }
     /** Return a successful response, whose body is yet to be read. */
     async send(call) {

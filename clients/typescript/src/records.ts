@@ -1,29 +1,25 @@
 /** NDJSON: records out of a body that comes in pieces, in memory of one line. */
 
 import { StreamCutError, UnexpectedAnswerError } from "./errors.js";
-import { decoded, JSON_COLUMN } from "./json.js";
+import { decoded } from "./json.js";
 
 /** Return the records of a body; leaving the loop early cancels it. */
 export async function* records(body: ReadableStream<Uint8Array>): AsyncGenerator<unknown> {
   const decoder = new TextDecoder();
   let rest = "";
-  let hasJsonColumn: boolean | undefined;
   for await (const piece of pieces(body)) {
     // Lines end with LF only: JSON may hold U+2028 and others.
     const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
     rest = lines.pop() as string;
     for (const line of lines) {
-      if (line === "") continue;
-      // The first record has the columns.
-      hasJsonColumn ??= line.includes(JSON_COLUMN);
-      yield parsed(line, hasJsonColumn);
+      if (line !== "") yield parsed(line);
     }
   }
 }
 
-function parsed(line: string, hasJsonColumn: boolean): unknown {
+function parsed(line: string): unknown {
   try {
-    return decoded(line, hasJsonColumn);
+    return decoded(line);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new UnexpectedAnswerError("A record of the stream is no JSON.", { cause: error });

@@ -2,7 +2,7 @@
 
 import { problemOf, ProblemError, StreamCutError, ZonalError } from "./errors.js";
 import type { Problem } from "./errors.js";
-import { checkText, Parameters } from "./json.js";
+import { checkText, decodedJson, Parameters, ValueError } from "./json.js";
 import { pieces, records } from "./records.js";
 import type { Transport } from "./transport.js";
 import type { Column, Import, Notice, Result, Schema, SqlAnswer, Stats, Transaction, Usage } from "./types.js";
@@ -13,12 +13,14 @@ export type Row = Record<string, unknown>;
 /** A text alone, or a text with the values of $1, $2 and so on. */
 export type Statement = string | { query: string; params?: readonly unknown[] };
 
+export type Json = "string" | "parsed";
+
 export interface StatementOptions {
   timeoutMs?: number;
   /** `string`, or `number` for the bare literal. */
   numeric?: "string" | "number";
-  /** json and jsonb as values, or `string` for PostgreSQL's text of them. */
-  json?: "value" | "string";
+  /** json and jsonb as PostgreSQL's text, which they are without it, or as values. */
+  json?: Json;
   signal?: AbortSignal;
 }
 
@@ -56,6 +58,7 @@ export interface ImportOptions {
 }
 
 const PATH = "/v1/sql";
+const JSON_TYPES = new Set(["json", "jsonb", "json[]", "jsonb[]"]);
 /** The platform ends an import after ten minutes by itself. */
 const IMPORT_TIMEOUT_MS = 660_000;
 
@@ -95,16 +98,17 @@ export class Sql {
   ): Promise<Rows<T>> {
     // In arrays no column's name can be taken for the record of an error or of the end.
     const body = { query, ...given(params), format: "ndjson", rows: "arrays", ...written(options) };
-    return Rows.opened(await this.opened(body, "application/x-ndjson", options));
+    return Rows.opened(await this.opened(body, "application/x-ndjson", options), options.json);
   }
 
   /** Run one statement and return its result as a file, in constant memory. */
   async export(
     query: string,
     params?: readonly unknown[],
-    options: StatementOptions & { readOnly?: boolean; format?: "csv" | "arrow" } = {},
+    options: Omit<StatementOptions, "json"> & { readOnly?: boolean; format?: "csv" | "arrow" } = {},
   ): Promise<AsyncGenerator<Uint8Array>> {
-    const body = { query, ...given(params), format: options.format ?? "csv", ...written(options) };
+    const format = options.format ?? "csv";
+    const body = { query, ...given(params), ...written(options), format, json: undefined };
     return pieces(await this.opened(body, "*/*", options));
   }
 
@@ -175,8 +179,8 @@ export class Sql {
     await this.transport.call({ method: "DELETE", path });
   }
 
-  private async run<T>(body: object, options: QueryOptions): Promise<T> {
-    return this.transport.call<T>({
+  private async run<T extends object>(body: object, options: QueryOptions): Promise<T> {
+    const answer = await this.transport.call<T>({
       method: "POST",
       path: PATH,
       body,
@@ -187,6 +191,7 @@ export class Sql {
       isRepeatable: options.idempotencyKey !== undefined || options.readOnly === true,
       signal: options.signal,
     });
+    return withJson(answer, options.json);
   }
 
   private async opened(
@@ -221,15 +226,16 @@ export class Rows<T = Row> implements AsyncIterable<T> {
     /** Known from the beginning. */
     readonly columns: Column[],
     private readonly records: AsyncGenerator<unknown>,
+    private readonly json: Json | undefined,
   ) {}
 
   /** Read the first record of a body. */
-  static async opened<T>(body: ReadableStream<Uint8Array>): Promise<Rows<T>> {
+  static async opened<T>(body: ReadableStream<Uint8Array>, json?: Json): Promise<Rows<T>> {
     const found = records(body);
     const first = await found.next();
     if (first.done) throw new StreamCutError("The stream was cut before its first record.");
     throwError(first.value);
-    return new Rows<T>((first.value as { columns: Column[] }).columns, found);
+    return new Rows<T>((first.value as { columns: Column[] }).columns, found, json);
   }
 
   /** Return the rows as objects; a second column of one name is `name_2`. */
@@ -242,8 +248,10 @@ export class Rows<T = Row> implements AsyncIterable<T> {
 
   /** Return the rows as arrays, in the order of the columns. */
   async *arrays(): AsyncGenerator<unknown[]> {
+    const read = reader(this.columns, this.json);
     for await (const record of this.records) {
       if (Array.isArray(record)) {
+        read(record);
         yield record;
         continue;
       }
@@ -298,7 +306,7 @@ export class OpenTransaction {
       answer = await this.statement(body, options.signal);
     }
     this.isNumberCertain = true;
-    return answer;
+    return withJson(answer, options.json);
   }
 
   /** Commit; the request is repeated until the platform says what happened. */
@@ -337,8 +345,38 @@ function written(options: QueryOptions & { maxRows?: number }): object {
     timeout_ms: options.timeoutMs,
     max_rows: options.maxRows,
     numeric: options.numeric,
-    json: options.json,
+    json: jsonMode(options.json),
     explain: options.explain,
+  };
+}
+
+function jsonMode(json: Json | undefined): "string" {
+  if (json === undefined || json === "string" || json === "parsed") return "string";
+  throw new ValueError(`json is "string" or "parsed", not ${JSON.stringify(json)}.`);
+}
+
+/** Return an answer with the values of json that were asked for; it comes as text. */
+function withJson<T extends object>(answer: T, json: Json | undefined): T {
+  if (json !== "parsed") return answer;
+  const { results = [], ...last } = answer as unknown as Partial<SqlAnswer>;
+  for (const { columns = [], rows = [] } of [last, ...results]) {
+    rows.forEach(reader(columns, json));
+  }
+  return answer;
+}
+
+/** Return a function that reads the json of a row, an object or an array. */
+function reader(columns: readonly Column[], json: Json | undefined): (row: unknown) => void {
+  const places: [number, string][] = [];
+  columns.forEach(({ key, name, type }, index) => {
+    if (json === "parsed" && JSON_TYPES.has(type)) places.push([index, key ?? name]);
+  });
+  return (row) => {
+    for (const [index, name] of places) {
+      const values = row as Record<string | number, unknown>;
+      const place = Array.isArray(row) ? index : name;
+      values[place] = decodedJson(values[place]);
+    }
   };
 }
 

@@ -1,6 +1,11 @@
 /** Requests to the platform: authorized, repeated where that is safe, refused with typed errors. */
 
-import { ConnectionFailedError, problemOfResponse, UnexpectedAnswerError } from "./errors.js";
+import {
+  ConnectionFailedError,
+  problemOfResponse,
+  UnexpectedAnswerError,
+  UnreadableAnswerError,
+} from "./errors.js";
 import type { ProblemError } from "./errors.js";
 import { decoded, encoded } from "./json.js";
 import { pauseAfterFailure, pauseAfterProblem } from "./retries.js";
@@ -42,17 +47,29 @@ export class Transport {
   /** Return the answer's JSON, undefined if it has no body. */
   async call<T>(call: Call): Promise<T> {
     const response = await this.send(call);
-    const text = await response.text();
-    if (text === "") return undefined as T;
     try {
-      return decoded(text) as T;
+      const text = await response.text();
+      return (text === "" ? undefined : decoded(text)) as T;
     } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
-      throw new UnexpectedAnswerError(
-        `${this.base} answered ${response.status} without JSON: is it the platform?`,
-        { cause: error },
-      );
+      if (call.signal?.aborted) throw error;
+      throw this.unread(response, error);
     }
+  }
+
+  /** Return the error of a successful answer whose body could not be read. */
+  private unread(response: Response, cause: unknown): Error {
+    if (cause instanceof SyntaxError) {
+      const text = `${this.base} answered ${response.status} without JSON: is it the platform?`;
+      return new UnexpectedAnswerError(text, { cause });
+    }
+    if (isNetworkFailure(cause)) {
+      return new ConnectionFailedError(`${this.base} cut its answer: ${String(cause)}`, { cause });
+    }
+    // Longer than JavaScript's strings, or than the memory.
+    return new UnreadableAnswerError(
+      `The answer cannot be held (${String(cause)}). The request was carried out: do not repeat it.`,
+      { cause },
+    );
   }
 
   /** Return a successful response, whose body is yet to be read. */

@@ -58,7 +58,7 @@ test("a query returns rows and takes values", async () => {
       at: "1970-01-01T00:00:00+00:00",
       bytea: "\\x00ff",
       list: [1, 2],
-      jsonb: { a: null },
+      jsonb: '{"a": null}',
       text: null,
     },
   ]);
@@ -153,27 +153,53 @@ test("a refused value takes no number of a transaction's statements", async () =
   assert.deepEqual(answer.rows, [{ n: 1 }]);
 });
 
-test("numbers in answers are what was stored, or their text", async () => {
+const parsed = { json: "parsed" };
+
+test("json is its text unless it is to be parsed", async () => {
+  const text = '{"b": 1.10, "a": 2, "a": 9007199254740993, "c": 1e400}';
+  const query = `SELECT '${text}'::json AS v, 'null'::jsonb AS n, NULL::jsonb AS w`;
+  const expected = [{ v: text, n: "null", w: null }];
+  assert.deepEqual((await client.sql.query(query)).rows, expected);
+  assert.deepEqual((await client.sql.batch(["SELECT 1", query])).results[1].rows, expected);
+  assert.deepEqual(await listed(await client.sql.stream(query)), expected);
+  const inside = await client.sql.transaction((transaction) => transaction.query(query));
+  assert.deepEqual(inside.rows, expected);
+  await assert.rejects(client.sql.query(query, [], { json: "value" }), ValueError);
+});
+
+test("parsed json has the numbers that were stored, or their text", async () => {
   const query =
-    `SELECT '[9007199254740993, 1e400, 0.12345678901234567890, 1.10, 1e2, "9007199254740993"]'::json v`;
-  const expected = ["9007199254740993", "1e400", "0.12345678901234567890", 1.1, 100];
-  expected.push("9007199254740993");
-  assert.deepEqual((await client.sql.query(query)).rows, [{ v: expected }]);
-  assert.deepEqual(await listed(await client.sql.stream(query)), [{ v: expected }]);
+    `SELECT '[9007199254740993, 1e400, 0.12345678901234567890, 1.10, 1e2, "9007199254740993"]'::json v,` +
+    `'null'::jsonb n, NULL::jsonb w, ARRAY['{"a": 1}', NULL]::jsonb[] AS l, '{}' AS t`;
+  const list = ["9007199254740993", "1e400", "0.12345678901234567890", 1.1, 100];
+  list.push("9007199254740993");
+  const expected = [{ v: list, n: null, w: null, l: [{ a: 1 }, null], t: "{}" }];
+  assert.deepEqual((await client.sql.query(query, [], parsed)).rows, expected);
+  assert.deepEqual((await client.sql.batch(["SELECT 1", query], parsed)).results[1].rows, expected);
+  assert.deepEqual(await listed(await client.sql.stream(query, [], parsed)), expected);
+  const inside = await client.sql.transaction((one) => one.query(query, [], parsed));
+  assert.deepEqual(inside.rows, expected);
   const floats = "SELECT 5e-324::float8 a, 0.1::float4 b, 0.30000000000000004::float8 c";
   assert.deepEqual((await client.sql.query(floats)).rows, [{ a: 5e-324, b: 0.1, c: 0.30000000000000004 }]);
 });
 
-test("a repeated key is an error that says so, and its text can be read", async () => {
+test("a repeated key is an error that says so", async () => {
   const query = `SELECT '{"a": {"x": 1, "\\u0078": 2}}'::json AS v`;
-  await assert.rejects(client.sql.query(query), UnreadableAnswerError);
-  await assert.rejects(async () => listed(await client.sql.stream(query)), UnreadableAnswerError);
-  const text = [{ v: '{"a": {"x": 1, "\\u0078": 2}}' }];
-  assert.deepEqual((await client.sql.query(query, [], { json: "string" })).rows, text);
-  assert.deepEqual(await listed(await client.sql.stream(query, [], { json: "string" })), text);
-  const nulls = "SELECT 'null'::jsonb AS a, NULL::jsonb AS b";
-  const [found] = (await client.sql.query(nulls, [], { json: "string" })).rows;
-  assert.deepEqual(found, { a: "null", b: null });
+  await assert.rejects(client.sql.query(query, [], parsed), UnreadableAnswerError);
+  const streamed = async () => listed(await client.sql.stream(query, [], parsed));
+  await assert.rejects(streamed, UnreadableAnswerError);
+});
+
+test("an answer that was cut or cannot be held is no other error", async () => {
+  await front("cut/20");
+  await assert.rejects(client.sql.query("SELECT 1"), ConnectionFailedError);
+  const full = async (...request) => {
+    const response = await fetch(...request);
+    response.text = () => Promise.reject(new RangeError("Invalid string length"));
+    return response;
+  };
+  const one = new Client(url, { token, retries, fetch: full });
+  await assert.rejects(one.sql.query("SELECT 1"), UnreadableAnswerError);
 });
 
 test("a batch is one transaction", async () => {

@@ -32,7 +32,7 @@ def test_a_query_returns_rows_and_takes_values_of_python(client: zonal.Client) -
             "uuid": str(UUID(int=1)),
             "bytea": "\\x00ff",
             "list": [1, 2],
-            "jsonb": {"a": None},
+            "jsonb": '{"a": null}',
         }
     ]
     assert [column.type for column in answer.columns][:2] == ["int4", "numeric"]
@@ -271,20 +271,47 @@ def test_values_are_stored_as_they_are(
     assert client.sql.query(f"SELECT $1::{type_}::text AS v", [value]).rows == [{"v": expected}]
 
 
-def test_json_is_read_without_a_change(client: zonal.Client) -> None:
+def test_json_is_its_text_unless_it_is_to_be_parsed(client: zonal.Client) -> None:
+    text = '{"b": 1.10, "a": 2, "a": 9007199254740993, "c": 1e400}'
+    query = f"SELECT '{text}'::json AS v, 'null'::jsonb AS n, NULL::jsonb AS w"
+    row = {"v": text, "n": "null", "w": None}
+    assert client.sql.query(query).rows == [row]
+    _first, result = client.sql.batch(["SELECT 1", query]).results or []
+    assert result.rows == [row]
+    with client.sql.stream(query) as rows:
+        assert list(rows) == [row]
+    with client.sql.transaction() as transaction:
+        assert transaction.query(query).rows == [row]
+        parsed = transaction.query("SELECT '[1.10]'::jsonb AS v", json="parsed").rows
+        assert parsed == [{"v": [Decimal("1.10")]}]
+    assert client.sql.batch(["SELECT '[]'::jsonb AS v"], json="parsed").rows == [{"v": []}]
+    for wrong in ("value", None):
+        with pytest.raises(ValueError, match="parsed"):
+            client.sql.query("SELECT 1", json=wrong)  # type: ignore[arg-type]  # what is tested
+
+
+def test_numbers_of_json_and_numeric_are_never_floats(client: zonal.Client) -> None:
     texts = ["9007199254740993", "12345678901234567890123", "1e400", "0.12345678901234567890"]
     texts += ["1.10", "1e2", "-0.0", "1e-7"]
-    query = f"SELECT '[{','.join(texts)}]'::json AS v"
-    with client.sql.stream(query) as rows:
+    query = (
+        f"SELECT '[{','.join(texts)}]'::json AS v, 1.10 AS n, 2::numeric AS i, 0.5::float8 AS f, "
+        "ARRAY[0.5, NULL]::float4[] AS a, 'NaN'::float8 AS x"
+    )
+    choice = {"json": "parsed", "numeric": "number"}
+    with client.sql.stream(query, **choice) as rows:  # type: ignore[arg-type]  # as they are
         (streamed,) = rows
-    for row in (client.sql.query(query).rows[0], streamed):
-        assert [Decimal(str(each)) for each in row["v"]] == [Decimal(text) for text in texts]
-        assert str(row["v"][-2]) == "-0.0"
-        assert [type(each) for each in row["v"]] == [int, int, Decimal, Decimal, *[float] * 4]
-    with client.sql.stream(query) as rows:
-        assert list(rows.texts()) == [[f"[{','.join(texts)}]"]]
-        assert rows.end is not None
-    order = client.sql.query("""SELECT '{"b": 1, "a": 2}'::json AS v""").rows[0]["v"]
+    answer = client.sql.query(query, **choice)  # type: ignore[call-overload]  # as they are
+    assert isinstance(answer.stats.elapsed_ms, float)
+    for row in (answer.rows[0], streamed):
+        assert [str(each) for each in row["v"]] == [str(Decimal(text)) for text in texts]
+        assert [type(each) for each in row["v"]] == [int, int, *[Decimal] * 6]
+        assert [str(row["n"]), row["i"], type(row["i"])] == ["1.10", 2, int]
+        assert (row["f"], row["a"], row["x"]) == (0.5, [0.5, None], "NaN")
+        assert [type(row["f"]), type(row["a"][0])] == [float, float]
+    with client.sql.stream(query, json="parsed") as rows:
+        ((json, *_others),) = rows.texts()
+        assert json == f"[{','.join(texts)}]"
+    order = client.sql.query("""SELECT '{"b": 1, "a": 2}'::json AS v""", json="parsed").rows[0]["v"]
     assert list(order.items()) == [("b", 1), ("a", 2)]
     floats = "SELECT 5e-324::float8 AS a, 0.1::float4 AS b, 1e15::float8 AS c"
     assert client.sql.query(floats, rows="arrays").rows == [[5e-324, 0.1, 1e15]]
@@ -300,24 +327,25 @@ def test_an_answer_that_python_cannot_hold_was_carried_out(
     query = "INSERT INTO held VALUES ($1) RETURNING v"
     front.seen.clear()
     with pytest.raises(zonal.UnreadableAnswerError, match="was carried out: do not repeat it"):
-        client.sql.query(query, [value])
+        client.sql.query(query, [value], json="parsed")
     assert front.seen == [("POST", "/v1/sql")]
-    assert client.sql.query("SELECT v FROM held", json="string").rows == [{"v": value}]
+    assert client.sql.query("SELECT v FROM held").rows == [{"v": value}]
     with (
         pytest.raises(zonal.UnreadableAnswerError, match="unknown"),
-        client.sql.stream(query, [value]) as rows,
+        client.sql.stream(query, [value], json="parsed") as rows,
     ):
         list(rows)
-    with client.sql.stream("SELECT v, '[\"]' AS x FROM held LIMIT 1") as rows:
+    with client.sql.stream("SELECT v, '[\"]' AS x FROM held LIMIT 1", json="parsed") as rows:
         assert list(rows.texts()) == [[value, '"[\\"]"']]
-    nulls = client.sql.query("SELECT 'null'::jsonb, NULL::jsonb", rows="arrays", json="string")
-    assert nulls.rows == [["null", None]]
 
 
 def test_a_stream_of_something_else_is_said_to_be_one(client: zonal.Client, front: Front) -> None:
     front.answer(200, b"<html>\n")
     with pytest.raises(zonal.UnexpectedAnswerError), client.sql.stream("SELECT 1"):
         pass
+    front.answer(200, b"no gzip", Content_Encoding="gzip")
+    with pytest.raises(zonal.UnexpectedAnswerError):
+        client.sql.query("SELECT 1")
 
 
 def test_a_file_is_imported_whole_or_not_at_all(

@@ -8,6 +8,7 @@ import httpx
 from zonal.bodies import UNKNOWN, parsed
 from zonal.decoding import decode
 from zonal.errors import StreamCutError, UnexpectedAnswerError, problem
+from zonal.numbers import restorer
 from zonal.records import Records, StreamEnd, elements
 from zonal.types import Column
 
@@ -18,20 +19,24 @@ class AsyncRows:
     columns: known from the beginning. end: known after the last row.
     """
 
-    def __init__(self, columns: list[Column], lines: AsyncIterator[bytes]) -> None:
+    def __init__(
+        self, columns: list[Column], lines: AsyncIterator[bytes], *, has_decimals: bool = False
+    ) -> None:
         """Take the columns and what follows them."""
         self.columns = columns
         self.end: Optional[StreamEnd] = None
         self._lines = lines
+        self._has_decimals = has_decimals
 
     @classmethod
-    async def opened(cls, response: httpx.Response) -> "AsyncRows":
+    async def opened(cls, response: httpx.Response, *, has_decimals: bool = False) -> "AsyncRows":
         """Read the first record of a response."""
         lines = _lines(response)
         async for line in lines:
             first = _record(line)
             _raise_error(first)
-            return cls([decode(Column, each) for each in first["columns"]], lines)
+            columns = [decode(Column, each) for each in first["columns"]]
+            return cls(columns, lines, has_decimals=has_decimals)
         raise StreamCutError("The stream was cut before its first record.")
 
     async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
@@ -46,8 +51,11 @@ class AsyncRows:
         Raises ProblemError if the statement failed after its first rows, StreamCutError if the
         connection did, UnreadableAnswerError for a row that Python's values cannot hold.
         """
+        restore = restorer(self.columns)
         async for line in self._rows():
-            yield _record(line)
+            row = _record(line, has_decimals=self._has_decimals)
+            restore(row)
+            yield row
 
     async def texts(self) -> AsyncIterator[list[str]]:
         """Return the rows as lists of JSON, each value as it was sent. Raises as ``arrays``."""
@@ -74,9 +82,9 @@ async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
             yield line
 
 
-def _record(line: bytes) -> Any:
+def _record(line: bytes, *, has_decimals: bool = False) -> Any:
     try:
-        return parsed(line, outcome=UNKNOWN)
+        return parsed(line, outcome=UNKNOWN, has_decimals=has_decimals)
     except ValueError as exc:
         raise UnexpectedAnswerError("A record of the stream is no JSON.") from exc
 
@@ -86,7 +94,7 @@ async def pieces(response: httpx.Response) -> AsyncIterator[bytes]:
     try:
         async for piece in response.aiter_bytes():
             yield piece
-    except httpx.TransportError as exc:
+    except httpx.RequestError as exc:
         raise StreamCutError(f"The stream was cut: {exc or type(exc).__name__}") from exc
 
 

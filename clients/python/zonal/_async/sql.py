@@ -12,6 +12,7 @@ from zonal.bodies import Parameters, given, parameters
 from zonal.decoding import decode
 from zonal.errors import ProblemError, ZonalError
 from zonal.files import Source
+from zonal.numbers import Json, Numeric, chosen, has_decimals, restore_floats
 from zonal.types import Import, Schema, SqlAnswer, Usage
 
 Isolation = Literal["read committed", "repeatable read", "serializable"]
@@ -40,18 +41,18 @@ class AsyncSql:
         isolation: Optional[Isolation] = None,
         timeout_ms: Optional[int] = None,
         max_rows: Optional[int] = None,
-        numeric: Optional[Literal["string", "number"]] = None,
-        json: Optional[Literal["value", "string"]] = None,
+        numeric: Optional[Numeric] = None,
+        json: Json = "string",
         explain: Union[bool, Literal["analyze"], None] = None,
         idempotency_key: Optional[str] = None,
         request_id: Optional[str] = None,
     ) -> SqlAnswer:
         """Run a text and return its result.
 
-        params: the values of ``$1``, ``$2`` …; the text holds one statement then. json: as values,
-        or as PostgreSQL's text of them. idempotency_key:
-        a write with one happens once, so it is repeated when its answer is lost. request_id: what
-        ``cancel`` takes.
+        params: the values of ``$1``, ``$2`` …; the text holds one statement then. json: as
+        PostgreSQL's text, or parsed into dicts, lists, Decimals and so on. numeric: as text, or as
+        ints and Decimals. idempotency_key: a write with one happens once, so it is repeated when
+        its answer is lost. request_id: what ``cancel`` takes.
         """
         body = {
             "query": query,
@@ -62,12 +63,11 @@ class AsyncSql:
                 isolation=isolation,
                 timeout_ms=timeout_ms,
                 max_rows=max_rows,
-                numeric=numeric,
-                json=json,
                 explain=explain,
             ),
+            **chosen(json, numeric),
         }
-        return await self._run(body, idempotency_key, request_id)
+        return await self._run(body, idempotency_key, request_id, has_decimals(json, numeric))
 
     async def batch(
         self,
@@ -77,6 +77,7 @@ class AsyncSql:
         read_only: bool = False,
         isolation: Optional[Isolation] = None,
         timeout_ms: Optional[int] = None,
+        json: Json = "string",
         idempotency_key: Optional[str] = None,
     ) -> SqlAnswer:
         """Run statements as one transaction; ``results`` of the answer has one for each."""
@@ -84,8 +85,9 @@ class AsyncSql:
             "queries": [_statement(each, at) for at, each in enumerate(statements, 1)],
             "rows": rows,
             **given(read_only=read_only or None, isolation=isolation, timeout_ms=timeout_ms),
+            **chosen(json),
         }
-        return await self._run(body, idempotency_key, None)
+        return await self._run(body, idempotency_key, None, has_decimals(json))
 
     @asynccontextmanager
     async def stream(
@@ -95,8 +97,8 @@ class AsyncSql:
         *,
         read_only: bool = False,
         timeout_ms: Optional[int] = None,
-        numeric: Optional[Literal["string", "number"]] = None,
-        json: Optional[Literal["value", "string"]] = None,
+        numeric: Optional[Numeric] = None,
+        json: Json = "string",
         request_id: Optional[str] = None,
     ) -> AsyncIterator[AsyncRows]:
         """Run one statement and yield its rows as they come, without a cap, in constant memory.
@@ -112,15 +114,14 @@ class AsyncSql:
                 params=_values(params),
                 read_only=read_only or None,
                 timeout_ms=timeout_ms,
-                numeric=numeric,
-                json=json,
             ),
+            **chosen(json, numeric),
         }
         headers = {"Accept": "application/x-ndjson", **_named(None, request_id)}
         call = Call("POST", "/v1/sql", body, headers=headers, is_repeatable=read_only)
         response = await self._transport.send(call, is_stream=True)
         try:
-            yield await AsyncRows.opened(response)
+            yield await AsyncRows.opened(response, has_decimals=has_decimals(json, numeric))
         finally:
             await response.aclose()
 
@@ -218,7 +219,11 @@ class AsyncSql:
         await self._transport.call(Call("DELETE", f"/v1/sql/{quote(request_id, safe='')}"))
 
     async def _run(
-        self, body: dict[str, Any], idempotency_key: Optional[str], request_id: Optional[str]
+        self,
+        body: dict[str, Any],
+        idempotency_key: Optional[str],
+        request_id: Optional[str],
+        is_exact: bool,
     ) -> SqlAnswer:
         call = Call(
             "POST",
@@ -226,8 +231,9 @@ class AsyncSql:
             body,
             headers=_named(idempotency_key, request_id),
             is_repeatable=idempotency_key is not None or "read_only" in body,
+            has_decimals=is_exact,
         )
-        return decode(SqlAnswer, await self._transport.call(call))
+        return restore_floats(decode(SqlAnswer, await self._transport.call(call)))
 
 
 class AsyncTransaction:
@@ -249,8 +255,8 @@ class AsyncTransaction:
         rows: Literal["objects", "arrays"] = "objects",
         timeout_ms: Optional[int] = None,
         max_rows: Optional[int] = None,
-        numeric: Optional[Literal["string", "number"]] = None,
-        json: Optional[Literal["value", "string"]] = None,
+        numeric: Optional[Numeric] = None,
+        json: Json = "string",
     ) -> SqlAnswer:
         """Run the next statement."""
         body = {
@@ -260,13 +266,13 @@ class AsyncTransaction:
                 params=_values(params),
                 timeout_ms=timeout_ms,
                 max_rows=max_rows,
-                numeric=numeric,
-                json=json,
             ),
+            **chosen(json, numeric),
         }
+        is_exact = has_decimals(json, numeric)
         self._number += 1
         try:
-            answer = await self._statement(body)
+            answer = await self._statement(body, is_exact)
         except ProblemError as problem:
             expected = problem.body.get("expected")
             if problem.code != "statement_out_of_order" or self._is_number_certain or not expected:
@@ -274,7 +280,7 @@ class AsyncTransaction:
                 raise
             # An earlier statement was refused before it got its number; nothing ran of this one.
             self._number = expected
-            answer = await self._statement(body)
+            answer = await self._statement(body, is_exact)
         except (TypeError, ValueError):
             # Nothing was sent: the text is none.
             self._number -= 1
@@ -292,11 +298,11 @@ class AsyncTransaction:
         self.is_over = True
         await self._transport.call(Call("DELETE", f"{OVER}/{self.id}"))
 
-    async def _statement(self, body: dict[str, Any]) -> SqlAnswer:
+    async def _statement(self, body: dict[str, Any], is_exact: bool) -> SqlAnswer:
         numbered = {**body, "number": self._number}
         path = f"{OVER}/{self.id}/statements"
-        call = Call("POST", path, numbered, is_repeatable=True)
-        return decode(SqlAnswer, await self._transport.call(call))
+        call = Call("POST", path, numbered, is_repeatable=True, has_decimals=is_exact)
+        return restore_floats(decode(SqlAnswer, await self._transport.call(call)))
 
 
 def _identifier(name: str) -> str:

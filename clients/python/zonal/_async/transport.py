@@ -28,6 +28,7 @@ class Call:
     is_repeatable: True if a second one changes nothing. token: in place of the client's own.
     content: a body that is no JSON, with a Content-Type among the headers. url: a signed one of the
     object API, in place of the path; it gets no token. timeout_s: in place of the client's own.
+    has_decimals: True to make numbers with a fraction Decimals.
     """
 
     method: str
@@ -41,6 +42,7 @@ class Call:
     content: Optional[Source] = None
     url: str = ""
     timeout_s: Optional[float] = None
+    has_decimals: bool = False
 
 
 class AsyncTransport:
@@ -70,7 +72,7 @@ class AsyncTransport:
         if not response.content:
             return None
         try:
-            return parsed(response.content)
+            return parsed(response.content, has_decimals=call.has_decimals)
         except ValueError as exc:
             raise errors.UnexpectedAnswerError(
                 f"{self._base} answered {response.status_code} without JSON: is it the platform?"
@@ -98,6 +100,11 @@ class AsyncTransport:
                 )
                 if pause is None:
                     raise self._unreachable(exc) from exc
+            except httpx.RequestError as exc:
+                # A body that is not packed as its header says, or redirects without an end.
+                raise errors.UnexpectedAnswerError(
+                    f"{self._base} sent an answer that cannot be read ({exc}): is it the platform?"
+                ) from exc
             else:
                 problem = errors.problem_of(response)
                 if renewals < RENEWALS and await self._renew(call, problem, token):

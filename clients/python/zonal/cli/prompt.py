@@ -73,7 +73,7 @@ class Prompt:
     def _statement(self, text: str) -> None:
         began = time.monotonic()
         try:
-            answer = self._client.sql.query(text, rows="arrays", json="string")
+            answer = self._client.sql.query(text, rows="arrays")
             results.show(answer, is_expanded=self._is_expanded)
         except (zonal.ZonalError, ValueError) as exc:
             # The client refuses a text with bytes that are no characters.

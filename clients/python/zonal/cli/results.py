@@ -27,7 +27,7 @@ def run(
     elif output == "json":
         _write_json(client, text, params, read_only=read_only)
     else:
-        answer = client.sql.query(text, params, rows="arrays", json="string", read_only=read_only)
+        answer = client.sql.query(text, params, rows="arrays", read_only=read_only)
         show(answer)
 
 
@@ -89,7 +89,7 @@ def _write_json(
 
     Each value is the JSON that was sent.
     """
-    with client.sql.stream(text, params, read_only=read_only) as rows:
+    with client.sql.stream(text, params, read_only=read_only, json="parsed") as rows:
         keys = [terminal.json_text(column.key or column.name) for column in rows.columns]
         separator = "["
         for row in rows.texts():
