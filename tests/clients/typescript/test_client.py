@@ -67,14 +67,31 @@ def test_the_client_works_against_a_platform(platform: Platform, front: Front) -
     assert int(re.findall(r"pass (\d+)", shown)[-1]) > 15
 
 
-def test_the_readmes_code_runs(platform: Platform, tmp_path: Path) -> None:
+def test_the_readmes_code_compiles_and_runs(platform: Platform, tmp_path: Path) -> None:
     cast.member(platform.home, "reader-of-readmes@example.com", password="a long sentence of yours")
     blocks = re.findall(r"```ts\n(.*?)```", (CLIENT / "README.md").read_text(), re.DOTALL)
     text = "\n".join(blocks).replace(PRINTED, platform.url)
     text = text.replace("you@example.com", "reader-of-readmes@example.com")
-    script = tmp_path / "readme.mjs"
-    script.write_text(text.replace('"zonal"', json.dumps(str(CLIENT / "dist/index.js"))))
-    shown = node(str(script))
+    (tmp_path / "readme.ts").write_text(text)
+    (tmp_path / "node_modules").mkdir()
+    # As npm installs a folder.
+    (tmp_path / "node_modules/zonal").symlink_to(CLIENT)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    own = CLIENT / "node_modules/.bin/tsc"
+    tsc = str(own) if own.exists() else program("tsc", package="node-typescript")
+
+    def compiled(*arguments: str) -> str:
+        done = subprocess.run(
+            [tsc, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    major, minor, *_ = map(int, re.findall(r"\d+", compiled("--version")))
+    older = ["--module", "nodenext", "--target", "es2022"]
+    compiled("--init", *(older if (major, minor) < (5, 9) else []))
+    compiled()
+    shown = node(str(tmp_path / "readme.js"))
     assert shown.startswith('[{"id":1,"name":"first"}]\n5000050000 100000\n')
     assert "42P01 1 15\n" in shown
     assert shown.endswith("sandbox\n")
