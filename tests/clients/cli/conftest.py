@@ -45,8 +45,9 @@ def run(
 ) -> Run:
     """Return a function that runs the command with arguments and a standard input."""
 
-    def call(*arguments: str, stdin: str = "") -> Outcome:
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+    def call(*arguments: str, stdin: str | bytes = "") -> Outcome:
+        content = stdin if isinstance(stdin, bytes) else stdin.encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
         capfdbinary.readouterr()
         try:
             status = main(arguments)

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -149,6 +151,44 @@ def test_rows_are_imported(alice: Run, tmp_path: Path) -> None:
         "3",
     ]
     alice("sql", "-c", "DROP TABLE cli_rows")
+
+
+def test_columns_of_an_import_are_named_as_in_sql(alice: Run, tmp_path: Path) -> None:
+    made = 'CREATE TABLE cli_named (id int, "Full, name" text)'
+    assert alice("sql", "-c", made).status == 0
+    pipe = tmp_path / "pipe"
+    for columns in ('ID,"Full, name"', ' "id" , "Full, name" '):
+        if not pipe.exists():
+            os.mkfifo(pipe)
+        writer = Thread(target=lambda: pipe.write_text("1,a\n"))
+        writer.start()
+        done = alice("import", "cli_named", str(pipe), "--header", "none", "--columns", columns)
+        writer.join()
+        assert done.status == 0, done.err
+    counted = alice(
+        "sql", "--csv", "-c", "SELECT count(*) FROM cli_named WHERE \"Full, name\" = 'a'"
+    )
+    assert counted.out == "count\n2\n"
+    for wrong in ("id,,a", "id;a", "1", ""):
+        assert alice("import", "cli_named", "-", "--columns", wrong, stdin="1,a\n").status == 2
+    alice("sql", "-c", "DROP TABLE cli_named")
+
+
+def test_a_refused_import_names_line_and_column_of_the_file(alice: Run, tmp_path: Path) -> None:
+    assert alice("sql", "-c", "CREATE TABLE cli_bad (id int, name text)").status == 0
+    content = "id,name\n1,a\nx,b\n"
+    file = tmp_path / "bad.csv"
+    file.write_text(content)
+    for arguments, stdin, name in (
+        ((str(file),), "", str(file)),
+        ((str(file), "--json"), "", str(file)),
+        (("-",), content, "The standard input"),
+    ):
+        refused = alice("import", "cli_bad", *arguments, stdin=stdin)
+        assert refused.status == 1
+        assert f"zonal: {name}, line 3, column id: 22P02: invalid input syntax" in refused.err
+        assert "Request " in refused.err
+    alice("sql", "-c", "DROP TABLE cli_bad")
 
 
 def test_usage_is_shown_and_refuses_an_unknown_date(alice: Run) -> None:

@@ -23,6 +23,8 @@ from tests.waiting import LIMIT_S, wait_until
 
 pytestmark = pytest.mark.slow
 
+# The prompt has ended: pasted text has no brackets any more.
+SENT = "\x1b[?2004l"
 PACKAGE = Path(__file__).resolve().parents[3] / "clients/python"
 
 
@@ -31,7 +33,7 @@ class Terminal:
 
     def __init__(self, process: "subprocess.Popen[bytes]", handle: int) -> None:
         self.process = process
-        self._handle = handle
+        self.handle = handle
         self.shown = ""
         self._seen = 0
         # What is read may end within a character.
@@ -41,25 +43,36 @@ class Terminal:
         """Return what is shown from the last text that was waited for to this one."""
         at = self._seen
         while text not in self.shown[at:]:
-            ready, _, _ = select.select([self._handle], [], [], LIMIT_S)
+            ready, _, _ = select.select([self.handle], [], [], LIMIT_S)
             assert ready, self.shown
             try:
-                self.shown += self._decoder.decode(os.read(self._handle, 65_536))
+                self.shown += self._decoder.decode(os.read(self.handle, 65_536))
             except OSError:
                 raise AssertionError(self.shown) from None
         self._seen = self.shown.index(text, at) + len(text)
         return self.shown[at : self._seen]
 
+    def press(self, keys: str) -> None:
+        """Press keys without Enter."""
+        os.write(self.handle, keys.encode())
+
     def type(self, text: str) -> None:
         """Type a line."""
-        os.write(self._handle, f"{text}\n".encode())
+        self.press(f"{text}\n")
+
+    def answer(self) -> str:
+        """Return what is shown between the end of the input and the next prompt."""
+        self.until(SENT)
+        return self.until("live=>")
 
 
 @contextmanager
-def terminal(*arguments: str) -> Iterator[Terminal]:
+def terminal(*arguments: str, **variables: str) -> Iterator[Terminal]:
     """Run the command in a terminal of its own."""
     ours, theirs = pty.openpty()
-    environ = os.environ | {"PYTHONPATH": str(PACKAGE), "TERM": "dumb"}
+    environ = os.environ | {"PYTHONPATH": str(PACKAGE), "TERM": "xterm", "PAGER": "cat"}
+    # A terminal answers where the cursor is; this one does not.
+    environ |= {"PROMPT_TOOLKIT_NO_CPR": "1"} | variables
     process = subprocess.Popen(
         [sys.executable, "-m", "zonal", *arguments],
         stdin=theirs,
@@ -98,12 +111,12 @@ def test_a_password_and_a_code_are_asked_for_and_not_shown(
 
 def test_the_prompt_runs_statements_describes_and_remembers(alice: Run, folder: Path) -> None:
     with terminal("sql") as screen:
-        screen.until("live=> ")
+        screen.until("live=>")
         screen.type("CREATE TABLE prompted (id int PRIMARY KEY,")
-        screen.until("live-> ")
+        screen.until("live->")
         screen.type("  name text DEFAULT ';');")
         screen.until("CREATE TABLE")
-        screen.until("live=> ")
+        screen.until("live=>")
         screen.type("SELECT 40 + 2 AS answer;")
         assert "42" in screen.until("(1 row)")
         screen.type("SELECT 1/0;")
@@ -123,7 +136,7 @@ def test_the_prompt_runs_statements_describes_and_remembers(alice: Run, folder: 
         screen.type("\\d nothing")
         screen.until("There is no table")
         screen.type("\\?")
-        screen.until("Ctrl-C cancels it.")
+        screen.until("cancels a statement.")
         screen.type("\\q")
     history = (folder / "state/zonal/sql_history").read_text()
     assert "SELECT 40 + 2 AS answer;" in history
@@ -237,60 +250,120 @@ def test_half_a_statement_waits_for_its_end(alice: Run, front: Front) -> None:
         alice("sql", "-c", "CREATE TABLE ruled (i int); INSERT INTO ruled VALUES (2)").status == 0
     )
     with terminal("sql") as screen:
-        screen.until("live=> ")
+        screen.until("live=>")
         for lines in [text.split("\n") for text in TEXTS.strip().split("\n\n")]:
             front.seen.clear()
             for line in lines[:-1]:
                 screen.type(line)
-                screen.until("live-> ")
+                screen.until("live->")
             assert front.seen == []
             screen.type(lines[-1])
-            answer = screen.until("live=> ")
+            answer = screen.answer()
             assert front.seen == [("POST", "/v1/sql")], lines
-            assert "live-> " not in answer
             # None of them has a mistake that PostgreSQL's lexer finds, but the number before $$.
             assert ("42601" in answer) == ("1$$" in lines[0]), answer
         screen.type("\\q")
 
 
-def test_a_recalled_statement_is_the_one_that_was_sent(alice: Run, folder: Path) -> None:
-    history = folder / "state/zonal/sql_history"
-    history.parent.mkdir(parents=True)
-    history.write_text("SELECT 'of an older release' AS line;\n")
+def test_a_recalled_statement_is_the_one_that_was_sent(alice: Run) -> None:
     lines = ["SELECT md5(current_query()), -- the text's", "length($$a", "", "  b$$ || 'c", "d');"]
     digest = hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
-    first, previous = "\x1b<", "\x10"
+    first, previous, literally = "\x1b<", "\x10", "\x11"
     with terminal("sql") as screen:
-        screen.until("live=> ")
+        screen.until("live=>")
+        screen.type("SELECT 'of the beginning' AS line;")
+        screen.until("(1 row)")
+        screen.until("live=>")
         for line in lines[:-1]:
             screen.type(line)
-            screen.until("live-> ")
+            screen.until("live->")
         screen.type(lines[-1])
         assert digest in screen.until("(1 row)")
+        screen.until("live=>")
         screen.type(previous)
         assert digest in screen.until("(1 row)")
-        # It would come back with another line break.
-        screen.type("SELECT '\x16\x01';")
-        screen.until("(1 row)")
+        screen.until("live=>")
+        screen.type(f"SELECT length('a{literally}\x01');")
+        assert "2" in screen.until("(1 row)")
+        screen.until("live=>")
         screen.type("\\q")
     for _time in range(2):
         with terminal("sql") as screen:
-            screen.until("live=> ")
+            screen.until("live=>")
             screen.type(first)
-            assert "of an older release" in screen.until("(1 row)")
-            screen.type(previous + previous)
+            assert "of the beginning" in screen.until("(1 row)")
+            screen.until("live=>")
+            screen.type(previous * 3)
             assert digest in screen.until("(1 row)")
+            screen.until("live=>")
             screen.type("\\q")
 
 
-def test_an_interrupt_ends_the_statement_and_not_the_prompt(alice: Run, front: Front) -> None:
+def test_names_are_completed_and_described_as_sql_reads_them(alice: Run) -> None:
+    made = 'CREATE TABLE completable (unmistakable int); CREATE TABLE "My.Tab" (i int)'
+    assert alice("sql", "-c", made).status == 0
     with terminal("sql") as screen:
-        screen.until("live=> ")
-        front.hold()
-        screen.type("SELECT pg_sleep(60);")
-        wait_until(lambda: front.seen[-1] == ("POST", "/v1/sql"))
+        screen.until("live=>")
+        screen.press("SELECT unmis\t")
+        screen.until("takable")
+        screen.press(" FROM public.complet\t")
+        screen.until("able")
+        screen.type(";")
+        screen.until("(0 rows)")
+        screen.until("live=>")
+        for name in ("COMPLETABLE", 'public . "completable"', "Public.Completable"):
+            screen.type(f"\\d {name}")
+            screen.until("takable")
+            screen.until("live=>")
+        for name in ('"My.Tab"', 'public."My.Tab"'):
+            screen.type(f"\\d {name}")
+            screen.until("table public.My.Tab")
+            screen.until("live=>")
+        for name in ("My.Tab", '"Completable"', '"public.completable"'):
+            screen.type(f"\\d {name}")
+            screen.until("There is no table")
+            screen.until("live=>")
+        screen.press('DROP TABLE "My.T\t')
+        screen.until('ab"')
+        screen.type(";")
+        screen.until(f"{SENT}DROP TABLE\r\n")
+        screen.until("live=>")
+        screen.type("\\q")
+
+
+def test_a_result_higher_than_the_terminal_goes_to_the_pager(alice: Run, folder: Path) -> None:
+    kept = folder / "paged"
+    with terminal("sql", PAGER=f"tee {kept}") as screen:
+        screen.until("live=>")
+        screen.type("SELECT 'few' AS v;")
+        screen.until("(1 row)")
+        screen.until("live=>")
+        assert not kept.exists()
+        screen.type("SELECT 'many' || n AS v FROM generate_series(1, 60) n;")
+        screen.until("(60 rows)")
+        screen.until("live=>")
+        screen.type("\\q")
+    assert "many60" in kept.read_text()
+
+
+def test_an_interrupt_ends_the_statement_and_not_the_prompt(alice: Run, front: Front) -> None:
+    assert (
+        alice("sql", "-c", "CREATE TABLE slept (i int); INSERT INTO slept VALUES (1)").status == 0
+    )
+    probe = ("sql", "-c", "SELECT i FROM slept FOR UPDATE NOWAIT")
+    with terminal("sql") as screen:
+        screen.until("live=>")
+        screen.type("SELECT 1,")
+        screen.until("live->")
+        screen.press("\x03")
+        screen.until("live=>")
+        screen.type("SELECT pg_sleep(600) FROM slept FOR UPDATE;")
+        wait_until(lambda: alice(*probe).status == 1)
         os.kill(screen.process.pid, signal.SIGINT)
         screen.until("Cancelled.")
+        wait_until(lambda: alice(*probe).status == 0)
+        assert any(method == "DELETE" for method, _path in front.seen)
         screen.type("SELECT 'still here';")
         screen.until("(1 row)")
         screen.type("\\q")
+    assert alice("sql", "-c", "DROP TABLE slept").status == 0

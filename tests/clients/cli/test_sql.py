@@ -6,10 +6,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
+
+import pytest
 
 from tests.clients.cli.conftest import Run
 from tests.clients.front import Front
 
+PACKAGE = str(Path(__file__).resolve().parents[3] / "clients/python")
 ESCAPE = "SELECT E'a\\x1b[2Jb\\u202ec' AS text, E'\\u009b' AS csi"
 
 
@@ -17,12 +21,12 @@ def test_a_table_shows_data_but_never_obeys_it(alice: Run) -> None:
     shown = alice("sql", "-c", ESCAPE, "-c", "SELECT 1 AS n, NULL AS nothing, '日本' AS text")
     assert shown.status == 0
     assert shown.out == (
-        "text                   csi\n"
-        "─────────────────────  ─────────\n"
-        "E'a\\u001b[2Jb\\u202ec'  E'\\u009b'\n"
-        "n  nothing  text\n"
-        "─  ───────  ────\n"
-        "1        ∅  日本\n"
+        "text                    csi\n"
+        "────────────────────── ──────────\n"
+        "E'a\\u001b[2Jb\\u202ec'   E'\\u009b'\n"
+        "n   nothing   text\n"
+        "── ───────── ─────\n"
+        "1         ∅   日本\n"
     )
     rows = alice("sql", "--json", "-c", ESCAPE).out
     assert "\x9b" not in rows
@@ -97,14 +101,30 @@ def test_texts_come_from_files_and_the_input(alice: Run, tmp_path: Path) -> None
     assert alice("sql", "-c", "SELECT 1", "-f", "-").status == 2
 
 
-def test_an_error_shows_its_place(alice: Run) -> None:
+def test_an_error_shows_its_place(alice: Run, tmp_path: Path) -> None:
     outcome = alice("sql", "-c", "SELECT 1,\n  nothing FROM missing")
     assert outcome.status == 1
     assert '42P01: relation "missing" does not exist\n  nothing FROM missing\n' in outcome.err
     assert f"\n{' ' * 15}^\n" in outcome.err
+    assert re.search(r"\nRequest \S+\n", outcome.err)
     cut = alice("sql", "-c", "SELECT 1", "-c", "SELECT 1/0", "-c", "CREATE TABLE unreached ()")
     assert cut.status == 1
     assert "42P01" in alice("sql", "-c", "SELECT * FROM unreached").err
+    text = "select 1;\r\nselect '日\u202e',\r\n  '日本' selec 3;\r\n"
+    file = tmp_path / "long.sql"
+    file.write_bytes(text.encode())
+    mark = "\n  '日本' selec 3;\n               ^\n"
+    for arguments, stdin, name in (
+        (("-f", str(file)), "", str(file)),
+        (("--json", "-f", str(file)), "", ""),
+        (("-f", "-"), text, "The standard input"),
+        ((), text, "The standard input"),
+    ):
+        outcome = alice("sql", *arguments, stdin=stdin)
+        assert outcome.status == 1
+        if name:
+            assert f'zonal: {name}, line 3: 42601: syntax error at or near "3"' in outcome.err
+            assert mark in outcome.err
 
 
 def test_a_stream_that_was_cut_is_no_success(alice: Run, front: Front) -> None:
@@ -119,8 +139,67 @@ def test_a_reader_that_has_enough_is_no_failure(alice: Run) -> None:
     command = (
         f"{sys.executable} -m zonal sql --csv -c '{query}' | head -n 2; echo ${{PIPESTATUS[0]}}"
     )
-    path = {"PYTHONPATH": str(Path(__file__).resolve().parents[3] / "clients/python")}
+    path = {"PYTHONPATH": PACKAGE}
     done = subprocess.run(
         ["bash", "-c", command], env=os.environ | path, capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("n\n1\n0\n", "")
+
+
+def test_texts_are_read_as_other_tools_write_them(alice: Run, tmp_path: Path) -> None:
+    query = "SELECT 'é' AS v"
+    file = tmp_path / "marked.sql"
+    for content in (f"\ufeff{query}".encode(), f"\ufeff{query}".encode("utf-16-le")):
+        file.write_bytes(content)
+        for outcome in (
+            alice("sql", "--csv", "-f", str(file)),
+            alice("sql", "--csv", stdin=content),
+        ):
+            assert (outcome.status, outcome.out) == (0, "v\né\n")
+    assert alice("sql", "--csv", "-c", f"\ufeff{query}").out == "v\né\n"
+    assert "not UTF-8" in alice("sql", stdin=b"SELECT '\xff'").err
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=lambda: pipe.write_text(query))
+    writer.start()
+    assert alice("sql", "--csv", "-f", str(pipe)).out == "v\né\n"
+    writer.join()
+
+
+def test_a_dump_with_copy_says_what_to_use(alice: Run) -> None:
+    dump = "SELECT 1;\n\nCOPY public.items (id, name) FROM stdin;\n1\tfirst\n\\.\n"
+    refused = alice("sql", stdin=dump)
+    assert refused.status == 1
+    assert "copy_not_supported" in refused.err
+    assert "pg_dump --inserts" in refused.err
+    connected = alice("sql", stdin="\\restrict x\nSELECT 1;")
+    assert "commands of psql" in connected.err
+    assert "copy" not in alice("sql", stdin=f"SELEC 1; {dump}").err
+
+
+def test_notices_have_their_details(alice: Run) -> None:
+    raised = "DO $$ BEGIN RAISE NOTICE 'three' USING DETAIL = 'a, b, c', HINT = 'count'; END $$"
+    shown = alice("sql", "-c", raised)
+    assert "NOTICE: three\n" in shown.err
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+@pytest.mark.usefixtures("alice")
+def test_a_terminal_with_another_code_page_shows_everything(encoding: str) -> None:
+    def run(*arguments: str) -> str:
+        path = {"PYTHONPATH": PACKAGE, "PYTHONIOENCODING": encoding}
+        command = [sys.executable, "-m", "zonal", *arguments]
+        done = subprocess.run(command, env=os.environ | path, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode(encoding)
+
+    query = r"SELECT NULL AS n, '∅' AS a, '\u2205' AS b, '日🔥' AS c, '(null)' AS d, 'x' AS é"
+    names, rules, row = run("sql", "-c", query).splitlines()
+    assert names.split()[-1] == ("é" if encoding == "cp1252" else r"\xe9")
+    assert set(rules) == {"-", " "}
+    cells = [row[found.start() : found.end()].strip() for found in re.finditer("-+", rules)]
+    expected = ["(null)", r"E'\u2205'", r"\u2205", r"E'\u65e5\ud83d\udd25'", "E'(null)'", "x"]
+    assert cells == expected
+    (found,) = json.loads(run("sql", "--json", "-c", query))
+    assert (found["c"], found["é"], found["n"]) == ("日🔥", "x", None)
+    assert "live" in run("env", "list")

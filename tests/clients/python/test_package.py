@@ -29,3 +29,11 @@ def test_the_package_installs_with_its_types(tmp_path: Path) -> None:
     assert (tmp_path / "into/zonal/py.typed").exists()
     use = "import sys; sys.path[0] = sys.argv[1]; import zonal; print(zonal.Client.__module__)"
     assert run("-c", use, str(tmp_path / "into")) == "zonal._sync.client"
+
+
+def test_the_command_without_its_extra_names_it() -> None:
+    hide = "import sys; sys.modules['rich'] = None; sys.path[0] = '.'; import zonal.cli.main as m;"
+    command = [sys.executable, "-c", f"{hide} sys.exit(m.main(['whoami']))"]
+    done = subprocess.run(command, cwd=CLIENT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "zonal: rich is missing: run `pip install 'zonal[cli]'`.\n"

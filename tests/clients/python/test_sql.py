@@ -358,7 +358,9 @@ def test_a_file_is_imported_whole_or_not_at_all(
     file.write_text('id,"a ""b"" c"\n3,y\n')
     # Nothing of it ran: the whole file is sent again.
     front.refuse(503, "busy", Retry_After="0")
-    assert client.sql.import_csv("imported", file).row_count == 1
+    sent: list[int] = []
+    assert client.sql.import_csv("imported", file, on_sent=sent.append).row_count == 1
+    assert sent == [file.stat().st_size] * 2
     with pytest.raises(zonal.SqlError) as refused:
         client.sql.import_csv("imported", b"4\tz\n3\tz\n", header=False, delimiter="\t")
     assert refused.value.sqlstate == "23505"

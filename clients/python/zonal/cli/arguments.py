@@ -82,6 +82,7 @@ def _import(commands: Sub) -> None:
     imported.add_argument("table", help="as in SQL: items, public.items")
     imported.add_argument("file", help="CSV in UTF-8, packed if it ends in .gz; - for stdin")
     imported.add_argument("--columns", metavar="NAME,NAME", help="of the file, in its order")
+    imported.add_argument("--skip", metavar="NAME,NAME", help="of the file, not imported")
     imported.add_argument(
         "--header",
         choices=("match", "skip", "none"),

@@ -7,6 +7,7 @@ from typing import Any
 import zonal
 from zonal.cli import terminal
 from zonal.cli.configuration import UsageError
+from zonal.cli.identifiers import parts_of
 from zonal.types import TableShape
 
 KINDS = {"primary_key": "PRIMARY KEY", "foreign_key": "FOREIGN KEY"}
@@ -30,12 +31,10 @@ def relations(client: zonal.Client, name: str) -> None:
             ],
         )
         return
-    schema, _, bare = name.rpartition(".")
-    found = [
-        each for each in tables if each.name == bare.strip('"') and schema in {"", each.schema}
-    ]
+    *schema, bare = parts_of(name, ".") or [name]
+    found = [each for each in tables if each.name == bare and schema in ([], [each.schema])]
     if not found:
-        raise UsageError(f"There is no table or view {name!r} that you may see.")
+        raise UsageError(f"There is no table or view {name} that you may see.")
     for each in found:
         _relation(each)
 

@@ -4,14 +4,15 @@ import mimetypes
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
-from zonal.cli import asking
+from zonal.cli import asking, terminal
 from zonal.cli.configuration import UsageError
 from zonal.cli.context import Context
+from zonal.cli.sources import regular
 
 UNKNOWN = "application/octet-stream"
 
@@ -27,15 +28,17 @@ def ls(context: Context, arguments: Namespace) -> None:
 
 def put(context: Context, arguments: Namespace) -> None:
     """Upload a file."""
-    source = Path(arguments.file)
-    if not source.is_file():
-        raise UsageError(f"{source} is no file.")
-    place = arguments.place + source.name if arguments.place.endswith("/") else arguments.place
+    name = Path(arguments.file).name
+    place = arguments.place + name if arguments.place.endswith("/") else arguments.place
     bucket, key = _parts(place)
-    kind = arguments.type or mimetypes.guess_type(source.name)[0] or UNKNOWN
-    with context.client() as client:
-        client.buckets.upload(bucket, key, source, content_type=kind)
-    context.done(f"Uploaded {source} to {bucket}/{key}.")
+    kind = arguments.type or mimetypes.guess_type(name)[0] or UNKNOWN
+    with (
+        regular(arguments.file) as source,
+        context.client() as client,
+        terminal.progress(arguments.file, source.stat().st_size) as on_sent,
+    ):
+        client.buckets.upload(bucket, key, source, content_type=kind, on_sent=on_sent)
+    context.done(f"Uploaded {arguments.file} to {bucket}/{key}.")
 
 
 def get(context: Context, arguments: Namespace) -> None:
@@ -49,8 +52,8 @@ def get(context: Context, arguments: Namespace) -> None:
                     sys.stdout.buffer.write(piece)
             return
         target = _target(name, is_forced=arguments.force)
-        with client.buckets.download(bucket, key) as pieces:
-            _write(target, pieces)
+        with client.buckets.download(bucket, key) as pieces, terminal.progress(name) as on_read:
+            _write(target, pieces, on_read)
     context.done(f"Downloaded {bucket}/{key} to {target}.")
 
 
@@ -90,13 +93,14 @@ def _target(name: str, *, is_forced: bool) -> Path:
     return target
 
 
-def _write(target: Path, pieces: Iterator[bytes]) -> None:
+def _write(target: Path, pieces: Iterator[bytes], on_read: Callable[[int], None]) -> None:
     """Write a file beside the target and put it in its place when it is whole."""
     part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
     try:
         with part.open("xb") as file:
             for piece in pieces:
                 file.write(piece)
+                on_read(file.tell())
         part.replace(target)
     except BaseException:
         with suppress(FileNotFoundError):

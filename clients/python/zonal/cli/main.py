@@ -1,5 +1,7 @@
 """The command's beginning and end: arguments, errors, exit status."""
 
+import importlib.util
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -11,9 +13,21 @@ from zonal.cli.arguments import parser
 from zonal.cli.configuration import UsageError, credentials_of
 from zonal.cli.context import Context
 
+# What the package's extra `cli` installs; the library needs none of it.
+EXTRA = ("prompt_toolkit", "pygments", "rich")
+
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command; return its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        # What a statement changed is done: a character that the terminal lacks is no failure.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    # Before anything runs: a result that cannot be shown is too late.
+    missing = [name for name in EXTRA if importlib.util.find_spec(name) is None]
+    if missing:
+        _complain(f"{', '.join(missing)} is missing: run `pip install 'zonal[cli]'`.")
+        return failures.CALLED_WRONGLY
     given = parser().parse_args(arguments)
     environ = dict(os.environ)
     context = Context(
@@ -31,8 +45,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         # The reader, such as `head`, has enough. Python would complain again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (zonal.ZonalError, UsageError, OSError) as exc:
-        _complain(failures.message_of(exc, _only_text(given)))
+    except (zonal.ZonalError, UsageError, failures.FileError, OSError) as exc:
+        _complain(failures.message_of(exc))
         return failures.status_of(exc)
     except Exception as exc:
         # A traceback is no help at a prompt, and may hold secrets.
@@ -48,9 +62,3 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
 def _complain(text: str) -> None:
     terminal.say(f"zonal: {text}")
-
-
-def _only_text(given: object) -> Optional[str]:
-    """Return the SQL that an error is about, if there is one text only."""
-    texts = getattr(given, "command", None) or []
-    return texts[0] if len(texts) == 1 else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Optional, Union
 
 import zonal
-from zonal.cli import terminal
+from zonal.cli import failures, terminal
 from zonal.types import Result
 
 COUNTED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
@@ -34,7 +34,7 @@ def run(
 def show(answer: zonal.SqlAnswer, *, is_expanded: bool = False) -> None:
     """Write the results of an answer as tables."""
     for notice in answer.notices:
-        terminal.say(f"{notice.severity}: {notice.message}")
+        failures.say_notice(notice)
     several: Sequence[Union[Result, zonal.SqlAnswer]] = answer.results or [answer]
     for result in several:
         _show_result(result, is_expanded=is_expanded)
@@ -97,3 +97,5 @@ def _write_json(
             sys.stdout.write(f"{separator}{{{', '.join(members)}}}")
             separator = ",\n"
         sys.stdout.write("[]\n" if separator == "[" else "]\n")
+    for notice in rows.end.notices if rows.end else []:
+        failures.say_notice(notice)

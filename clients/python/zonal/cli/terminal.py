@@ -1,16 +1,18 @@
 """Text for people: tables that fit, and never a character that a terminal obeys."""
 
+import functools
 import json
 import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime, timezone
 from typing import Any, Optional, TextIO
 
-# How NULL is shown, as in psql with a setting that most people use.
-NULL = "∅"
+# Wider than any row; a table in a file is not folded.
+UNLIMITED = 2**31
 
 
 def safe(text: str) -> str:
@@ -28,7 +30,7 @@ def safe(text: str) -> str:
 def cell(value: Any) -> str:
     """Return a value as tables show it."""
     if value is None:
-        return NULL
+        return null()
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):
@@ -41,6 +43,11 @@ def cell(value: Any) -> str:
         # As PostgreSQL prints it.
         return safe(json_text(value))
     return safe(str(value))
+
+
+def null() -> str:
+    """Return how NULL is shown, as in psql with a setting that most people use."""
+    return "∅" if _can_show("∅") else "(null)"
 
 
 def moment(seconds: Optional[int]) -> Optional[datetime]:
@@ -65,36 +72,67 @@ def safe_json(text: str) -> str:
 
 def literal(text: str) -> str:
     """Return text as it is, or as PostgreSQL's E'…' where it would look like another text."""
-    if text == safe(text) == text.strip() and text != NULL and not text.startswith("E'"):
+    if text == safe(text) == text.strip() and text != null() and not text.startswith("E'"):
         return text
     quoted = text.replace("\\", "\\\\").replace("'", "\\'")
     return "E'" + "".join(e if _is_harmless(e) else _json_escaped(e) for e in quoted) + "'"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, out: TextIO) -> None:
-    """Write an aligned table; on a terminal its cells are cut so that a row fits a line."""
+    """Write an aligned table; on a terminal its cells are folded so that a row fits the width."""
+    from rich import box, console, table, text  # noqa: PLC0415 - most commands need none
+
     cells = [[cell(value) for value in row] for row in rows]
-    names = [safe(name) for name in columns]
-    widths = [
-        max([_width(name), *(_width(row[index]) for row in cells)])
-        for index, name in enumerate(names)
-    ]
-    if out.isatty():
-        widths = _fitting(widths, shutil.get_terminal_size().columns)
-    numeric = [
-        bool(cells) and all(_is_number(row[index]) for row in cells) for index in range(len(names))
-    ]
-    write(_line(names, widths, [False] * len(names)), out)
-    write("  ".join("─" * width for width in widths), out)
+    rule = "─" if _can_show("─") else "-"
+    shown = table.Table(
+        box=box.Box(f"    \n    \n {rule}  \n" + "    \n" * 5, ascii=rule == "-"),
+        show_edge=False,
+        pad_edge=False,
+        header_style="",
+    )
+    for index, name in enumerate(columns):
+        is_numeric = bool(cells) and all(_is_number(row[index]) for row in cells)
+        shown.add_column(
+            text.Text(safe(name)), justify="right" if is_numeric else "left", overflow="fold"
+        )
     for row in cells:
-        write(_line(row, widths, numeric), out)
+        shown.add_row(*map(text.Text, row))
+    columns_of_out = shutil.get_terminal_size().columns if out.isatty() else UNLIMITED
+    writer = console.Console(
+        file=out, width=columns_of_out, color_system=None, legacy_windows=False
+    )
+    with writer.capture() as captured:
+        writer.print(shown)
+    out.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+@contextmanager
+def progress(label: str, total: Optional[int] = None) -> Iterator[Callable[[int], None]]:
+    """Yield a function that shows how many bytes are done, at a terminal, until the block ends."""
+    if not sys.stderr.isatty():
+        yield lambda _count: None
+        return
+    from rich import console  # noqa: PLC0415 - as above
+    from rich import progress as bars  # noqa: PLC0415 - as above
+
+    shown = bars.Progress(
+        bars.TextColumn("{task.description}", markup=False),
+        bars.BarColumn(),
+        bars.DownloadColumn(binary_units=True),
+        bars.TransferSpeedColumn(),
+        console=console.Console(stderr=True),
+        transient=True,
+    )
+    with shown:
+        task = shown.add_task(safe(label), total=total)
+        yield lambda count: shown.update(task, completed=count)
 
 
 def fields(pairs: Sequence[tuple[str, Any]], *, out: TextIO) -> None:
     """Write names and values, one pair a line."""
-    width = max((_width(name) for name, _ in pairs), default=0)
+    widest = max((width(name) for name, _ in pairs), default=0)
     for name, value in pairs:
-        write(f"{name}{' ' * (width - _width(name))}  {cell(value)}", out)
+        write(f"{name}{' ' * (widest - width(name))}  {cell(value)}", out)
 
 
 def write(text: str, out: Optional[TextIO] = None) -> None:
@@ -114,7 +152,23 @@ def bold(text: str, out: TextIO) -> str:
 
 
 def _is_harmless(character: str) -> bool:
-    return character.isprintable() or unicodedata.category(character) == "Zs"
+    is_obeyed = not character.isprintable() and unicodedata.category(character) != "Zs"
+    return not is_obeyed and _can_show(character)
+
+
+def _can_show(character: str) -> bool:
+    """True if the output's code page has a character: Windows has others than UTF-8."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return character.isascii() or _is_encodable(character, encoding)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_encodable(character: str, encoding: str) -> bool:
+    try:
+        character.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _escaped(character: str) -> str:
@@ -122,6 +176,7 @@ def _escaped(character: str) -> str:
 
 
 def _json_escaped(character: str) -> str:
+    # Beyond U+FFFF two of them.
     text = json.dumps(character)[1:-1]
     return "\\u007f" if text == "\x7f" else text
 
@@ -132,7 +187,7 @@ def _iso(value: Any) -> str:
     raise TypeError(type(value).__name__)
 
 
-def _width(text: str) -> int:
+def width(text: str) -> int:
     """Return the columns that a terminal needs for text."""
     if text.isascii():
         return len(text)
@@ -141,30 +196,4 @@ def _width(text: str) -> int:
 
 
 def _is_number(text: str) -> bool:
-    return text == NULL or text.lstrip("-").replace(".", "", 1).isdigit()
-
-
-def _fitting(widths: list[int], columns: int) -> list[int]:
-    """Return widths of a row that fits, the widest made narrower first, to 8 at least."""
-    fitted = list(widths)
-    while sum(fitted) + 2 * (len(fitted) - 1) > columns and max(fitted, default=0) > 8:
-        fitted[fitted.index(max(fitted))] -= 1
-    return fitted
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
-    parts = []
-    for text, width, is_right in zip(cells, widths, numeric):
-        shown = _cut(text, width)
-        space = " " * (width - _width(shown))
-        parts.append(space + shown if is_right else shown + space)
-    return "  ".join(parts).rstrip()
-
-
-def _cut(text: str, width: int) -> str:
-    if _width(text) <= width:
-        return text
-    shown = text
-    while _width(shown) > width - 1:
-        shown = shown[:-1]
-    return f"{shown}…"
+    return text == null() or text.lstrip("-").replace(".", "", 1).isdigit()
