@@ -22,7 +22,7 @@ HOP = frozenset({"connection", "transfer-encoding", "keep-alive", "host"})
 class Front:
     """Forwards to a platform; ``faults`` are used up by the next requests, one each.
 
-    seen: (method, path) of every request. headers: of the last one.
+    seen: (method, path) of every request. headers, query: of the last one.
     """
 
     platform: str
@@ -30,6 +30,7 @@ class Front:
     faults: list[Callable[["Forwarding"], None]] = field(default_factory=list)
     seen: list[tuple[str, str]] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
+    query: str = ""
 
     def refuse(self, status: int, code: str, **headers: str) -> None:
         """Answer the next request with a problem document; it does not reach the platform."""
@@ -67,6 +68,7 @@ class Forwarding(BaseHTTPRequestHandler):
             return
         self.front.seen.append((self.command, urlsplit(self.path).path))
         self.front.headers = dict(self.headers.items())
+        self.front.query = urlsplit(self.path).query
         if self.front.faults:
             self.front.faults.pop(0)(self)
         else:

@@ -46,6 +46,7 @@ export class Sql {
             params: {
                 table,
                 columns: options.columns?.map(identifier).join(","),
+                skip: options.skip?.map(identifier).join(","),
                 header: options.header,
                 delimiter: options.delimiter,
             },

@@ -50,7 +50,9 @@ export interface StreamEnd {
 export interface ImportOptions {
   /** Of the body, in its order; the table's without them. */
   columns?: readonly string[];
-  /** Whether the first line must name the columns, is skipped, or is a row. */
+  /** Columns of the body that are not imported. */
+  skip?: readonly string[];
+  /** Whether the first line names the columns, is skipped, or is a row. */
   header?: "match" | boolean;
   delimiter?: "," | ";" | "\t" | "|";
   isGzip?: boolean;
@@ -125,6 +127,7 @@ export class Sql {
       params: {
         table,
         columns: options.columns?.map(identifier).join(","),
+        skip: options.skip?.map(identifier).join(","),
         header: options.header,
         delimiter: options.delimiter,
       },

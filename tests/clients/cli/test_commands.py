@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 from threading import Thread
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -172,6 +173,12 @@ def test_columns_of_an_import_are_named_as_in_sql(alice: Run, tmp_path: Path) ->
     for wrong in ("id,,a", "id;a", "1", ""):
         assert alice("import", "cli_named", "-", "--columns", wrong, stdin="1,a\n").status == 2
     alice("sql", "-c", "DROP TABLE cli_named")
+
+
+def test_columns_of_a_file_are_skipped_by_name(alice: Run, front: Front) -> None:
+    front.refuse(400, "invalid_request")
+    assert alice("import", "t", "-", "--skip", 'Notes, "a,b"', stdin="id\n").status == 1
+    assert parse_qs(front.query)["skip"] == ['"notes","a,b"']
 
 
 def test_a_refused_import_names_line_and_column_of_the_file(alice: Run, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Buckets and their objects, whose bodies go over URLs that the platform signs."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, Optional
 from urllib.parse import quote
@@ -110,12 +110,15 @@ class AsyncBuckets:
         source: Source,
         *,
         content_type: str = "application/octet-stream",
+        on_sent: Optional[Callable[[int], None]] = None,
     ) -> None:
-        """Write one object. source: a ``Path``, or the bytes."""
+        """Write one object. source: a ``Path``, or the bytes.
+
+        on_sent: called with the number of bytes sent so far, less again if all are sent again.
+        """
         signed = await self.upload_url(bucket, key, content_type=content_type)
-        call = Call(
-            "PUT", "", url=signed.urls[0], headers={"Content-Type": content_type}, content=source
-        )
+        headers = {"Content-Type": content_type}
+        call = Call("PUT", "", url=signed.urls[0], headers=headers, content=source, on_sent=on_sent)
         await self._transport.send(call)
 
     @asynccontextmanager

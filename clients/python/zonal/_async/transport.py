@@ -1,6 +1,6 @@
 """Requests to the platform: authorized, repeated where that is safe, refused with typed errors."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
@@ -28,7 +28,8 @@ class Call:
     is_repeatable: True if a second one changes nothing. token: in place of the client's own.
     content: a body that is no JSON, with a Content-Type among the headers. url: a signed one of the
     object API, in place of the path; it gets no token. timeout_s: in place of the client's own.
-    has_decimals: True to make numbers with a fraction Decimals.
+    has_decimals: True to make numbers with a fraction Decimals. on_sent: called with the number of
+    the content's bytes that were sent.
     """
 
     method: str
@@ -43,6 +44,7 @@ class Call:
     url: str = ""
     timeout_s: Optional[float] = None
     has_decimals: bool = False
+    on_sent: Optional[Callable[[int], None]] = None
 
 
 class AsyncTransport:
@@ -125,7 +127,7 @@ class AsyncTransport:
         content: Union[bytes, AsyncIterator[bytes], None] = None
         if call.content is not None:
             headers["Content-Length"] = str(length_of(call.content))
-            content = streamed(call.content)
+            content = streamed(call.content, call.on_sent)
         elif call.body is not None:
             headers["Content-Type"] = JSON
             content = encoded(call.body)

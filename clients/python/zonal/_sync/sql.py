@@ -1,6 +1,6 @@
 """SQL over HTTP: queries, streams of rows, transactions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, Optional, Union
 from urllib.parse import quote
@@ -158,15 +158,19 @@ class Sql:
         source: Source,
         *,
         columns: Optional[Sequence[str]] = None,
+        skip: Optional[Sequence[str]] = None,
         header: Union[bool, Literal["match"]] = "match",
         delimiter: Literal[",", ";", "\t", "|"] = ",",
         is_gzip: bool = False,
+        on_sent: Optional[Callable[[int], None]] = None,
     ) -> Import:
         """Put the rows of a CSV file into a table: all of them, or none.
 
         table: as in SQL, such as ``items`` or ``public."Line items"``. source: a ``Path``, or the
-        text in bytes. columns: of the body, in its order; the table's without them. header: whether
-        the first line must name the columns (``match``), is skipped (True) or is a row (False).
+        text in bytes. columns: of the body, in its order; the table's without them. skip: columns
+        of the body that are not imported. header: whether the first line names the columns
+        (``match``), is skipped (True) or is a row (False). on_sent: called with the number of bytes
+        sent so far, less again if all are sent again.
         """
         headers = {"Content-Type": "text/csv"}
         if is_gzip:
@@ -175,7 +179,7 @@ class Sql:
             "table": table,
             "header": header if header == "match" else str(header).lower(),
             "delimiter": delimiter,
-            **given(columns=None if columns is None else ",".join(map(_identifier, columns))),
+            **given(columns=_identifiers(columns), skip=_identifiers(skip)),
         }
         call = Call(
             "POST",
@@ -184,6 +188,7 @@ class Sql:
             headers=headers,
             content=source,
             timeout_s=IMPORT_TIMEOUT_S,
+            on_sent=on_sent,
         )
         return decode(Import, self._transport.call(call))
 
@@ -305,9 +310,11 @@ class Transaction:
         return restore_floats(decode(SqlAnswer, self._transport.call(call)))
 
 
-def _identifier(name: str) -> str:
-    """Return a column's name as SQL quotes it, so that it is taken as it is."""
-    return '"' + name.replace('"', '""') + '"'
+def _identifiers(names: Optional[Sequence[str]]) -> Optional[str]:
+    """Return names of columns as SQL quotes them, so that they are taken as they are."""
+    if names is None:
+        return None
+    return ",".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 def _values(params: Optional[Sequence[Any]]) -> Optional[Parameters]:
