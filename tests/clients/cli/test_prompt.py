@@ -262,6 +262,14 @@ def test_half_a_statement_waits_for_its_end(alice: Run, front: Front) -> None:
             assert front.seen == [("POST", "/v1/sql")], lines
             # None of them has a mistake that PostgreSQL's lexer finds, but the number before $$.
             assert ("42601" in answer) == ("1$$" in lines[0]), answer
+        front.seen.clear()
+        # Alt and Enter, and Ctrl-O, send what they are asked to in other programs.
+        for keys in ("\x1b\r", "\x0f"):
+            screen.press(f"TRUNCATE ruled{keys}")
+            screen.until("not complete")
+            screen.press("\x03")
+            screen.until("live=>")
+        assert front.seen == []
         screen.type("\\q")
 
 

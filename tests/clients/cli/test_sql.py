@@ -177,10 +177,11 @@ def test_a_dump_with_copy_says_what_to_use(alice: Run) -> None:
     assert "copy" not in alice("sql", stdin=f"SELEC 1; {dump}").err
 
 
-def test_notices_have_their_details(alice: Run) -> None:
-    raised = "DO $$ BEGIN RAISE NOTICE 'three' USING DETAIL = 'a, b, c', HINT = 'count'; END $$"
+def test_notices_are_shown_beside_the_result(alice: Run) -> None:
+    raised = "DO $$ BEGIN RAISE NOTICE 'one'; RAISE WARNING E'a\\x1b[2J'; END $$"
     shown = alice("sql", "-c", raised)
-    assert "NOTICE: three\n" in shown.err
+    assert "NOTICE: one\nWARNING: a\\x1b[2J\n" in shown.err
+    assert "NOTICE: one\n" in alice("sql", "--json", "-c", raised).err
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])

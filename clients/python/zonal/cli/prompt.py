@@ -17,6 +17,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import create_output
+from prompt_toolkit.validation import Validator
 from pygments.lexers.sql import PostgresLexer
 
 import zonal
@@ -64,6 +65,9 @@ class Prompt:
             multiline=True,
             prompt_continuation=f"{name}-> ",
             key_bindings=_keys(),
+            # Other keys than Enter send a text, too.
+            validator=Validator.from_callable(_is_whole, "The statement is not complete."),
+            validate_while_typing=False,
             lexer=PygmentsLexer(PostgresLexer),
             completer=self._names,
             complete_while_typing=False,
@@ -97,7 +101,7 @@ class Prompt:
             terminal.say(message_of(exc, text))
         except KeyboardInterrupt:
             # By its id: what is between here and the platform may keep the connection open.
-            with contextlib.suppress(zonal.ZonalError):
+            with contextlib.suppress(zonal.ZonalError, KeyboardInterrupt):
                 self._client.sql.cancel(request_id)
             terminal.say("Cancelled.")
         if self._is_timed:
@@ -177,13 +181,16 @@ def _keys() -> KeyBindings:
     @keys.add("enter")
     def _enter(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        text = buffer.text
-        if not text.strip() or _is_command(text) or is_complete(text):
+        if _is_whole(buffer.text):
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n")
 
     return keys
+
+
+def _is_whole(text: str) -> bool:
+    return not text.strip() or _is_command(text) or is_complete(text)
 
 
 def _is_command(text: str) -> bool:
