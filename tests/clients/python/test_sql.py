@@ -297,10 +297,9 @@ def test_numbers_of_json_and_numeric_are_never_floats(client: zonal.Client) -> N
         f"SELECT '[{','.join(texts)}]'::json AS v, 1.10 AS n, 2::numeric AS i, 0.5::float8 AS f, "
         "ARRAY[0.5, NULL]::float4[] AS a, 'NaN'::float8 AS x"
     )
-    choice = {"json": "parsed", "numeric": "number"}
-    with client.sql.stream(query, **choice) as rows:  # type: ignore[arg-type]  # as they are
+    with client.sql.stream(query, json="parsed", numeric="number") as rows:
         (streamed,) = rows
-    answer = client.sql.query(query, **choice)  # type: ignore[call-overload]  # as they are
+    answer = client.sql.query(query, json="parsed", numeric="number")
     assert isinstance(answer.stats.elapsed_ms, float)
     for row in (answer.rows[0], streamed):
         assert [str(each) for each in row["v"]] == [str(Decimal(text)) for text in texts]
