@@ -233,6 +233,7 @@ def test_accounts_with_one_number_share_its_daily_limit(
     alice: User, bob: User, sms: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recovery.channels.STARTS_PER_ACCOUNT", 1)
+    monkeypatch.setattr("recovery.channels.STARTS_FROM_KNOWN_DEVICES", 0)
     for user in (alice, bob):
         with_factor(user, "sms", PHONE)
         assert initiate(user, method="sms").status == 202
