@@ -53,7 +53,7 @@ def _signed_in(web: Web, name: str) -> str:
 
 def _page(web: Web, path: str) -> str:
     with closing(http.client.HTTPConnection("127.0.0.1", web.port, timeout=LIMIT_S)) as client:
-        client.request("GET", path)
+        client.request("GET", path, headers={"Host": f"localhost:{web.port}"})
         answer = client.getresponse()
         text = answer.read().decode()
     assert answer.status == 200, text
