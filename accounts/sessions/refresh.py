@@ -59,7 +59,11 @@ def _note_source(request: PlatformRequest, session: Session, now: datetime) -> N
         return
     session.address, session.agent = source.address, agent
     with transaction.atomic():
-        Session.objects.filter(pk=session.pk).update(address=source.address, agent=agent)
+        # The user before the session, as all that ends sessions does; it may have come first.
+        sessions.lock_user_sessions(session.user_id)
+        current = Session.objects.filter(pk=session.pk, ended_at=None)
+        if not current.update(address=source.address, agent=agent):
+            return
         user, limit = str(session.user_id), NEW_SOURCES_PER_HOUR
         if rate_limits.take("refresh from elsewhere", user, limit=limit, window=HOUR, now=now):
             return
