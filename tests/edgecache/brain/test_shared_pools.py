@@ -16,7 +16,7 @@ import pytest
 from edgecache.brain.cdn.forwarding import Forwarding
 from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.core.share_key import use_share_of_bucket, use_share_of_organization
-from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.disk.buffers import LIMIT_BYTES
 from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.objects import builtin_origin
@@ -26,10 +26,8 @@ from edgecache.runtime.resource_limits import connections_allowed
 from tests.edgecache.brain.brains import (
     ALICE,
     CHARLIE,
-    PLAIN,
     Brain,
     Rows,
-    buffered,
     running,
     until,
 )
@@ -147,30 +145,6 @@ async def test_organizations_wait_for_a_thread_in_turn(
         await asyncio.gather(*working)
 
     assert order[:7].count(2) == 3
-
-
-async def test_a_write_shares_its_group_with_an_organization_without_connections(
-    brain: Brain,
-) -> None:
-    greedy, modest = [await brain.bucket(tenant=tenant) for tenant in (CHARLIE, ALICE)]
-    is_over = asyncio.Event()
-
-    async def hold() -> None:
-        use_share_of_bucket(greedy)
-        async with brain.database.transaction():
-            await is_over.wait()
-
-    async def write(bucket: BucketInfo) -> ObjectVersion:
-        use_share_of_bucket(bucket)
-        body = buffered(brain, b"x", bucket.tenant)
-        return await brain.objects.put(bucket, "k", body, PLAIN)
-
-    holding = [asyncio.create_task(hold()) for _ in range(20)]
-    await until(lambda: brain.database._permits.waiting)
-    written = await asyncio.gather(*(write(bucket) for bucket in (greedy, modest)))
-    assert [found.size for found in written] == [1, 1]
-    is_over.set()
-    await asyncio.gather(*holding, return_exceptions=True)
 
 
 LOCK: Final = 77
