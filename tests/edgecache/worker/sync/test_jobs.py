@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edgecache.protocol.jobs import Job, JobDone, JobKind, JobSource
 from edgecache.protocol.tickets import TicketKind
