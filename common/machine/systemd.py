@@ -10,9 +10,11 @@ def notify(*states: str) -> None:
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
+    if address.startswith("@"):
+        # A name in the abstract namespace.
+        address = f"\0{address[1:]}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock, suppress(OSError):
-        # A name that begins with @ is in the abstract namespace.
-        sock.sendto("\n".join(states).encode(), address.replace("@", "\0", 1))
+        sock.sendto("\n".join(states).encode(), address)
 
 
 def watchdog_s() -> float:
