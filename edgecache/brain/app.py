@@ -160,8 +160,8 @@ class Wiring:
             self.managed,
             brain_id=self.brain_id,
             # One for each client: more could hardly wait.
-            # Three files each: the connection, and the body that is written and read.
-            limit=settings.processes.fills or connections_allowed() // 3,
+            # Up to three files each: the connection, and the body that is written and read.
+            limit=settings.processes.fills or connections_allowed() // 2,
             on_stored=self.replication.stored,
         )
         self.purges = Purges(database, coherence)

@@ -62,7 +62,7 @@ def files_allowed() -> int:
 def connections_allowed() -> int:
     """Return how many clients a server accepts: each needs one file.
 
-    Two fifths of the open files, as many for requests to origins, a fifth for everything else.
+    Two fifths of the open files: half as many requests to origins take up to three files each.
     """
     by_machine = min(files_allowed() * 2 // 5, memory_bytes() // CONNECTION_BYTES)
     return min(max(by_machine, MIN_CONNECTIONS), MAX_CONNECTIONS)
