@@ -23,15 +23,14 @@ class BufferedBody:
 
 
 class Buffers:
-    """One process's memory for bodies."""
+    """One process's memory for bodies.
+
+    used_bytes: of those that may have to go to the disk, not of XML.
+    """
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.shares = Shares(limit_bytes, refusal=Overloaded)
-
-    @property
-    def used_bytes(self) -> int:
-        """Return the bytes that are reserved at the moment."""
-        return self.shares.taken
+        self.used_bytes = 0
 
     def reserve(self, organization_id: int, size: int) -> Callable[[], None] | None:
         """Reserve memory; return what releases it, None if there is too little left.
@@ -41,12 +40,14 @@ class Buffers:
         share_key = (organization_id,)
         if size > BUFFERED_BYTES or not self.shares.try_take(share_key, size):
             return None
+        self.used_bytes += size
         is_released = False
 
         def release() -> None:
             nonlocal is_released
             if not is_released:
                 is_released = True
+                self.used_bytes -= size
                 self.shares.give_back(share_key, size)
 
         return release
