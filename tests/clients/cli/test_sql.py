@@ -178,7 +178,9 @@ def test_a_dump_with_copy_says_what_to_use(alice: Run) -> None:
 
 
 def test_notices_are_shown_beside_the_result(alice: Run) -> None:
-    raised = "DO $$ BEGIN RAISE NOTICE 'one' USING DETAIL = 'two'; RAISE WARNING E'a\\x1b[2J'; END $$"
+    raised = (
+        "DO $$ BEGIN RAISE NOTICE 'one' USING DETAIL = 'two'; RAISE WARNING E'a\\x1b[2J'; END $$"
+    )
     shown = alice("sql", "-c", raised)
     assert "NOTICE: one\nDetail: two\nWARNING: a\\x1b[2J\n" in shown.err
     assert "NOTICE: one\nDetail: two\n" in alice("sql", "--json", "-c", raised).err

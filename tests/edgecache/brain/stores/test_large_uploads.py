@@ -30,7 +30,7 @@ COUNT = 3
 
 @pytest.fixture
 async def small(rows: Rows, tmp_path: Path, chosen: StoreSettings) -> AsyncIterator[Brain]:
-    """Return a brain on a store of each kind, with room for one part of a bucket on its own disk."""
+    """Return a brain on a store of each kind, with room for a part on its own disk."""
     async with running(rows.url, tmp_path / "brain", stores=[chosen], limit_bytes=STAGING) as brain:
         yield brain
 
