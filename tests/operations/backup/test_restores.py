@@ -51,7 +51,6 @@ COLUMNS = {"billing_payout": "- 'hold_reason' - 'attempts'"}
 MADE_ANEW = {"sqlgateway_cluster", "sqlgateway_database", "brain_store", "brain_storedblob"}
 # Tables without a row here, and why.
 EMPTY = {
-    "brain_storedblob": "the bytes would be looked for in a made-up store",
     "brain_discardedbytes": "the bytes would be deleted from a made-up store",
 }
 # The contents of an environment's database other than rows.
