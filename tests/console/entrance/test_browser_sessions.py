@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from playwright.sync_api import Request, Route, expect
+from playwright.sync_api import Request, Response, Route, expect
 from pytest_django import Settings
 
 from accounts.models import Session
@@ -77,7 +77,14 @@ def test_one_proof_is_asked_for_by_all_calls(visitor: Visitor) -> None:
     assert visitor.page.evaluate(ENDS) == ["made", "made"]
 
     age_proofs()
-    visitor.page.evaluate(TWO_KEYS)
+    refused: list[Response] = []
+
+    def is_second(answer: Response) -> bool:
+        refused.append(answer)
+        return len(refused) == 2
+
+    with visitor.page.expect_response(is_second):
+        visitor.page.evaluate(TWO_KEYS)
     expect(visitor.page.locator("#step-up")).to_be_visible()
     visitor.page.locator("#step-up-cancel").click()
     assert visitor.page.evaluate(ENDS) == ["Cancelled", "Cancelled"]
@@ -124,6 +131,7 @@ def test_a_refresh_that_fails_for_the_moment_keeps_the_page_and_the_session(
     expect(visitor.page.locator("#invite [data-problem]")).not_to_be_empty()
     expect(visitor.field("E-mail")).to_have_value("colleague@example.com")
     visitor.page.unroute(REFRESH)
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=900)
     visitor.press("Send invitation")
     visitor.sees("colleague@example.com")
     visitor.faults[:] = [each for each in visitor.faults if "Failed to load" not in each]

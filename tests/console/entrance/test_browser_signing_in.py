@@ -71,10 +71,15 @@ def test_at_the_second_step_somebody_else_can_sign_in(visitor: Visitor) -> None:
     sign_up(visitor)
     set_up_app(visitor)
     sign_out(visitor)
+    # The question is still on its way.
+    asked: list[Route] = []
+    visitor.page.route("**/v1/auth/2fa/challenge*", asked.append)
     enter_password(visitor)
     visitor.sees("One more step")
     visitor.press("Sign in as somebody else")
     expect(visitor.field("Password")).to_be_visible()
+    with visitor.page.expect_response("**/v1/auth/2fa/challenge*"):
+        asked[0].continue_()
     visitor.page.reload()
     visitor.settle()
     expect(visitor.field("Password")).to_be_visible()

@@ -25,6 +25,8 @@ const OVER = new Set(["not_authenticated", "token_expired", "token_invalid", "se
  * @type {ReturnType<typeof keptStep<{answer: any, question: any}>>}
  */
 const secondStep = keptStep("zonal-second-step");
+/** The answer of the first step whose second one is on the page. @type {any} */
+let signingIn = null;
 const form = /** @type {HTMLFormElement} */ (byId("sign-in"));
 /** @type {AbortController | null} */
 let autofill = null;
@@ -66,6 +68,7 @@ async function goOn({ answer, question }) {
 }
 
 function startAgain() {
+  signingIn = null;
   secondStep.forget();
   turnTo(byId("first-factor"));
   byId("email").focus();
@@ -158,6 +161,7 @@ async function proceed(answer) {
  * @param {any} [open] the question that was asked before a reload: another one would send another code
  */
 async function askForSecondFactor(answer, open = null) {
+  signingIn = answer;
   secondStep.keep({ answer, question: open }, answer.mfa_expires_at);
   turnTo(byId("second-factor"));
   await challenge(
@@ -165,6 +169,8 @@ async function askForSecondFactor(answer, open = null) {
       ask: async (method) => {
         const question = open ?? (await orStartAgain(get(`/v1/auth/2fa/challenge${method ? `?method=${method}` : ""}`)));
         open = null;
+        // The user began again while the question was on its way.
+        if (signingIn !== answer) throw new Cancelled();
         secondStep.keep({ answer, question }, answer.mfa_expires_at);
         return question;
       },
