@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
 ]
+QUESTION = "**/v1/auth/2fa/challenge*"
 Picture = Callable[[Page, str], None]
 
 
@@ -71,14 +72,18 @@ def test_at_the_second_step_somebody_else_can_sign_in(visitor: Visitor) -> None:
     sign_up(visitor)
     set_up_app(visitor)
     sign_out(visitor)
-    # The question is still on its way.
     asked: list[Route] = []
-    visitor.page.route("**/v1/auth/2fa/challenge*", asked.append)
-    enter_password(visitor)
-    visitor.sees("One more step")
+
+    def hold(route: Route) -> None:
+        asked.append(route)
+
+    # While the question is on its way.
+    visitor.page.route(QUESTION, hold)
+    with visitor.page.expect_request(QUESTION):
+        enter_password(visitor)
     visitor.press("Sign in as somebody else")
     expect(visitor.field("Password")).to_be_visible()
-    with visitor.page.expect_response("**/v1/auth/2fa/challenge*"):
+    with visitor.page.expect_response(QUESTION):
         asked[0].continue_()
     visitor.page.reload()
     visitor.settle()
