@@ -15,6 +15,7 @@ from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.delivery.hot_objects import HotObjects
 from edgecache.brain.delivery.local_files import LocalFiles, OwnFiles
+from edgecache.brain.delivery.response_cache import ResponseCache
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.directory.buckets import Buckets
@@ -164,6 +165,7 @@ class Wiring:
             limit=settings.processes.fills or connections_allowed() // 2,
             on_stored=self.replication.stored,
         )
+        self.responses = ResponseCache(self.directory, self.nodes, self.objects)
         self.purges = Purges(database, coherence)
         self.garbage_collector = GarbageCollector(
             database,

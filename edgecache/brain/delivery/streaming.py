@@ -149,6 +149,9 @@ class Streamer:
                 seconds = response.first_byte_s
                 self._record(delivery, response.node_id, exchange, seconds)
 
+    def is_in_memory(self, delivery: DeliveryPlan) -> bool:
+        return delivery.sha256 in self.hot
+
     async def pass_through(
         self,
         bucket: BucketInfo,

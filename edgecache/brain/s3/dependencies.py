@@ -6,6 +6,7 @@ from edgecache.brain.access.platform_keys import PlatformKeys
 from edgecache.brain.conf.brain import BrainSettings
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.delivery.response_cache import ResponseCache
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.directory.hosts import Hosts
@@ -45,4 +46,5 @@ class S3Dependencies(Protocol):
     meters: Meters
     streamer: Streamer
     proxies: TrustedProxies
+    responses: ResponseCache
     running: Shares

@@ -8,12 +8,15 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from edgecache.brain.aws import checksums
 from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.core.errors import OriginMissing
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
-from edgecache.brain.delivery.plan import delivery_of, sources_of
+from edgecache.brain.delivery.plan import DeliveryPlan, delivery_of, sources_of
+from edgecache.brain.delivery.response_cache import ResponseKey
 from edgecache.brain.nodes.tickets import TicketGrant, client_prefix
 from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.objects.conditions import NotModified
 from edgecache.brain.s3.objects.first_steps import (
     find_object,
@@ -38,6 +41,9 @@ async def get_object(context: RequestContext) -> S3Response | None:
     bucket = await context.readable_bucket()
     key = object_key(context)
     overrides = response_overrides(context)
+    cache_key = _cache_key(context.request, bucket, key, overrides)
+    if cache_key is not None and await _sent_from_cache(context, bucket, cache_key):
+        return None
     client = "" if context.identity is not None else context.request.client
     try:
         opened = await context.dependencies.objects.open(bucket, key, client=client)
@@ -71,15 +77,16 @@ async def get_object(context: RequestContext) -> S3Response | None:
         version,
         span=selection.span,
         status=selection.status,
-        headers=[
-            (REQUEST_ID_HEADER, context.request.request_id),
-            *headers,
-            *selection.headers,
-        ],
+        headers=[*headers, *selection.headers],
         sources=sources,
         is_hit=opened.is_hit,
     )
-    await dependencies.streamer.deliver(delivery, context.exchange, opened.body)
+    streamer = dependencies.streamer
+    if cache_key is not None and streamer.is_in_memory(delivery):
+        dependencies.responses.keep(
+            cache_key, bucket, version, delivery, opened.body, region=region
+        )
+    await streamer.deliver(_with_request_id(delivery, context), context.exchange, opened.body)
     return None
 
 
@@ -135,3 +142,34 @@ def may_redirect(request: S3Request, bucket: BucketInfo) -> bool:
         return False
     is_sdk = bool(request.header("authorization"))
     return request.header(OPT_IN) == "1" or (bucket.allows_redirect and not is_sdk)
+
+
+def _cache_key(
+    request: S3Request, bucket: BucketInfo, key: str, overrides: dict[str, str]
+) -> ResponseKey | None:
+    """Return the response's key; None if the response depends on more of the request."""
+    depends_on_more = (
+        overrides
+        or request.has("partNumber")
+        or "range" in request.headers
+        or conditions.has_any(request)
+        or may_redirect(request, bucket)
+    )
+    return None if depends_on_more else ResponseKey(bucket.id, key, checksums.are_wanted(request))
+
+
+async def _sent_from_cache(context: RequestContext, bucket: BucketInfo, key: ResponseKey) -> bool:
+    """Send the response that is cached, if there is one, and its bytes are in memory."""
+    dependencies = context.dependencies
+    cached = dependencies.responses.find(key, bucket)
+    if cached is None or not dependencies.streamer.is_in_memory(cached.delivery):
+        return False
+    context.is_hit = True
+    delivery = _with_request_id(cached.delivery, context)
+    await dependencies.streamer.deliver(delivery, context.exchange, cached.fallback)
+    return True
+
+
+def _with_request_id(delivery: DeliveryPlan, context: RequestContext) -> DeliveryPlan:
+    request_id = (REQUEST_ID_HEADER, context.request.request_id)
+    return delivery._replace(headers=[request_id, *delivery.headers])
