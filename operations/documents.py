@@ -1,6 +1,6 @@
 """Documents that are generated from the code: settings, errors, audit tags, permissions, commands.
 
-A command's page comes from its parser.
+A command's page comes from its parser, that of `zonal` from its commands.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from textwrap import wrap
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
@@ -118,8 +118,6 @@ EXTENDED: Final = frozenset({"createsuperuser", "dumpdata", "migrate", "procrast
 # A --dry-run that does something else has its own help.
 SHARED_ARGUMENTS: Final = frozenset({"--json", "--url"})
 SHARED_HELP: Final = frozenset({DRY_RUN_HELP})
-# Of every command of `zonal`; its page says it once.
-SHARED_SYNOPSIS: Final = " [--url URL] [--json]"
 
 
 def pages() -> dict[str, str]:
@@ -214,9 +212,54 @@ def cli_page() -> str:
     folder = str(settings.BASE_DIR / "clients" / "python")
     if folder not in sys.path:
         sys.path.append(folder)
-    top = import_module("zonal.cli.arguments").parser()
-    parts = (_command(each.prog, each, _sentence(text)) for each, text in subcommands(top))
-    return (CLI_HEAD + "".join(parts)).replace(SHARED_SYNOPSIS, "").rstrip("\n") + "\n"
+    top = import_module("zonal.cli.commands").top
+    parts = (_client_command(path, command) for path, command in subcommands(top))
+    return (CLI_HEAD + "".join(parts)).rstrip("\n") + "\n"
+
+
+def subcommands(group: Any, path: str = "zonal") -> Iterator[tuple[str, Any]]:
+    """Yield every command of a group of click's, with the words that call it."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from subcommands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def _client_command(path: str, command: Any) -> str:
+    """Return a section about a command of click's."""
+    params = [each for each in command.params if not SHARED_ARGUMENTS & {*each.opts}]
+    arguments = [each for each in params if each.param_type_name == "argument"]
+    options = [each for each in params if each.param_type_name == "option"]
+    exclusive = [each for each in options if type(each).__name__ == "Exclusive"]
+    words = [
+        _typed(each) if each.required else f"[{_typed(each)}]"
+        for each in options
+        if each not in exclusive
+    ]
+    if exclusive:
+        words.append(f"[{' | '.join(map(_typed, exclusive))}]")
+    words += map(_typed, arguments)
+    rows = "".join(
+        f"| {', '.join(f'`{_escaped(name)}`' for name in [*each.opts[:-1], _typed(each)])}"
+        f" | {_cell(each.help)} |\n"
+        for each in [*arguments, *options]
+    )
+    table = ARGUMENTS_HEAD + rows if rows else ""
+    parts = (f"## {path}", command.help, f"```text\n{' '.join([path, *words])}\n```", table)
+    return "\n\n".join(filter(None, (part.rstrip("\n") for part in parts))) + "\n\n"
+
+
+def _typed(parameter: Any) -> str:
+    """Return a parameter of click's as it is typed."""
+    choices = getattr(parameter.type, "choices", ())
+    value = parameter.metavar or ("{" + ",".join(choices) + "}" if choices else "")
+    if parameter.param_type_name == "argument":
+        value = value or parameter.name
+        return value if parameter.required else f"[{value}]"
+    if parameter.is_flag:
+        return str(parameter.opts[-1])
+    return f"{parameter.opts[-1]} {value or parameter.opts[-1].strip('-').upper()}"
 
 
 def _command(title: str, parser: ArgumentParser, text: str) -> str:
@@ -229,11 +272,6 @@ def _command(title: str, parser: ArgumentParser, text: str) -> str:
         arguments_table(parser).rstrip("\n"),
     )
     return "\n\n".join(filter(None, parts)) + "\n\n"
-
-
-def _sentence(text: str) -> str:
-    """Return a command's short help as a sentence."""
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _one_line(text: str) -> str:
@@ -267,19 +305,6 @@ def arguments_table(parser: argparse.ArgumentParser) -> str:
         if not SHARED_ARGUMENTS & {*action.option_strings} and action.help not in SHARED_HELP
     )
     return ARGUMENTS_HEAD + rows if rows else ""
-
-
-def subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, str]]:
-    """Yield every subcommand of a parser, with its help text."""
-    for action in parser._actions:
-        if not isinstance(action, argparse._SubParsersAction):
-            continue
-        sentences = {each.dest: each.help or "" for each in action._choices_actions}
-        for name, below in action.choices.items():
-            if any(isinstance(each, argparse._SubParsersAction) for each in below._actions):
-                yield from subcommands(below)
-            else:
-                yield below, sentences[name]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:

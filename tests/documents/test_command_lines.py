@@ -6,13 +6,14 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Final
 
+import click
 import pytest
 from django.core.management import CommandError, get_commands, load_command_class
 
 from operations import documents
 from tests.commands import facts
 from tests.documents.blocks import ROOT, pages, shell_blocks
-from zonal.cli.arguments import parser as zonal_parser
+from zonal.cli.commands import top
 
 # What stands for a value that the reader has.
 VALUES: Final = {"$ORG_ID": "12", "$NODE_ID": "01a2048c-8dcc-7491-a7b0-994dba59c6e5"}
@@ -22,6 +23,7 @@ CALL: Final = re.compile(
     r"(?:^|python )(?P<program>manage\.py|zonal(?:-manage)?) (?P<arguments>.*)$"
 )
 INLINE: Final = re.compile(r"`(?P<program>manage\.py|zonal) (?P<arguments>[^`]+)`")
+REFUSALS: Final = (SystemExit, KeyError, CommandError, click.ClickException)
 # In the middle of a sentence.
 PLACEHOLDERS: Final = {("manage.py", "NAME")}
 
@@ -64,9 +66,12 @@ def manage_parser(name: str) -> ArgumentParser:
 
 
 def parse(program: str, words: list[str]) -> None:
-    """Raise SystemExit, KeyError or CommandError for a call that its program would refuse."""
+    """Raise one of REFUSALS for a call that its program would refuse."""
     if program == "zonal":
-        zonal_parser().parse_args(words)
+        command: click.Command = top
+        while isinstance(command, click.Group):
+            command, words = command.commands[words[0]], words[1:]
+        command.make_context("zonal", list(words))
     else:
         manage_parser(words[0]).parse_args(words[1:])
 
@@ -81,7 +86,7 @@ def test_every_printed_call_is_parsed() -> None:
     for page, program, words in calls:
         try:
             parse(program, words)
-        except (SystemExit, KeyError, CommandError) as exc:
+        except REFUSALS as exc:
             refused.append((page, program, words, str(exc)))
     assert refused == []
     assert {program for _, program, _ in calls} == {"manage.py", "zonal"}
@@ -92,8 +97,8 @@ def test_every_call_in_a_sentence_names_a_command_and_its_options() -> None:
     known: dict[str, dict[tuple[str, ...], set[str]]] = {
         "manage.py": {(name,): flags(manage_parser(name)) for name in get_commands()},
         "zonal": {
-            tuple(each.prog.split()[1:]): flags(each)
-            for each, _ in documents.subcommands(zonal_parser())
+            tuple(path.split()[1:]): {flag for each in command.params for flag in each.opts}
+            for path, command in documents.subcommands(top)
         },
     }
     unknown = []
@@ -117,7 +122,7 @@ def test_every_call_in_a_sentence_names_a_command_and_its_options() -> None:
 @pytest.mark.parametrize("line", ["manage.py backup --lisst", "zonal keys make x", "zonal sql -z"])
 def test_a_call_that_nothing_accepts_is_found(line: str) -> None:
     program, *words = shlex.split(line)
-    with pytest.raises((SystemExit, CommandError)):
+    with pytest.raises(REFUSALS):
         parse(program, words)
 
 

@@ -1,10 +1,12 @@
 """Sign-in of the command, and where it keeps what it signed in with."""
 
 import json
-import re
+import os
 import shlex
 import shutil
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +18,10 @@ from tests.clients.cli.conftest import Run
 from tests.clients.conftest import Platform
 from tests.clients.front import Front
 from tests.ports import free_port
-from zonal.cli.arguments import parser
 
 pytestmark = pytest.mark.slow
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs/clients.md"
+PACKAGE = str(Path(__file__).resolve().parents[3] / "clients/python")
 
 
 def kept(folder: Path) -> Path:
@@ -118,19 +119,64 @@ def test_secrets_are_no_arguments(run: Run) -> None:
         assert run("login", option, "secret").status == 2
 
 
-def test_completion_knows_every_command(run: Run) -> None:
-    bash = run("completion", "bash").out
-    assert '"/cache/buckets") echo "--help list create delete"' in bash
-    assert '"/keys/create") echo "--help --url --json --role --scope --days"' in bash
-    fish = run("completion", "fish").out
-    assert "complete -c zonal -f -n '__zonal_at cache buckets' -a 'list create delete'" in fish
-    assert "complete -c zonal -n '__zonal_at keys create' -l scope" in fish
-    assert run("completion", "zsh").out.startswith("autoload -U +X bashcompinit")
+def test_a_shell_completes_commands_options_values_and_files(tmp_path: Path) -> None:
+    program = tmp_path / "zonal"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m zonal "$@"\n')
+    program.chmod(0o755)
+    (tmp_path / "rows.csv").touch()
+    environ = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": PACKAGE}
+
+    def completed(*words: str) -> list[str]:
+        typed = shlex.join(["zonal", *words])
+        script = f"""eval "$(zonal completion bash)"
+            COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _zonal_completion zonal
+            printf '%s\\n' "${{COMPREPLY[@]}}" """
+        command = ["bash", "--norc", "-c", script]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    assert completed("cache", "b") == ["buckets"]
+    assert completed("cache", "buckets", "") == ["list", "create", "delete"]
+    assert completed("members", "set", "a@example.com", "--role", "") == [
+        "admin",
+        "operator",
+        "reader",
+    ]
+    options = completed("keys", "create", "--")
+    assert {"--url", "--json", "--role", "--scope", "--days", "--help"} <= {*options}
 
 
-def test_the_documented_commands_are_commands() -> None:
-    lines = re.findall(r"^ {4}(zonal .*)$", DOCUMENT.read_text(), re.MULTILINE)
-    assert len(lines) > 10
-    for line in lines:
-        words = shlex.split(line.partition(" > ")[0])
-        assert parser().parse_args(words[1:]).run
+def test_each_shell_has_a_script(run: Run) -> None:
+    for shell, line in (
+        ("bash", "complete -o nosort -F _zonal_completion zonal"),
+        ("zsh", "#compdef zonal"),
+        ("fish", "complete --no-files --command zonal"),
+    ):
+        assert line in run("completion", shell).out
+    assert run("completion", "tcsh").status == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("login", "--token-stdin", "--no-browser"),
+        ("members", "set", "a@example.com", "--disable", "--enable"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    run: Run, arguments: tuple[str, ...]
+) -> None:
+    refused = run(*arguments)
+    assert (refused.status, "exclude each other" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["sql", "--help"], ["completion", "zsh"]])
+def test_what_needs_no_platform_starts_without_its_libraries(arguments: list[str]) -> None:
+    script = (
+        "import sys; from zonal.cli.main import main; main(sys.argv[1:]);"
+        "slow = {'httpx', 'rich', 'prompt_toolkit', 'pygments', 'asyncio', 'http.server'};"
+        "sys.exit(str(slow & {*sys.modules}) if slow & {*sys.modules} else 0)"
+    )
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import zonal
+
 CLIENT = Path(__file__).resolve().parents[3] / "clients/python"
 MODULES = sorted((CLIENT / "zonal").rglob("*.py"))
 
@@ -32,8 +34,17 @@ def test_the_package_installs_with_its_types(tmp_path: Path) -> None:
 
 
 def test_the_command_without_its_extra_names_it() -> None:
-    hide = "import sys; sys.modules['rich'] = None; sys.path[0] = '.'; import zonal.cli.main as m;"
-    command = [sys.executable, "-c", f"{hide} sys.exit(m.main(['whoami']))"]
+    script = (
+        "import sys; sys.path[0] = '.'; sys.modules |= {'click': None, 'rich': None};"
+        "import zonal; assert zonal.Client;"
+        "import zonal.cli.main as m; sys.exit(m.main(['whoami']))"
+    )
+    command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=CLIENT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "zonal: rich is missing: run `pip install 'zonal[cli]'`.\n"
+    assert done.stderr == "zonal: click, rich are missing: run `pip install 'zonal[cli]'`.\n"
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    assert [name for name in zonal.__all__ if not hasattr(zonal, name)] == []
+    assert not hasattr(zonal, "import_csv")

@@ -1,5 +1,7 @@
 """Questions to the person at the terminal; secrets are read without an echo."""
 
+from __future__ import annotations
+
 import getpass
 import sys
 from typing import Callable, TypeVar

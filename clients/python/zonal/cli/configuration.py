@@ -5,6 +5,8 @@ A session is kept in ``credentials.json`` under $XDG_CONFIG_HOME/zonal, readable
 only, so that a mistyped URL never gets its tokens.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import tempfile
@@ -12,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import zonal
 from zonal.addresses import checked
@@ -31,7 +33,7 @@ class Place:
     """A platform, and the token for it if the environment has one."""
 
     url: str
-    token: Optional[str] = None
+    token: str | None = None
 
 
 class Credentials:
@@ -42,7 +44,7 @@ class Credentials:
         self._path = path
 
     @property
-    def current(self) -> Optional[str]:
+    def current(self) -> str | None:
         """The platform signed in to last."""
         url = self._read().get("current")
         return url if isinstance(url, str) else None
@@ -105,7 +107,7 @@ class FileStore:
         self._credentials = credentials
         self._url = url
 
-    def load(self) -> Optional[zonal.TokenPair]:
+    def load(self) -> zonal.TokenPair | None:
         """Return the newest pair."""
         kept = self._credentials.of(self._url).get("tokens")
         try:
@@ -113,7 +115,7 @@ class FileStore:
         except TypeError as exc:
             raise UsageError("The kept session is damaged: sign in again.") from exc
 
-    def save(self, tokens: Optional[zonal.TokenPair]) -> None:
+    def save(self, tokens: zonal.TokenPair | None) -> None:
         """Keep a pair; None forgets the platform."""
         if tokens is None:
             self._credentials.forget(self._url)
@@ -133,7 +135,7 @@ def history_of(environ: Mapping[str, str]) -> Path:
     return _folder(environ, "XDG_STATE_HOME", ".local/state") / "sql_history"
 
 
-def place_of(url: Optional[str], environ: Mapping[str, str], credentials: Credentials) -> Place:
+def place_of(url: str | None, environ: Mapping[str, str], credentials: Credentials) -> Place:
     """Return the platform to talk to: of --url or ZONAL_URL, else the last one signed in to."""
     chosen = url or credentials.current
     if not chosen:

@@ -1,9 +1,11 @@
 """What every command gets: the platform, the client, and how to show results."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Optional
+from typing import Any
 
 import zonal
 from zonal.cli import terminal
@@ -16,7 +18,7 @@ class Context:
 
     credentials: Credentials
     environ: dict[str, str]
-    url: Optional[str]
+    url: str | None
     is_json: bool
 
     @property

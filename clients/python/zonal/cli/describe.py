@@ -1,14 +1,18 @@
 """The prompt's commands that show what a database holds."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import zonal
 from zonal.cli import terminal
 from zonal.cli.configuration import UsageError
 from zonal.cli.identifiers import parts_of
-from zonal.types import TableShape
+
+if TYPE_CHECKING:
+    from zonal.types import TableShape
 
 KINDS = {"primary_key": "PRIMARY KEY", "foreign_key": "FOREIGN KEY"}
 

@@ -4,19 +4,22 @@
 answer cannot be shown, 130 interrupted.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import zonal
 from zonal.cli import terminal
 from zonal.cli.configuration import NotSignedInError, UsageError
-from zonal.types import Notice
+
+if TYPE_CHECKING:
+    from zonal.types import Notice
 
 REFUSED, CALLED_WRONGLY, NO_ANSWER, NOT_SIGNED_IN, UNREADABLE, INTERRUPTED = 1, 2, 3, 4, 5, 130
-UNREACHABLE = (zonal.ConnectionFailedError, zonal.StreamCutError, zonal.UnexpectedAnswerError)
 
 
 # In a dump: rows follow in the text, which psql sends by itself and PostgreSQL reads as SQL.
@@ -30,7 +33,7 @@ class FileError(Exception):
     sent.
     """
 
-    def __init__(self, problem: zonal.ProblemError, name: str, text: Optional[str] = None) -> None:
+    def __init__(self, problem: zonal.ProblemError, name: str, text: str | None = None) -> None:
         """Take the refusal and what it is about."""
         super().__init__(str(problem))
         self.problem = problem
@@ -39,7 +42,7 @@ class FileError(Exception):
 
 
 @contextmanager
-def about(name: str, text: Optional[str] = None) -> Iterator[None]:
+def about(name: str, text: str | None = None) -> Iterator[None]:
     """Raise refusals within the block as a FileError."""
     try:
         yield
@@ -55,14 +58,19 @@ def status_of(exc: BaseException) -> int:
         return NOT_SIGNED_IN
     if isinstance(exc, zonal.UnreadableAnswerError):
         return UNREADABLE
-    if isinstance(exc, UNREACHABLE):
+    unreachable = (
+        zonal.ConnectionFailedError,
+        zonal.StreamCutError,
+        zonal.UnexpectedAnswerError,
+    )
+    if isinstance(exc, unreachable):
         return NO_ANSWER
     if isinstance(exc, UsageError):
         return CALLED_WRONGLY
     return REFUSED
 
 
-def message_of(exc: BaseException, text: Optional[str] = None) -> str:
+def message_of(exc: BaseException, text: str | None = None) -> str:
     """Return a sentence for the person; text: the SQL that an error's place is shown in."""
     if isinstance(exc, FileError):
         lines = message_of(exc.problem, exc.text).split("\n")
@@ -87,7 +95,7 @@ def say_notice(notice: Notice) -> None:
         terminal.say(line)
 
 
-def _of_sql(error: zonal.SqlError, text: Optional[str]) -> list[str]:
+def _of_sql(error: zonal.SqlError, text: str | None) -> list[str]:
     lines = [f"{error.sqlstate}: {error.detail or error.title}"]
     sent = (text or "").split("\n")
     if text and error.line and error.column and error.line <= len(sent):

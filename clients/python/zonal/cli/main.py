@@ -1,23 +1,22 @@
 """The command's beginning and end: arguments, errors, exit status."""
 
+from __future__ import annotations
+
 import importlib.util
 import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Optional
 
 import zonal
 from zonal.cli import failures, terminal
-from zonal.cli.arguments import parser
-from zonal.cli.configuration import UsageError, credentials_of
-from zonal.cli.context import Context
+from zonal.cli.configuration import UsageError
 
 # What the package's extra `cli` installs; the library needs none of it.
-EXTRA = ("prompt_toolkit", "pygments", "rich")
+EXTRA = ("click", "prompt_toolkit", "pygments", "rich")
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     for stream in (sys.stdout, sys.stderr):
         # What a statement changed is done: a character that the terminal lacks is no failure.
@@ -26,20 +25,34 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     # Before anything runs: a result that cannot be shown is too late.
     missing = [name for name in EXTRA if importlib.util.find_spec(name) is None]
     if missing:
-        _complain(f"{', '.join(missing)} is missing: run `pip install 'zonal[cli]'`.")
+        verb = "is" if len(missing) == 1 else "are"
+        _complain(f"{', '.join(missing)} {verb} missing: run `pip install 'zonal[cli]'`.")
         return failures.CALLED_WRONGLY
-    given = parser().parse_args(arguments)
-    environ = dict(os.environ)
-    context = Context(
-        credentials=credentials_of(environ),
-        environ=environ,
-        url=getattr(given, "url", None) or environ.get("ZONAL_URL"),
-        is_json=getattr(given, "json", False),
-    )
+    return _run(sys.argv[1:] if arguments is None else list(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    """Run a command, or answer a shell that asks for completions."""
+    # httpx loads Rich for a command of its own where click is installed: a quarter of our time.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+    # Here, because the library is installed without it.
+    import click  # noqa: PLC0415
+    from click.shell_completion import shell_complete  # noqa: PLC0415
+
+    from zonal.cli.commands import COMPLETE, top  # noqa: PLC0415
+
+    if instruction := os.environ.get(COMPLETE):
+        return shell_complete(top, {}, "zonal", COMPLETE, instruction)
     try:
-        given.run(context, given)
+        with top.make_context("zonal", arguments) as context:
+            top.invoke(context)
         sys.stdout.flush()
-    except KeyboardInterrupt:
+    except click.exceptions.Exit as exc:
+        return exc.exit_code
+    except click.ClickException as exc:
+        exc.show()
+        return exc.exit_code
+    except (KeyboardInterrupt, EOFError):
         return failures.INTERRUPTED
     except BrokenPipeError:
         # The reader, such as `head`, has enough. Python would complain again at its end.
@@ -50,7 +63,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return failures.status_of(exc)
     except Exception as exc:
         # A traceback is no help at a prompt, and may hold secrets.
-        if "ZONAL_DEBUG" in environ:
+        if "ZONAL_DEBUG" in os.environ:
             raise
         _complain(
             f"This is a mistake in the command itself ({type(exc).__name__}). "

@@ -1,21 +1,58 @@
-"""`zonal env`, `members`, `keys`, `cache` and `usage`."""
+"""`zonal env`, `members`, `keys` and `usage`."""
+
+from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from dataclasses import asdict
 from datetime import date
-from typing import Optional
+from typing import TYPE_CHECKING, Literal, get_args
+
+import click
 
 import zonal
 from zonal.cli import asking, terminal
 from zonal.cli.configuration import UsageError
 from zonal.cli.context import Context
 from zonal.cli.describe import size
-from zonal.types import Created
+from zonal.cli.parameters import Command, Exclusive, Group, argument, sure
+
+if TYPE_CHECKING:
+    from zonal.types import Created
+
+Role = Literal["admin", "operator", "reader"]
+State = Literal["active", "expired", "revoked"]
+ROLES = get_args(Role)
+SCOPES = (
+    "sql:read",
+    "sql:write",
+    "schema:write",
+    "objects:read",
+    "objects:write",
+    "buckets:read",
+    "buckets:write",
+    "nodes:read",
+    "environments:read",
+)
 
 
-def env_list(context: Context, _arguments: Namespace) -> None:
-    """Show the organization's environments."""
+@click.group("env", cls=Group)
+def env() -> None:
+    """Environments."""
+
+
+@click.group("keys", cls=Group)
+def keys() -> None:
+    """API keys."""
+
+
+@click.group("members", cls=Group)
+def members() -> None:
+    """Members of the organization."""
+
+
+@env.command("list")
+def env_list(context: Context) -> None:
+    """Show environments."""
     with context.client() as client:
         context.show_list(
             client.environments.list(),
@@ -23,60 +60,83 @@ def env_list(context: Context, _arguments: Namespace) -> None:
         )
 
 
-def env_create(context: Context, arguments: Namespace) -> None:
+@env.command("create")
+@argument("name", help="of the new one")
+@click.option("--id", "environment_id", metavar="ID", help="the name without it")
+@click.option("--copy-of", metavar="NAME", help="with a copy of another one's data")
+def env_create(
+    context: Context, name: str, environment_id: str | None, copy_of: str | None
+) -> None:
     """Make an environment."""
     with context.client() as client:
-        made = client.environments.create(
-            arguments.name, environment_id=arguments.id, copy_of=arguments.copy_of
-        )
+        made = client.environments.create(name, environment_id=environment_id, copy_of=copy_of)
     context.done(f"Made {made.name}; its database: {made.database_state}.", made)
 
 
-def env_delete(context: Context, arguments: Namespace) -> None:
-    """Delete an environment."""
-    asking.confirm(
-        f"Delete environment {arguments.name} with all of its data?", is_sure=arguments.yes
-    )
+@env.command("delete")
+@argument("name", help="its id")
+@sure
+def env_delete(context: Context, name: str, yes: bool) -> None:
+    """Delete an environment with its data."""
+    asking.confirm(f"Delete environment {name} with all of its data?", is_sure=yes)
     with context.client() as client:
-        asking.stepped_up(client, lambda: client.environments.delete(arguments.name))
-    context.done(f"Deleted {arguments.name}.")
+        asking.stepped_up(client, lambda: client.environments.delete(name))
+    context.done(f"Deleted {name}.")
 
 
-def env_rename(context: Context, arguments: Namespace) -> None:
+@env.command("rename")
+@argument("environment", help="its id, which stays")
+@argument("name", help="its new name")
+def env_rename(context: Context, environment: str, name: str) -> None:
     """Change an environment's name."""
     with context.client() as client:
-        changed = client.environments.rename(arguments.environment, arguments.name)
+        changed = client.environments.rename(environment, name)
     context.done(f"{changed.id} is named {changed.name} now.", changed)
 
 
-def env_use(context: Context, arguments: Namespace) -> None:
+@env.command("use")
+@argument("name", help="its name or id")
+def env_use(context: Context, name: str) -> None:
     """Go on in another environment."""
     if context.place.token or "token" in context.credentials.of(context.place.url):
         raise UsageError("A token belongs to one environment: make one for the other.")
     with context.client() as client:
-        client.switch(arguments.name)
+        client.switch(name)
         found = client.whoami()
     context.done(f"Commands use environment {found.environment.name} now.", found)
 
 
-def members_list(context: Context, arguments: Namespace) -> None:
+@members.command("list")
+@click.option("--email", metavar="PART", help="only addresses that hold it")
+@click.option("--role", type=click.Choice(ROLES), help="only those with it")
+def members_list(context: Context, email: str | None, role: Role | None) -> None:
     """Show members."""
     with context.client() as client:
         context.show_list(
-            client.members.list(email=arguments.email, role=arguments.role),
+            client.members.list(email=email, role=role),
             ["email", "roles", "disabled", "last_login_at", "user_id"],
         )
 
 
-def members_invite(context: Context, arguments: Namespace) -> None:
-    """Invite somebody."""
-    roles = arguments.role or ["reader"]
+@members.command("invite")
+@argument("email", help="where the invitation goes")
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    type=click.Choice(ROLES),
+    help="may be repeated; reader without it",
+)
+def members_invite(context: Context, email: str, roles: tuple[Role, ...]) -> None:
+    """Mail an invitation."""
+    invited_as: list[Role] = list(roles) or ["reader"]
     with context.client() as client:
-        invited = asking.stepped_up(client, lambda: client.members.invite(arguments.email, roles))
+        invited = asking.stepped_up(client, lambda: client.members.invite(email, invited_as))
     context.done(f"Invited {invited.email} as {' and '.join(invited.roles)}.", invited)
 
 
-def members_invitations(context: Context, _arguments: Namespace) -> None:
+@members.command("invitations")
+def members_invitations(context: Context) -> None:
     """Show invitations."""
     with context.client() as client:
         context.show_list(
@@ -84,29 +144,49 @@ def members_invitations(context: Context, _arguments: Namespace) -> None:
         )
 
 
-def members_set(context: Context, arguments: Namespace) -> None:
-    """Change a member's roles, or disable or enable the account."""
-    if arguments.role is None and arguments.disabled is None:
+@members.command("set")
+@argument("email", help="the member's address")
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    type=click.Choice(ROLES),
+    help="in place of the present ones; may be repeated",
+)
+@click.option(
+    "--disable", cls=Exclusive, is_flag=True, help="end the sessions and let nobody sign in"
+)
+@click.option("--enable", cls=Exclusive, is_flag=True, help="take that back")
+def members_set(
+    context: Context, email: str, roles: tuple[Role, ...], disable: bool, enable: bool
+) -> None:
+    """Change a member."""
+    if not (roles or disable or enable):
         raise UsageError("Say what to change: --role, --disable or --enable.")
     with context.client() as client:
-        user_id = _user_id(client, arguments.email)
+        user_id = _user_id(client, email)
         changed = asking.stepped_up(
             client,
             lambda: client.members.update(
-                user_id, roles=arguments.role, disabled=arguments.disabled
+                user_id,
+                roles=list(roles) or None,
+                disabled=disable if disable or enable else None,
             ),
         )
     ended = _ended(changed.created) if changed.created else ""
     context.done(f"Changed {changed.email}.{ended}", changed)
 
 
-def members_remove(context: Context, arguments: Namespace) -> None:
+@members.command("remove")
+@argument("email", help="the member's address")
+@sure
+def members_remove(context: Context, email: str, yes: bool) -> None:
     """Remove a member."""
-    asking.confirm(f"Remove {arguments.email} from the organization?", is_sure=arguments.yes)
+    asking.confirm(f"Remove {email} from the organization?", is_sure=yes)
     with context.client() as client:
-        user_id = _user_id(client, arguments.email)
+        user_id = _user_id(client, email)
         removed = asking.stepped_up(client, lambda: client.members.remove(user_id))
-    context.done(f"Removed {arguments.email}.{_ended(removed.created)}", removed)
+    context.done(f"Removed {email}.{_ended(removed.created)}", removed)
 
 
 def _ended(created: Created) -> str:
@@ -121,10 +201,12 @@ def _ended(created: Created) -> str:
     return "".join(f"\n{line}" for line in said)
 
 
-def keys_list(context: Context, arguments: Namespace) -> None:
-    """Show the environment's API keys."""
+@keys.command("list")
+@click.option("--state", type=click.Choice(get_args(State)), help="only those")
+def keys_list(context: Context, state: State | None) -> None:
+    """Show API keys."""
     with context.client() as client:
-        found = client.api_keys.list(state=arguments.state)
+        found = client.api_keys.list(state=state)
         if context.is_json:
             context.show_list(found, [])
             return
@@ -146,16 +228,27 @@ def keys_list(context: Context, arguments: Namespace) -> None:
         )
 
 
-def keys_create(context: Context, arguments: Namespace) -> None:
-    """Make an API key; its text is the only line of output."""
+@keys.command("create")
+@argument("name", help="a note for people")
+@click.option("--role", type=click.Choice(ROLES), required=True, help="the most that it may do")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    metavar="SCOPE",
+    help=f"may be repeated; all without it: {', '.join(SCOPES)}",
+)
+@click.option("--days", type=int, metavar="N", help="until it ends; 90 without it")
+def keys_create(
+    context: Context, name: str, role: Role, scopes: tuple[str, ...], days: int | None
+) -> None:
+    """Make an API key and print it."""
     with context.client() as client:
         made = asking.stepped_up(
             client,
             lambda: client.api_keys.create(
-                arguments.name,
-                role=arguments.role,
-                scopes=arguments.scope,
-                expires_in_days=arguments.days,
+                name, role=role, scopes=list(scopes) or None, expires_in_days=days
             ),
         )
     if context.is_json:
@@ -165,17 +258,22 @@ def keys_create(context: Context, arguments: Namespace) -> None:
     terminal.say(f"Shown this once. It ends on {terminal.cell(terminal.moment(made.expires_at))}.")
 
 
-def keys_revoke(context: Context, arguments: Namespace) -> None:
+@keys.command("revoke")
+@argument("key_id", metavar="id", help="as `list` shows it")
+def keys_revoke(context: Context, key_id: str) -> None:
     """End an API key."""
     with context.client() as client:
-        asking.stepped_up(client, lambda: client.api_keys.revoke(arguments.id))
-    context.done(f"Revoked {arguments.id}.")
+        asking.stepped_up(client, lambda: client.api_keys.revoke(key_id))
+    context.done(f"Revoked {key_id}.")
 
 
-def usage(context: Context, arguments: Namespace) -> None:
+@click.command("usage", cls=Command)
+@click.option("--since", metavar="DAY", help="such as 2026-11-01; a month ago without it")
+@click.option("--until", metavar="DAY", help="today without it")
+def usage(context: Context, since: str | None, until: str | None) -> None:
     """Show what the organization used."""
     with context.client() as client:
-        found = client.usage(since=_day(arguments.since), until=_day(arguments.until))
+        found = client.usage(since=_day(since), until=_day(until))
     if context.is_json:
         terminal.write(terminal.json_text(asdict(found)))
         return
@@ -212,7 +310,7 @@ def _user_id(client: zonal.Client, email: str) -> str:
     raise UsageError(f"The organization has no member {email}.")
 
 
-def _day(text: Optional[str]) -> Optional[date]:
+def _day(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError as exc:

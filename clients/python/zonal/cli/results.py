@@ -1,13 +1,17 @@
 """Results of SQL as tables, CSV or JSON."""
 
+from __future__ import annotations
+
 import codecs
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any
 
 import zonal
 from zonal.cli import failures, terminal
-from zonal.types import Result
+
+if TYPE_CHECKING:
+    from zonal.types import Result
 
 COUNTED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 
@@ -15,7 +19,7 @@ COUNTED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 def run(
     client: zonal.Client,
     text: str,
-    params: Optional[Sequence[str]],
+    params: Sequence[str] | None,
     *,
     output: str,
     read_only: bool = False,
@@ -35,12 +39,12 @@ def show(answer: zonal.SqlAnswer, *, is_expanded: bool = False) -> None:
     """Write the results of an answer as tables."""
     for notice in answer.notices:
         failures.say_notice(notice)
-    several: Sequence[Union[Result, zonal.SqlAnswer]] = answer.results or [answer]
+    several: Sequence[Result | zonal.SqlAnswer] = answer.results or [answer]
     for result in several:
         _show_result(result, is_expanded=is_expanded)
 
 
-def _show_result(result: Union[Result, zonal.SqlAnswer], *, is_expanded: bool) -> None:
+def _show_result(result: Result | zonal.SqlAnswer, *, is_expanded: bool) -> None:
     if not result.columns:
         counted = result.command.split(" ")[0] in COUNTED
         terminal.say(f"{result.command} {result.row_count}" if counted else result.command)
@@ -60,7 +64,7 @@ def _show_result(result: Union[Result, zonal.SqlAnswer], *, is_expanded: bool) -
     terminal.say(f"({count}{more})")
 
 
-def _shown(value: Any) -> Optional[str]:
+def _shown(value: Any) -> str | None:
     """Return a value as no other one of its type is shown; None is NULL."""
     if value is None or isinstance(value, str):
         return value if value is None else terminal.literal(value)
@@ -83,7 +87,7 @@ def _write_pieces(pieces: Iterator[bytes]) -> None:
 
 
 def _write_json(
-    client: zonal.Client, text: str, params: Optional[Sequence[str]], *, read_only: bool
+    client: zonal.Client, text: str, params: Sequence[str] | None, *, read_only: bool
 ) -> None:
     """Write an array of objects, row by row: it may be larger than memory.
 

@@ -1,44 +1,68 @@
 """`zonal login`, `logout` and `whoami`."""
 
-from argparse import Namespace
+from __future__ import annotations
+
 from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
 
 import zonal
 from zonal.addresses import checked
-from zonal.cli import asking, browser, terminal
+from zonal.cli import asking, terminal
 from zonal.cli.configuration import UsageError
 from zonal.cli.context import Context
-from zonal.types import LoginAnswer
+from zonal.cli.parameters import Command, Exclusive, argument
+
+if TYPE_CHECKING:
+    pass
 
 
-def login(context: Context, arguments: Namespace) -> None:
-    """Sign in and keep the session, or keep a token; in a browser unless an e-mail is named."""
+@click.command("login", cls=Command)
+@argument("email", required=False, help="to sign in with its password; else in a browser")
+@click.option("--environment", metavar="NAME", help="the one used last without it")
+@click.option("--method", help="second factor, such as totp, sms, email or backup_code")
+@click.option("--token-stdin", cls=Exclusive, is_flag=True, help="read an API key and keep it")
+@click.option("--password-stdin", cls=Exclusive, is_flag=True, help="read the password")
+@click.option(
+    "--no-browser",
+    cls=Exclusive,
+    is_flag=True,
+    help="print the page's address and ask for its code",
+)
+def login(
+    context: Context,
+    email: str | None,
+    environment: str | None,
+    method: str | None,
+    token_stdin: bool,
+    password_stdin: bool,
+    no_browser: bool,
+) -> None:
+    """Sign in and keep the session."""
     url = _url(context)
-    if arguments.token_stdin:
+    if token_stdin:
         _keep_token(context, url)
         return
     store = zonal.MemoryStore()
-    if arguments.email or arguments.password_stdin:
-        answer = _by_password(url, store, arguments)
+    if email or password_stdin:
+        email = email or asking.text("E-mail: ")
+        password = asking.line_of_stdin("Password") if password_stdin else ""
+        with zonal.Client(url, store=store) as client:
+            answer = client.sign_in(
+                email,
+                password or asking.secret("Password: "),
+                environment=environment,
+                second_factor=asking.code,
+                method=method,
+                attempts=asking.ATTEMPTS,
+            )
     else:
-        answer = browser.sign_in(
-            url, store, environment=arguments.environment, opens=not arguments.no_browser
-        )
+        # Its server takes longer to load than most commands to start.
+        from zonal.cli import browser  # noqa: PLC0415
+
+        answer = browser.sign_in(url, store, environment=environment, opens=not no_browser)
     _keep_session(context, url, store, answer.environment.name)
-
-
-def _by_password(url: str, store: zonal.MemoryStore, arguments: Namespace) -> LoginAnswer:
-    email = arguments.email or asking.text("E-mail: ")
-    password = asking.line_of_stdin("Password") if arguments.password_stdin else ""
-    with zonal.Client(url, store=store) as client:
-        return client.sign_in(
-            email,
-            password or asking.secret("Password: "),
-            environment=arguments.environment,
-            second_factor=asking.code,
-            method=arguments.method,
-            attempts=asking.ATTEMPTS,
-        )
 
 
 def _keep_session(context: Context, url: str, store: zonal.MemoryStore, environment: str) -> None:
@@ -51,8 +75,9 @@ def _keep_session(context: Context, url: str, store: zonal.MemoryStore, environm
     terminal.say(f"Signed in to {url} as {email}, environment {environment}.")
 
 
-def logout(context: Context, _arguments: Namespace) -> None:
-    """End the session and forget it."""
+@click.command("logout", cls=Command)
+def logout(context: Context) -> None:
+    """End the session."""
     place = context.place
     kept = context.credentials.of(place.url)
     if "tokens" in kept:
@@ -63,8 +88,9 @@ def logout(context: Context, _arguments: Namespace) -> None:
     terminal.say(f"Signed out of {place.url}.")
 
 
-def whoami(context: Context, _arguments: Namespace) -> None:
-    """Show whose the token is, and where it is good for."""
+@click.command("whoami", cls=Command)
+def whoami(context: Context) -> None:
+    """Show whose the token is."""
     with context.client() as client:
         found = client.whoami()
     context.show(
