@@ -60,5 +60,4 @@ export declare class Client {
         params?: Record<string, string | number | boolean>;
     }): Promise<T>;
     private keep;
-    private refreshToken;
 }

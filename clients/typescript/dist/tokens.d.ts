@@ -35,10 +35,22 @@ export declare class Credentials {
     /** Use and store a session's tokens from now on; undefined signs out. */
     keep(pair: TokenPair | undefined): Promise<void>;
     /**
-     * Replace an expired token; return whether there is another one now.
+     * Return what a function makes of the stored refresh token, for a switch or the end.
+     *
+     * Throws ZonalError without a session.
+     */
+    spend<T>(use: (refreshToken: string) => Promise<T>): Promise<T>;
+    /**
+     * Replace a refused token; return whether there is another one now.
+     *
+     * isSuperseded: true if a newer one has replaced it: the stored pair is used, and an older refresh
+     * token is not sent, which would end the sign-in.
      *
      * The clock of this machine is not asked: the platform says when a token has expired.
      */
-    renew(refused: string | undefined, refresh: (refreshToken: string) => Promise<TokenPair>): Promise<boolean>;
+    renew(refused: string | undefined, refresh: (refreshToken: string) => Promise<TokenPair>, isSuperseded: boolean): Promise<boolean>;
     private replace;
+    private refreshed;
+    /** Return the pair that another process has stored meanwhile; else throw the refusal. */
+    private storedSince;
 }

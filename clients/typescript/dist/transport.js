@@ -105,10 +105,11 @@ export class Transport {
         }
     }
     async isRenewed(call, problem, token) {
-        if (call.token !== undefined || call.isAnonymous || problem.code !== "token_expired") {
+        const isSuperseded = problem.code === "token_superseded";
+        const isRenewable = isSuperseded || problem.code === "token_expired";
+        if (call.token !== undefined || call.isAnonymous || !isRenewable)
             return false;
-        }
-        return this.credentials.renew(token, (refreshToken) => 
+        const refresh = (refreshToken) => 
         // Of two refreshes with one token within ten seconds both get the same answer.
         this.call({
             method: "POST",
@@ -116,7 +117,8 @@ export class Transport {
             body: { refresh_token: refreshToken },
             isRepeatable: true,
             isAnonymous: true,
-        }));
+        });
+        return this.credentials.renew(token, refresh, isSuperseded);
     }
 }
 class TimeoutError extends Error {

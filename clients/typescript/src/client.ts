@@ -69,19 +69,21 @@ export class Client {
 
   /** End the session. */
   async signOut(): Promise<void> {
-    const body = { refresh_token: await this.refreshToken() };
     const path = "/v1/auth/logout";
-    await this.transport.call({ method: "POST", path, body, isAnonymous: true });
+    await this.transport.credentials.spend((refresh_token) =>
+      this.transport.call({ method: "POST", path, body: { refresh_token }, isAnonymous: true }),
+    );
     await this.transport.credentials.keep(undefined);
   }
 
   /** Go on in another environment, with another session of the same sign-in. */
   async switch(environment: string): Promise<void> {
-    const body = { refresh_token: await this.refreshToken(), environment };
     const path = "/v1/auth/switch";
-    await this.keep(
-      await this.transport.call<TokenPair>({ method: "POST", path, body, isAnonymous: true }),
-    );
+    const answer = await this.transport.credentials.spend((refresh_token) => {
+      const body = { refresh_token, environment };
+      return this.transport.call<TokenPair>({ method: "POST", path, body, isAnonymous: true });
+    });
+    await this.keep(answer);
   }
 
   /** Prove the second factor again, for what is refused with `step_up_required`. */
@@ -134,12 +136,6 @@ export class Client {
       access_expires_at,
       refresh_expires_at,
     });
-  }
-
-  private async refreshToken(): Promise<string> {
-    const pair = await this.transport.credentials.session();
-    if (pair === undefined) throw new ZonalError("This client has no session of a sign-in.");
-    return pair.refresh_token;
   }
 }
 

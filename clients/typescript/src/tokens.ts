@@ -1,5 +1,6 @@
 /** Where a signed-in client keeps its tokens, and their renewal. */
 
+import { AuthenticationError, ZonalError } from "./errors.js";
 import type { TokenPair } from "./types.js";
 
 /**
@@ -66,17 +67,36 @@ export class Credentials {
   }
 
   /**
-   * Replace an expired token; return whether there is another one now.
+   * Return what a function makes of the stored refresh token, for a switch or the end.
+   *
+   * Throws ZonalError without a session.
+   */
+  async spend<T>(use: (refreshToken: string) => Promise<T>): Promise<T> {
+    const pair = this.fixed === undefined ? await this.store.load() : undefined;
+    if (pair === undefined) throw new ZonalError("This client has no session of a sign-in.");
+    try {
+      return await use(pair.refresh_token);
+    } catch (error) {
+      return await use((await this.storedSince(pair, error)).refresh_token);
+    }
+  }
+
+  /**
+   * Replace a refused token; return whether there is another one now.
+   *
+   * isSuperseded: true if a newer one has replaced it: the stored pair is used, and an older refresh
+   * token is not sent, which would end the sign-in.
    *
    * The clock of this machine is not asked: the platform says when a token has expired.
    */
   async renew(
     refused: string | undefined,
     refresh: (refreshToken: string) => Promise<TokenPair>,
+    isSuperseded: boolean,
   ): Promise<boolean> {
     if (this.fixed !== undefined) return false;
     if ((await this.token()) !== refused) return true;
-    this.renewing ??= this.replace(refused, refresh).finally(() => {
+    this.renewing ??= this.replace(refused, refresh, isSuperseded).finally(() => {
       this.renewing = undefined;
     });
     return this.renewing;
@@ -85,14 +105,37 @@ export class Credentials {
   private async replace(
     refused: string | undefined,
     refresh: (refreshToken: string) => Promise<TokenPair>,
+    isSuperseded: boolean,
   ): Promise<boolean> {
     let newest = await this.store.load();
     if (newest === undefined) return false;
     if (newest.access_token === refused) {
-      newest = await refresh(newest.refresh_token);
-      await this.store.save(newest);
+      if (isSuperseded) return false;
+      newest = await this.refreshed(newest, refresh);
     }
     this.pair = newest;
     return true;
+  }
+
+  private async refreshed(
+    pair: TokenPair,
+    refresh: (refreshToken: string) => Promise<TokenPair>,
+  ): Promise<TokenPair> {
+    let newest: TokenPair;
+    try {
+      newest = await refresh(pair.refresh_token);
+    } catch (error) {
+      return this.storedSince(pair, error);
+    }
+    await this.store.save(newest);
+    return newest;
+  }
+
+  /** Return the pair that another process has stored meanwhile; else throw the refusal. */
+  private async storedSince(pair: TokenPair, error: unknown): Promise<TokenPair> {
+    if (!(error instanceof AuthenticationError) || error.code !== "token_superseded") throw error;
+    const newest = await this.store.load();
+    if (newest === undefined || newest.refresh_token === pair.refresh_token) throw error;
+    return newest;
   }
 }

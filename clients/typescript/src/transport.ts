@@ -143,10 +143,10 @@ export class Transport {
     problem: ProblemError,
     token: string | undefined,
   ): Promise<boolean> {
-    if (call.token !== undefined || call.isAnonymous || problem.code !== "token_expired") {
-      return false;
-    }
-    return this.credentials.renew(token, (refreshToken) =>
+    const isSuperseded = problem.code === "token_superseded";
+    const isRenewable = isSuperseded || problem.code === "token_expired";
+    if (call.token !== undefined || call.isAnonymous || !isRenewable) return false;
+    const refresh = (refreshToken: string) =>
       // Of two refreshes with one token within ten seconds both get the same answer.
       this.call<TokenPair>({
         method: "POST",
@@ -154,8 +154,8 @@ export class Transport {
         body: { refresh_token: refreshToken },
         isRepeatable: true,
         isAnonymous: true,
-      }),
-    );
+      });
+    return this.credentials.renew(token, refresh, isSuperseded);
   }
 }
 

@@ -403,6 +403,26 @@ test("a refresh whose answer was lost is repeated, and an ended session is not",
   await assert.rejects(ended.whoami(), AuthenticationError);
 });
 
+test("a session that another process has refreshed or switched goes on", async () => {
+  const shared = new MemoryStore(expired[2]);
+  const [one, other] = [0, 1].map(() => new Client(url, { store: shared, retries }));
+  for (let refreshes = 0; refreshes < 3; refreshes += 1) {
+    await other.whoami();
+    await refuse(401, "token_expired");
+  }
+  await other.whoami();
+  const before = shared.load();
+  await one.switch("sandbox");
+  assert.equal((await other.whoami()).environment.id, "sandbox");
+  const stored = [before, before, shared.load()];
+  const store = { load: () => stored.shift(), save: () => {} };
+  const late = new Client(url, { store, retries });
+  await refuse(401, "token_expired");
+  assert.equal((await late.whoami()).environment.id, "sandbox");
+  await one.signOut();
+  await assert.rejects(other.whoami(), AuthenticationError);
+});
+
 test("resources are typed, paged and escaped", async () => {
   assert.deepEqual((await listed(client.environments.list())).map((each) => each.id), ["live", "sandbox"]);
   await assert.rejects(client.environments.get("a/b"), NotFoundError);

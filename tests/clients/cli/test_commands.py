@@ -176,9 +176,15 @@ def test_columns_of_an_import_are_named_as_in_sql(alice: Run, tmp_path: Path) ->
 
 
 def test_columns_of_a_file_are_skipped_by_name(alice: Run, front: Front) -> None:
-    front.refuse(400, "invalid_request")
-    assert alice("import", "t", "-", "--skip", 'Notes, "a,b"', stdin="id\n").status == 1
-    assert parse_qs(front.query)["skip"] == ['"notes","a,b"']
+    assert alice("sql", "-c", "CREATE TABLE cli_skipped (id int, name text)").status == 0
+    content = 'Notes,name,"a,b",id\nx,first,y,1\n'
+    refused = alice("import", "cli_skipped", "-", stdin=content)
+    assert (refused.status, "Notes" in refused.err) == (1, True)
+    done = alice("import", "cli_skipped", "-", "--skip", '"Notes", "a,b"', stdin=content)
+    assert (done.status, "Imported 1 row" in done.err) == (0, True)
+    assert parse_qs(front.query)["skip"] == ['"Notes","a,b"']
+    assert alice("sql", "--csv", "-c", "SELECT * FROM cli_skipped").out == "id,name\n1,first\n"
+    alice("sql", "-c", "DROP TABLE cli_skipped")
 
 
 def test_a_refused_import_names_line_and_column_of_the_file(alice: Run, tmp_path: Path) -> None:

@@ -109,6 +109,19 @@ def test_a_password_and_a_code_are_asked_for_and_not_shown(
     assert code not in screen.shown
 
 
+def test_a_prompt_is_not_moved_to_another_environment(alice: Run) -> None:
+    with terminal("sql") as screen:
+        screen.until("live=>")
+        assert alice("env", "use", "sandbox").status == 0
+        screen.type("CREATE TABLE moved ();")
+        screen.until("Another command has switched to another environment: begin again.")
+        screen.until("live=>")
+        screen.press("\x04")
+    assert "42P01" in alice("sql", "-c", "SELECT * FROM moved").err
+    assert alice("env", "use", "live").status == 0
+    assert "42P01" in alice("sql", "-c", "SELECT * FROM moved").err
+
+
 def test_the_prompt_runs_statements_describes_and_remembers(alice: Run, folder: Path) -> None:
     with terminal("sql") as screen:
         screen.until("live=>")

@@ -121,6 +121,72 @@ def test_what_another_process_has_refreshed_is_used(platform: Platform, front: F
     assert front.seen.count(REFRESH) == 1
 
 
+def test_a_session_that_another_process_has_switched_goes_on(
+    platform: Platform, front: Front
+) -> None:
+    caller = cast.signed_in(platform.alice)
+    shared = zonal.MemoryStore(zonal.TokenPair(caller.access_token, caller.refresh_token, 0, 0))
+    with (
+        zonal.Client(front.url, store=shared) as one,
+        zonal.Client(front.url, store=shared) as other,
+    ):
+        other.switch("sandbox")
+        assert one.whoami().environment.id == "sandbox"
+    assert REFRESH not in front.seen
+    # Nothing newer is stored, and an older refresh token is not sent: it would end the sign-in.
+    with (
+        zonal.Client(
+            front.url,
+            store=zonal.MemoryStore(
+                zonal.TokenPair(caller.access_token, caller.refresh_token, 0, 0)
+            ),
+        ) as late,
+        pytest.raises(zonal.AuthenticationError, match="token_superseded"),
+    ):
+        late.whoami()
+    assert REFRESH not in front.seen
+
+
+def test_a_refresh_that_another_process_was_faster_with_is_no_end(
+    platform: Platform, front: Front
+) -> None:
+    pair = expired(platform)
+    elsewhere = zonal.MemoryStore(pair)
+    with zonal.Client(front.url, store=elsewhere) as other:
+        other.switch("sandbox")
+    newest = elsewhere.load()
+    # What the file has when the client begins, when it refreshes, and when that was refused.
+    stored = [pair, pair, newest]
+
+    class File(zonal.MemoryStore):
+        def load(self) -> zonal.TokenPair | None:
+            return stored.pop(0)
+
+    with zonal.Client(front.url, store=File()) as client:
+        assert client.whoami().environment.id == "sandbox"
+    assert front.seen.count(REFRESH) == 1
+
+
+def test_a_switch_and_a_sign_out_use_the_stored_refresh_token(
+    platform: Platform, front: Front
+) -> None:
+    caller = cast.signed_in(platform.alice)
+    shared = zonal.MemoryStore(zonal.TokenPair(caller.access_token, caller.refresh_token, 0, 0))
+    with (
+        zonal.Client(front.url, store=shared) as one,
+        zonal.Client(front.url, store=shared) as other,
+    ):
+        for _ in range(2):
+            front.refuse(401, "token_expired")
+            other.whoami()
+        assert front.seen.count(REFRESH) == 2
+        one.switch("sandbox")
+        assert one.whoami().environment.id == "sandbox"
+        other.sign_out()
+        with pytest.raises(zonal.AuthenticationError, match="session_revoked"):
+            one.whoami()
+
+
 def test_a_session_that_ended_is_not_refreshed_for_ever(platform: Platform, front: Front) -> None:
     pair = expired(platform)
     with zonal.Client(front.url, store=zonal.MemoryStore(pair)) as client:

@@ -53,7 +53,7 @@ def test_the_client_works_against_a_platform(platform: Platform, front: Front) -
         "token": cast.signed_in(platform.alice).access_token,
         "email": EMAIL,
         "password": cast.PASSWORD,
-        "expired": [expired(platform), expired(platform)],
+        "expired": [expired(platform) for _ in range(3)],
         "codes": {
             "email": "ivan@example.com",
             "wrong": holder.wrong_code(),

@@ -21,7 +21,6 @@ from zonal.addresses import checked
 from zonal.bodies import given
 from zonal.browser import BrowserSignIn
 from zonal.decoding import decode
-from zonal.errors import ZonalError
 from zonal.retries import Retries
 from zonal.tokens import MemoryStore, TokenStore
 from zonal.types import LoginAnswer, OrganizationUsage, Permissions, TokenPair, Whoami
@@ -141,15 +140,23 @@ class AsyncClient:
 
     async def sign_out(self) -> None:
         """End the session."""
-        body = {"refresh_token": self._refresh_token()}
-        await self._transport.call(Call("POST", "/v1/auth/logout", body, is_anonymous=True))
+
+        async def end(refresh_token: str) -> None:
+            body = {"refresh_token": refresh_token}
+            await self._transport.call(Call("POST", "/v1/auth/logout", body, is_anonymous=True))
+
+        await self._transport.credentials.spend(end)
         self._transport.credentials.keep(None)
 
     async def switch(self, environment: str) -> None:
         """Go on in another environment, with another session of the same sign-in."""
-        body = {"refresh_token": self._refresh_token(), "environment": environment}
-        call = Call("POST", "/v1/auth/switch", body, is_anonymous=True)
-        self._keep(decode(TokenPair, await self._transport.call(call)))
+
+        async def exchange(refresh_token: str) -> TokenPair:
+            body = {"refresh_token": refresh_token, "environment": environment}
+            call = Call("POST", "/v1/auth/switch", body, is_anonymous=True)
+            return decode(TokenPair, await self._transport.call(call))
+
+        self._keep(await self._transport.credentials.spend(exchange))
 
     async def step_up(
         self, second_factor: SecondFactor, *, method: Optional[str] = None, attempts: int = 1
@@ -197,9 +204,3 @@ class AsyncClient:
                 refresh_expires_at=answer.refresh_expires_at,
             )
         )
-
-    def _refresh_token(self) -> str:
-        pair = self._transport.credentials.pair
-        if pair is None:
-            raise ZonalError("This client has no session of a sign-in.")
-        return pair.refresh_token

@@ -19,6 +19,7 @@ from zonal.types import TokenPair
 JSON = "application/json"
 # The first may find a pair that another process has stored, and that has expired, too.
 RENEWALS = 2
+RENEWED = frozenset({"token_expired", "token_superseded"})
 
 
 @dataclass(frozen=True)
@@ -142,9 +143,10 @@ class Transport:
 
     def _renew(self, call: Call, problem: errors.ProblemError, token: Optional[str]) -> bool:
         """Return True if the request is to be sent again with a new token."""
-        if call.token or call.is_anonymous or call.url or problem.code != "token_expired":
+        if call.token or call.is_anonymous or call.url or problem.code not in RENEWED:
             return False
-        return self.credentials.renew(token, self._refresh)
+        is_superseded = problem.code == "token_superseded"
+        return self.credentials.renew(token, self._refresh, is_superseded=is_superseded)
 
     def _refresh(self, refresh_token: str) -> TokenPair:
         # Of two refreshes with one token within ten seconds both get the same answer.

@@ -100,16 +100,26 @@ class Credentials:
 
 
 class FileStore:
-    """The tokens of one platform, in the file that other commands use, too."""
+    """The tokens of one platform, in the file that other commands use, too.
 
-    def __init__(self, credentials: Credentials, url: str) -> None:
-        """Read and write one entry."""
+    A command ends in the environment that it began in: another one may have switched meanwhile.
+    """
+
+    def __init__(
+        self, credentials: Credentials, url: str, *, switches_to: str | None = None
+    ) -> None:
+        """Read and write one entry; switches_to: the environment of the next pair to keep."""
+        self._switches_to = switches_to
         self._credentials = credentials
         self._url = url
+        self._environment = credentials.of(url).get("environment")
 
     def load(self) -> zonal.TokenPair | None:
-        """Return the newest pair."""
-        kept = self._credentials.of(self._url).get("tokens")
+        """Return the newest pair. Raises UsageError after a switch to another environment."""
+        entry = self._credentials.of(self._url)
+        if entry.get("environment") != self._environment:
+            raise UsageError("Another command has switched to another environment: begin again.")
+        kept = entry.get("tokens")
         try:
             return zonal.TokenPair(**kept) if kept else None
         except TypeError as exc:
@@ -122,7 +132,9 @@ class FileStore:
             return
         entry = self._credentials.of(self._url)
         entry.pop("token", None)
-        self._credentials.keep(self._url, {**entry, "tokens": asdict(tokens)})
+        self._environment = self._switches_to or self._environment
+        kept = {"tokens": asdict(tokens), "environment": self._environment}
+        self._credentials.keep(self._url, {**entry, **kept})
 
 
 def credentials_of(environ: Mapping[str, str]) -> Credentials:
@@ -148,8 +160,10 @@ def place_of(url: str | None, environ: Mapping[str, str], credentials: Credentia
         raise UsageError(str(exc)) from exc
 
 
-def client_of(place: Place, credentials: Credentials) -> zonal.Client:
-    """Return a client that is signed in."""
+def client_of(
+    place: Place, credentials: Credentials, *, switches_to: str | None = None
+) -> zonal.Client:
+    """Return a client that is signed in; switches_to: the environment that it goes on in."""
     kept = credentials.of(place.url)
     if place.token or kept.get("token"):
         return zonal.Client(place.url, token=place.token or kept["token"])
@@ -157,7 +171,8 @@ def client_of(place: Place, credentials: Credentials) -> zonal.Client:
         raise NotSignedInError(
             f"You are not signed in to {place.url}: run `zonal login`, or set ZONAL_TOKEN."
         )
-    return zonal.Client(place.url, store=FileStore(credentials, place.url))
+    store = FileStore(credentials, place.url, switches_to=switches_to)
+    return zonal.Client(place.url, store=store)
 
 
 def _folder(environ: Mapping[str, str], variable: str, otherwise: str) -> Path:

@@ -26,9 +26,9 @@ class Context:
         """The platform; raises NotSignedInError if none is known."""
         return place_of(self.url, self.environ, self.credentials)
 
-    def client(self) -> zonal.Client:
-        """Return a client that is signed in."""
-        return client_of(self.place, self.credentials)
+    def client(self, *, switches_to: str | None = None) -> zonal.Client:
+        """Return a client that is signed in; switches_to: the environment that it goes on in."""
+        return client_of(self.place, self.credentials, switches_to=switches_to)
 
     def show(self, answer: Any, pairs: Sequence[tuple[str, Any]]) -> None:
         """Write one thing: JSON of the answer, or names and values."""

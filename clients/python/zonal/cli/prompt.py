@@ -96,7 +96,7 @@ class Prompt:
                 results.show(answer, is_expanded=self._is_expanded)
             if answer.command.startswith(CHANGES) or answer.results:
                 self._names.forget()
-        except (zonal.ZonalError, ValueError) as exc:
+        except (zonal.ZonalError, UsageError, ValueError) as exc:
             # The client refuses a text with bytes that are no characters.
             terminal.say(message_of(exc, text))
         except KeyboardInterrupt:

@@ -100,7 +100,7 @@ def env_use(context: Context, name: str) -> None:
     """Go on in another environment."""
     if context.place.token or "token" in context.credentials.of(context.place.url):
         raise UsageError("A token belongs to one environment: make one for the other.")
-    with context.client() as client:
+    with context.client(switches_to=name) as client:
         client.switch(name)
         found = client.whoami()
     context.done(f"Commands use environment {found.environment.name} now.", found)

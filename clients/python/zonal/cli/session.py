@@ -15,6 +15,9 @@ from zonal.cli.context import Context
 from zonal.cli.parameters import Command, Exclusive, argument
 
 if TYPE_CHECKING:
+    from zonal.types import LoginAnswer
+
+if TYPE_CHECKING:
     pass
 
 
@@ -62,17 +65,21 @@ def login(
         from zonal.cli import browser  # noqa: PLC0415
 
         answer = browser.sign_in(url, store, environment=environment, opens=not no_browser)
-    _keep_session(context, url, store, answer.environment.name)
+    _keep_session(context, url, store, answer)
 
 
-def _keep_session(context: Context, url: str, store: zonal.MemoryStore, environment: str) -> None:
+def _keep_session(
+    context: Context, url: str, store: zonal.MemoryStore, answer: LoginAnswer
+) -> None:
     tokens = store.load()
     if tokens is None:
         raise zonal.ZonalError("The sign-in left no tokens.")
     with zonal.Client(url, store=store) as client:
         email = client.whoami().email or ""
-    context.credentials.keep(url, {"email": email, "tokens": asdict(tokens)})
-    terminal.say(f"Signed in to {url} as {email}, environment {environment}.")
+    context.credentials.keep(
+        url, {"email": email, "tokens": asdict(tokens), "environment": answer.environment.id}
+    )
+    terminal.say(f"Signed in to {url} as {email}, environment {answer.environment.name}.")
 
 
 @click.command("logout", cls=Command)
