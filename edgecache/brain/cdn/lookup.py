@@ -328,6 +328,8 @@ class Lookup:
     ) -> Attempt:
         known = self._vary.of(request.bucket.id, request.target)
         changes = self._negative.changes(request.bucket.id)
+        # What is stored before the fetch is no result of it, whatever its validators.
+        above = max(above, 0 if stale is None else stale.generation)
         if not request.is_http:
             fetch_request = FetchRequest(above=above, joins=_comes_in_time, client=request.client)
             return Attempt(fetch_request, "", {}, known, changes)

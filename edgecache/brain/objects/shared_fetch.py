@@ -95,7 +95,8 @@ class FetchRequest:
 
     stale: the version that a 304 confirms.
     replaced: the stored version; deleted if the origin's new response is not stored.
-    above: a generation; a newer version from another brain makes the fetch unnecessary.
+    above: the generation of the version that is known, and is to be replaced; only a newer one from
+    another brain makes the fetch unnecessary.
     assess: decides about the response's headers.
     joins: True if a running fetch answers this request, too.
     client: the address of an anonymous client, which has its own share; '' for a signed request.

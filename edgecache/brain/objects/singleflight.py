@@ -184,7 +184,7 @@ class Singleflight:
         if not self._coherence.peers:
             return None
         request = fetch.request
-        known = max(request.above, request.stale.generation if request.stale is not None else 0)
+        known = request.above
         with contextlib.suppress(TimeoutError, DatabaseUnavailable):
             async with asyncio.timeout(TURN_LIMIT_S):
                 while True:
