@@ -334,6 +334,10 @@ class OutgoingConnection(asyncio.Protocol):
         is_read = self._check is None and self._left == 0 and not self._pieces
         return self.is_open and self.may_be_kept and is_read
 
+    def may_end_within(self, limit_bytes: int) -> bool:
+        """True unless more than this is known to be still to come of the response."""
+        return self._left == CHUNKED or 0 <= self._left <= limit_bytes
+
     def is_silent(self) -> bool:
         """True if nothing came since the last response, not even bytes that wait in the kernel."""
         if not self.is_open:

@@ -1,6 +1,7 @@
 """Requests to origins over HTTP; every failure becomes an OriginError."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ ATTEMPTS: Final = 2
 PAUSE_S: Final = 0.2
 # A larger body is sent in pieces, as fast as the origin takes them.
 PIECE_BYTES: Final = 2**16
+# What is left of a response that is not wanted is read up to here, so that its connection is kept.
+REST_BYTES: Final = 2**16
+REST_S: Final = 0.2
 TRY_AGAIN: Final = frozenset(
     {
         HTTPStatus.TOO_MANY_REQUESTS,
@@ -119,12 +123,18 @@ async def exchange(
         else:
             if is_last or connection.status not in try_again:
                 break
+            await _read_rest(connection)
             client.release(address, connection)
         await asyncio.sleep(PAUSE_S)
     try:
         pairs = _pairs(connection.head)
         is_complete = partial(_is_complete, connection, pairs)
         yield Reply(connection.status, pairs, _body(connection), is_complete)
+        await _read_rest(connection)
+    except OriginError:
+        # A status that is an error; who is cancelled waits for nothing.
+        await _read_rest(connection)
+        raise
     finally:
         client.release(address, connection)
 
@@ -164,6 +174,18 @@ async def _body(connection: OutgoingConnection) -> AsyncIterator[bytes]:
             yield piece
     except RequestFailed as failure:
         raise _error(failure) from failure
+
+
+async def _read_rest(connection: OutgoingConnection) -> None:
+    """Read what is left of a short response: the connection can then be kept (RFC 9112 §9.3)."""
+    left = REST_BYTES
+    with contextlib.suppress(RequestFailed, TimeoutError):
+        async with asyncio.timeout(REST_S):
+            while left > 0 and connection.may_end_within(left):
+                piece = await connection.piece()
+                if not piece:
+                    return
+                left -= len(piece)
 
 
 def _pairs(head: ResponseHead) -> Pairs:

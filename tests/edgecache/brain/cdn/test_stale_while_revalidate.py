@@ -1,6 +1,6 @@
 """A stale response is used while a newer one is fetched, by one brain and by two (RFC 5861 §3)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -20,9 +20,9 @@ CONTROL = "max-age=0, stale-while-revalidate=600"
 @pytest.fixture(params=[1, 2], ids=["one brain", "two brains"])
 def bucket(
     request: pytest.FixtureRequest, start: Callable[..., Cluster], origin: Origin
-) -> Iterator[CdnBucket]:
+) -> CdnBucket:
     """Return a bucket of brains that share their files, as the processes of one machine do."""
-    yield cdn_bucket_for(start(brains=request.param), origin)
+    return cdn_bucket_for(start(brains=request.param), origin)
 
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def test_the_newer_response_replaces_the_stale_one(
     bucket.respond("/a", CONTROL, b"old", **validator)
     bucket.get("/a")
     until(bucket.says("hit", "/a"))
-    newer = {name: '"b"' for name in validator}
+    newer = dict.fromkeys(validator, '"b"')
     bucket.respond("/a", "max-age=600", b"new", **newer)
     until(lambda: bucket.get("/a").body == b"new")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.core.errors import OriginFailed
+from edgecache.brain.core.errors import OriginError, OriginFailed
 from edgecache.brain.origins.connections import OriginConnections, Request, exchange
 from edgecache.brain.origins.open_origins import IDLE_CONNECTIONS
 from edgecache.http.client import HttpClient, ServerAddress
@@ -98,13 +98,36 @@ def connections_of(origin: HttpOrigin) -> int:
 async def test_a_connection_is_used_again_when_its_response_was_read(
     client: HttpClient, origin: HttpOrigin
 ) -> None:
-    origin.objects = {"/k": bytes(200_000)}
+    origin.objects = {"/k": bytes(2_000_000)}
     assert [await get(client, origin.url) for _ in range(3)] == [200] * 3
     assert connections_of(origin) == 1
 
     assert await get(client, origin.url, is_read=False) == 200
     assert await get(client, origin.url) == 200
     assert connections_of(origin) == 2
+
+
+@pytest.mark.parametrize("status", ["302 Found", "403 Forbidden", "404 Not Found", "500 Oops"])
+async def test_a_response_that_is_not_wanted_leaves_its_connection_for_the_next_request(
+    brain: Brain, origin: HttpOrigin, status: str
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    ports = set()
+
+    async def refuse(asked: Asked) -> None:
+        ports.add(asked.writer.get_extra_info("peername"))
+        asked.head(status, "Content-Length: 2", "Location: /elsewhere", "Cache-Control: no-store")
+        if asked.method == "GET":
+            # The body comes after the head was read.
+            await asyncio.sleep(0)
+            await asked.say(b"no")
+
+    origin.handler = refuse
+    for read in (brain.objects.head, brain.objects.open):
+        for _ in range(3):
+            with pytest.raises(OriginError):
+                await read(bucket, "k")
+    assert len(ports) == 1
 
 
 async def test_a_connection_that_the_origin_has_closed_is_not_used_again(
