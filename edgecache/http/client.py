@@ -292,7 +292,7 @@ def head_bytes(method: str, target: str, fields: Iterable[tuple[str, str]]) -> b
     breaks = len(lines) - 1
     if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text or " " in target:
         raise RequestFailed("malformed_request")
-    return f"{text}\r\n\r\n".encode()
+    return f"{text}\r\n\r\n".encode("utf-8", "surrogateescape")
 
 
 def request_head(

@@ -48,6 +48,20 @@ class Headers:
         return self._pairs
 
 
+def lossless(value: str) -> str:
+    """Return a value that was decoded byte for byte as text that is encoded to the same bytes.
+
+    As UTF-8 with ``surrogateescape``, in which heads are written.
+    """
+    if value.isascii():
+        return value
+    try:
+        return value.encode("latin-1").decode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        # It is text already: an earlier release has stored some so.
+        return value
+
+
 def decoded(value: str) -> str:
     """Return a value as UTF-8 if its bytes are valid UTF-8, otherwise unchanged."""
     try:

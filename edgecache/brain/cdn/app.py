@@ -40,6 +40,7 @@ from edgecache.brain.http_caching.cache_keys import KeyPolicy
 from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.http.exchange import BODYLESS, BodyTimeout, ClientGone, Exchange
+from edgecache.http.headers import lossless
 from edgecache.http.response_head import HeaderPairs, http_date
 from edgecache.http.scope import HttpScope
 
@@ -164,7 +165,9 @@ class CdnApi:
         is_ok = result.status == HTTPStatus.OK
         # RFC 9110 §14.2: ranges are of a GET.
         hidden = {"range"} if scope.method == "HEAD" else ()
-        fields = {name: value for name, value in request.fields.items() if name not in hidden}
+        fields = {
+            name: lossless(value) for name, value in request.fields.items() if name not in hidden
+        }
         selected = (
             conditional_requests.select(version, headers, fields)
             if is_ok

@@ -88,7 +88,9 @@ def _at_host(scheme: str, rest: str, query: str | None, fragment: str | None) ->
     number = int(port) if port else None
     number = None if number == PORTS[scheme] else number
     path = _without_dots(slash + path) if path else "/"
-    return BrowserUrl(scheme, user, host.lower(), number, path, query, fragment)
+    # Bytes of UTF-8 are no letters.
+    host = host.lower() if host.isascii() else host
+    return BrowserUrl(scheme, user, host, number, path, query, fragment)
 
 
 def _without_dots(path: str) -> str:

@@ -13,6 +13,7 @@ from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.http_caching.cache_keys import KeyPolicy, Target, digest_of
 from edgecache.brain.http_caching.caching_rules import COOKIES, Pairs
 from edgecache.brain.origins.http import SAFE, HttpDriver
+from edgecache.http.headers import lossless
 
 LOCATIONS: Final = frozenset({"location", "content-location"})
 # HTML §"Shared declarative refresh steps": a time, then a URL, which may be quoted.
@@ -62,10 +63,13 @@ class CacheUrl:
         return self.prefix != "/"
 
     def for_client(self, headers: Pairs) -> list[tuple[str, str]]:
-        """Return an origin's headers for the client: its URLs become URLs of the cache."""
+        """Return an origin's headers for the client: its URLs become URLs of the cache.
+
+        Their text is encoded to the origin's bytes (``lossless``).
+        """
         refused = HOST_WIDE if self.is_shared else frozenset()
         return [
-            (name, self._rewritten(name, value))
+            (name, lossless(self._rewritten(name, value)))
             for name, value in headers
             # The stored response may be older than their removal on arrival.
             if name not in refused and not name.startswith(caching_rules.NGINX)

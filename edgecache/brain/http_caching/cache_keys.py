@@ -98,7 +98,7 @@ class KeyPolicy:
                 sent[name] = value
             elif name in NEGOTIATED:
                 if self.is_open or name in learned:
-                    sent[name] = _without_blanks(value).lower()
+                    sent[name] = _in_lower_case(_without_blanks(value))
             elif self.is_open and not _is_withheld(name):
                 sent[name] = value
         if ENCODING not in self.listed:
@@ -178,6 +178,11 @@ def _is_withheld(name: str) -> bool:
 
 def _without_blanks(value: str) -> str:
     return ",".join(part.strip(" \t") for part in value.split(","))
+
+
+def _in_lower_case(value: str) -> str:
+    # Its other bytes are no letters (RFC 9110 §5.5).
+    return value.encode("latin-1").lower().decode("latin-1")
 
 
 def digest_of(text: str) -> str:

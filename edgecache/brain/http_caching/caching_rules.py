@@ -304,7 +304,7 @@ def invalidated(target: str, status: int, headers: Pairs) -> tuple[str, ...]:
 def resolved(base: str, reference: str) -> str:
     """Return the URL that a reference means, without fragment; '' for an invalid reference."""
     try:
-        return urljoin(base, reference.strip()).partition("#")[0]
+        return urljoin(base, reference.strip(" \t")).partition("#")[0]
     except ValueError:
         return ""
 

@@ -5,19 +5,23 @@ from datetime import UTC, datetime
 
 from edgecache.brain.core.values import DEFAULT_CONTENT_TYPE, METADATA_PREFIX, OBJECT_HEADERS
 from edgecache.brain.origins.driver import OriginResponse
+from edgecache.http.headers import decoded
 from edgecache.http.response_head import parse_http_date
 
 Pairs = list[tuple[str, str]]
 
 
 def pairs_of(raw: Iterable[tuple[bytes, bytes]]) -> Pairs:
-    """Return the fields as text: names in lower case, values as UTF-8 where they are."""
-    return [(name.decode("latin-1").lower(), _text(value)) for name, value in raw]
+    """Return the fields: names in lower case, values decoded byte for byte (latin-1)."""
+    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in raw]
 
 
 def answer_of(status: int, pairs: Pairs) -> OriginResponse:
-    """Return the response that the headers describe, without a body."""
-    fields = dict(reversed(pairs))
+    """Return the response that the headers describe, without a body.
+
+    An object's fields are text: UTF-8 where they are that.
+    """
+    fields = {name: decoded(value) for name, value in reversed(pairs)}
     length = fields.get("content-length", "")
     return OriginResponse(
         status=status,
@@ -43,10 +47,3 @@ def etag_of(fields: Mapping[str, str]) -> str:
 def date_of(text: str) -> datetime:
     """Return an HTTP date, or now."""
     return parse_http_date(text) or datetime.now(UTC).replace(microsecond=0)
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode().replace("\0", "")
-    except UnicodeDecodeError:
-        return value.decode("latin-1").replace("\0", "")

@@ -32,7 +32,7 @@ from edgecache.brain.origins.connections import (
 )
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import Pairs, answer_of
-from edgecache.http.headers import decoded
+from edgecache.http.headers import lossless
 
 REDIRECTS: Final = 5
 REDIRECT: Final = frozenset({301, 302, 303, 307, 308})
@@ -105,7 +105,10 @@ class HttpDriver:
 
     def key_of(self, path: str) -> str | None:
         """Return the key of a path in the origin's URLs, or None."""
-        base, whole = (unquote_to_bytes(text) for text in (urlsplit(self._base).path, path))
+        base, whole = (
+            unquote_to_bytes(text.encode("latin-1", "replace"))
+            for text in (urlsplit(self._base).path, path)
+        )
         if not whole.startswith(base):
             return None
         try:
@@ -165,7 +168,7 @@ def _is_dots(segment: str) -> bool:
 
 
 def _head(headers: list[tuple[str, str]], url: str) -> list[tuple[str, str]]:
-    named = [(name, decoded(value)) for name, value in headers]
+    named = [(name, lossless(value)) for name, value in headers]
     return [("host", urlsplit(url).netloc), *named]
 
 
