@@ -38,6 +38,7 @@ from edgecache.brain.delivery.plan import delivery_of, sources_of
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.http_caching.cache_keys import KeyPolicy
 from edgecache.brain.objects.open_object import OpenObject
+from edgecache.brain.origins.connections import LOOP, LOOP_MARK
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.http.exchange import BODYLESS, BodyTimeout, ClientGone, Exchange
 from edgecache.http.headers import lossless
@@ -87,6 +88,8 @@ class CdnApi:
         if scope.method not in METHODS and scope.method not in caching_rules.UNSAFE:
             raise OriginReadOnly
         cache_url = await self._cache_url(scope, bucket_id)
+        if cache_url.bucket.origin_id is not None and _has_been_here(scope):
+            raise ForwardingRefused(HTTPStatus.LOOP_DETECTED)
         share_key = use_share_of_bucket(
             cache_url.bucket, self._dependencies.proxies.client_of(scope)
         )
@@ -253,6 +256,12 @@ def _object_headers(version: ObjectVersion) -> list[tuple[str, str]]:
         *etag,
         ("last-modified", modified),
     ]
+
+
+def _has_been_here(scope: HttpScope) -> bool:
+    """True if Zonal has sent a request already (RFC 8586): its origin leads here."""
+    marks = ",".join(scope.headers.get_all(LOOP)).lower().split(",")
+    return any(mark.partition(";")[0].strip() == LOOP_MARK for mark in marks)
 
 
 def _status_of(exc: Exception) -> HTTPStatus:

@@ -1,10 +1,10 @@
 """POST, PUT, PATCH and DELETE on ``/p/…``, for buckets that forward them.
 
 Off by default: anyone may send to the public name, and an origin may trust its clients. A request
-carries only the client's own credentials, not the origin's, and no cookies. The body is received
-completely first, so that a slow client does not occupy a connection to the origin. Responses are
-not stored. Every brain forgets what they invalidate (RFC 9111 §4.4) before the client gets the
-response, even if this brain crashes before that.
+carries the client's own headers and credentials (``cache_keys``), not the origin's. The body is
+received completely first, so that a slow client does not occupy a connection to the origin.
+Responses are not stored. Every brain forgets what they invalidate (RFC 9111 §4.4) before the client
+gets the response, even if this brain crashes before that.
 """
 
 import asyncio
@@ -21,11 +21,10 @@ from edgecache.brain.cdn.urls import CacheUrl
 from edgecache.brain.core.errors import OriginReadOnly, Overloaded
 from edgecache.brain.core.values import Span, StagedFile, check_url_key
 from edgecache.brain.http_caching import caching_rules
-from edgecache.brain.origins.connections import Reply
+from edgecache.brain.http_caching.cache_keys import KeyPolicy
+from edgecache.brain.origins.connections import LOOP, LOOP_MARK, Reply
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.http.exchange import BODYLESS, Exchange
-from edgecache.http.headers import Headers
-from edgecache.http.response_head import HeaderPairs
 from edgecache.http.scope import HttpScope
 from edgecache.http.server.limits import NEVER
 from edgecache.runtime.fair_shares import Shares
@@ -40,21 +39,6 @@ FORWARD_LIMIT: Final = 32
 SLOW_AFTER_S: Final = 5.0
 SLOW_BYTES_PER_S: Final = 65_536
 LIMIT_S: Final = 300.0
-# Headers that are forwarded: of the body, conditions, and the client's own credentials.
-PASSED_ON: Final = (
-    "accept",
-    "accept-language",
-    "authorization",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "content-type",
-    "idempotency-key",
-    "if-match",
-    "if-none-match",
-    "if-unmodified-since",
-)
-LOOP_MARK: Final = "zonal"
 
 
 class ForwardingRefused(Exception):
@@ -110,15 +94,12 @@ class Forwarding:
     async def forward(self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl) -> None:
         """Forward a request to the origin, and the origin's response to the client.
 
-        Raises OriginReadOnly, ForwardingRefused (413, 508), KeyRefused, OriginError's kinds,
+        Raises OriginReadOnly, ForwardingRefused (413, 504), KeyRefused, OriginError's kinds,
         NoSuchBucket, Overloaded, StorageFull, DatabaseUnavailable, BodyTimeout, ClientGone.
         """
         bucket, driver = cache_url.bucket, cache_url.driver
         if not bucket.forwards_writes or driver is None:
             raise OriginReadOnly
-        if LOOP_MARK in ",".join(scope.headers.get_all("cdn-loop")).lower():
-            # It was forwarded by Zonal already: a loop (RFC 8586).
-            raise ForwardingRefused(HTTPStatus.LOOP_DETECTED)
         check_url_key(cache_url.target.key)
         target = ForwardTarget(cache_url, driver, cache_url.url)
         _check_length(scope)
@@ -178,7 +159,14 @@ class Forwarding:
         """Return the origin's response, once every brain has forgotten what it invalidates."""
         size = staged.manifest.size
         body = self._dependencies.data_directory.read(staged.path, Span(0, size)) if size else b""
-        headers = [*_passed_on(scope.headers), ("content-length", str(size))]
+        bucket, is_shared = target.cache_url.bucket, target.cache_url.is_shared
+        policy = KeyPolicy.of(bucket.forwarded_headers, is_shared_host=is_shared)
+        loop = [*scope.headers.get_all(LOOP), LOOP_MARK]
+        headers = [
+            *policy.forwarded(scope.headers.items()),
+            (LOOP, ", ".join(loop)),
+            ("content-length", str(size)),
+        ]
         replies: list[Reply] = []
 
         async def send() -> list[str]:
@@ -190,7 +178,7 @@ class Forwarding:
             return list(dict.fromkeys(key for key in keys if key is not None))
 
         await self._dependencies.objects.writes.run_recorded(
-            target.cache_url.bucket, target.cache_url.target.key, send
+            bucket, target.cache_url.target.key, send
         )
         return replies[0]
 
@@ -231,7 +219,3 @@ async def _limited(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         if left < 0:
             raise ForwardingRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         yield piece
-
-
-def _passed_on(request: Headers) -> HeaderPairs:
-    return [(name, request[name]) for name in PASSED_ON if name in request]

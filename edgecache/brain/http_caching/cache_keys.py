@@ -11,6 +11,9 @@ A bucket may list more headers (``forwarded_headers``): each one goes to the ori
 whatever Vary says. ``*`` sends all end-to-end headers except those withheld, and only Vary keys
 them: use it for origins that are known to send Vary. Authorization is never keyed; RFC 9111 §3.5
 applies.
+
+A request that is forwarded (``forwards_writes``) has all of the client's end-to-end headers but
+those withheld, and the listed ones.
 """
 
 import hashlib
@@ -19,7 +22,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from edgecache.brain.http_caching.caching_rules import HOP_BY_HOP, Pairs, names_of
+from edgecache.brain.http_caching.caching_rules import HOP_BY_HOP, Pairs, end_to_end, names_of
 
 EVERYTHING: Final = "*"
 ENCODING: Final = "accept-encoding"
@@ -28,21 +31,21 @@ COOKIE: Final = "cookie"
 # Sent where Vary has named them. Both are case-insensitive.
 NEGOTIATED: Final = frozenset({"accept", "accept-language"})
 CODINGS: Final = ("zstd", "br", "gzip")
-# The cache's own business; a bucket cannot list them.
-RESERVED: Final = HOP_BY_HOP | {
-    "cdn-loop",
-    "content-encoding",
-    "content-type",
-    "expect",
-    "host",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-    "range",
-    "via",
-}
+# Of a body, and conditions: the cache's own business when it reads.
+OF_THE_MESSAGE: Final = frozenset(
+    {
+        "content-encoding",
+        "content-type",
+        "if-match",
+        "if-modified-since",
+        "if-none-match",
+        "if-range",
+        "if-unmodified-since",
+        "range",
+    }
+)
+# A bucket cannot list these.
+RESERVED: Final = HOP_BY_HOP | OF_THE_MESSAGE | {"cdn-loop", "expect", "host", "via"}
 # Headers that identify the client, or that frameworks build links and routes from; ``*`` omits
 # them.
 WITHHELD: Final = RESERVED | {
@@ -55,12 +58,16 @@ WITHHELD: Final = RESERVED | {
     "true-client-ip",
     "cf-connecting-ip",
     "client-ip",
+    "fastly-client-ip",
+    "x-cluster-client-ip",
     "user-agent",
     "x-host",
     "x-real-ip",
     "x-client-ip",
     "x-wap-profile",
 }
+# What is forwarded is not kept, and has the client's own of these.
+FORWARDED: Final = OF_THE_MESSAGE | {AUTHORIZATION, "user-agent"}
 WITHHELD_PREFIXES: Final = ("x-forwarded", "x-original-", "x-rewrite-", "x-http-", "x-method-")
 TOKEN: Final = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]+")
 # A longer query is named by its digest: the names are in an index of PostgreSQL.
@@ -104,6 +111,14 @@ class KeyPolicy:
         if ENCODING not in self.listed:
             sent[ENCODING] = codings(fields.get(ENCODING, ""))
         return sent
+
+    def forwarded(self, headers: Pairs) -> list[tuple[str, str]]:
+        """Return the client's headers that go on with a request that is forwarded."""
+        return [
+            (name, value)
+            for name, value in end_to_end(headers)
+            if name in self.listed or name in FORWARDED or not _is_withheld(name)
+        ]
 
     def names(self, headers: Pairs) -> tuple[str, ...]:
         """Return the request headers that a response depends on, beyond the listed ones."""

@@ -42,8 +42,10 @@ TRY_AGAIN: Final = frozenset(
         HTTPStatus.GATEWAY_TIMEOUT,
     }
 )
-# The brain's name, and a mark by which a request loop is recognized (RFC 8586).
-COMMON: Final = (("user-agent", "zonal"), ("cdn-loop", "zonal"), ("accept-encoding", "identity"))
+# A mark by which a request loop is recognized (RFC 8586).
+LOOP: Final = "cdn-loop"
+LOOP_MARK: Final = "zonal"
+COMMON: Final = (("user-agent", "zonal"), (LOOP, LOOP_MARK), ("accept-encoding", "identity"))
 FRAMED: Final = frozenset({"content-length", "transfer-encoding"})
 
 

@@ -26,6 +26,7 @@ from tests.edgecache.brain.cdn.conftest import (
     Origin,
     OriginAnswer,
     cdn_bucket_for,
+    create_bucket,
 )
 from tests.edgecache.brain.cdn.test_caching import until
 from tests.edgecache.brain.s3.raw import send
@@ -325,9 +326,70 @@ async def test_a_cancelled_request_counts_until_it_has_ended() -> None:
         forwarding._make_room(1)
 
 
-def test_a_request_that_was_forwarded_by_zonal_is_a_loop(forwarded: CdnBucket) -> None:
-    assert forwarded.send("POST", "/a", b"x", cdn_loop="other, Zonal").status == 508
+@pytest.mark.parametrize("method", ["GET", "HEAD", *UNSAFE])
+def test_a_request_that_zonal_has_sent_is_a_loop(forwarded: CdnBucket, method: str) -> None:
+    assert forwarded.send(method, "/a", cdn_loop="other, Zonal; v=1").status == 508
     assert forwarded.origin.asked == []
+    assert forwarded.send(method, "/a", cdn_loop="not-zonal, other").status == 404
+    mark = "not-zonal, other, zonal" if method in UNSAFE else "zonal"
+    assert forwarded.origin.asked[0].headers["cdn-loop"] == mark
+
+
+def test_a_circle_of_buckets_ends_after_one_round(cluster: Cluster) -> None:
+    _, row = create_bucket(cluster, f"{cluster.url}/")
+    name = f"/p/{row['public_name']}"
+    assert send(cluster.url, "GET", f"{40 * name}/nothing.css").status == 508
+
+
+SENT = {
+    "accept": "text/html",
+    "accept-encoding": "br",
+    "content-type": "text/css",
+    "digest": "sha-256=x",
+    "if-match": '"v1"',
+    "origin": "https://app.example",
+    "range": "bytes=0-1",
+    "stripe-signature": "t=1,v1=x",
+    "user-agent": "hooks/1",
+    "x-csrf-token": "t",
+    "x-requested-with": "fetch",
+}
+WITHHELD = {
+    "connection": "x-hop",
+    "cookie": "a=b",
+    "forwarded": "for=192.0.2.1",
+    "te": "trailers",
+    "x-accel-redirect": "/x",
+    "x-forwarded-for": "192.0.2.1",
+    "x-hop": "1",
+    "x-http-method-override": "DELETE",
+    "x-real-ip": "192.0.2.1",
+}
+
+
+@pytest.mark.parametrize("method", UNSAFE)
+def test_a_forwarded_request_has_the_client_s_end_to_end_headers(
+    forwarded: CdnBucket, method: str
+) -> None:
+    path = f"/p/{forwarded.public_name}/a"
+    send(forwarded.cluster.url, method, path, SENT | WITHHELD, b"x")
+    (asked,) = forwarded.origin.asked
+    assert {name: asked.headers.get(name) for name in SENT} == SENT
+    assert asked.headers.keys().isdisjoint(WITHHELD)
+
+
+@pytest.mark.parametrize("method", ["GET", *UNSAFE])
+def test_a_listed_header_goes_to_the_origin_with_every_method(
+    forwarded: CdnBucket, method: str
+) -> None:
+    listed = {"x-csrf-token": "t", "x-forwarded-for": "192.0.2.1", "x-real-ip": "192.0.2.2"}
+    forwarded.cluster.call(
+        "PATCH",
+        f"/v1/buckets/{forwarded.bucket_id}?{forwarded.scope}",
+        {"forwarded_headers": list(listed)},
+    )
+    send(forwarded.cluster.url, method, f"/p/{forwarded.public_name}/a", listed)
+    assert {name: forwarded.origin.asked[0].headers.get(name) for name in listed} == listed
 
 
 def test_invalid_paths_are_not_forwarded(forwarded: CdnBucket) -> None:

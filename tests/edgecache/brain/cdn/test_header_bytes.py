@@ -13,10 +13,10 @@ VALUES = [b"caf\xe9", b"caf\xc3\xa9", b"\xc3\xa0", b"\x80\xff\xc3"]
 KEPT = b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 1\r\n"
 
 
-def ask(cluster: Cluster, path: str, *lines: bytes) -> bytes:
+def ask(cluster: Cluster, path: str, *lines: bytes, method: bytes = b"GET") -> bytes:
     """Return the whole answer to a request with these header lines."""
     with socket.create_connection(("127.0.0.1", cluster.port), WAIT_S) as connection:
-        head = [b"GET " + path.encode() + b" HTTP/1.1", b"Host: x", *lines]
+        head = [method + b" " + path.encode() + b" HTTP/1.1", b"Host: x", *lines]
         connection.sendall(b"\r\n".join([*head, b"Connection: close", b"", b""]))
         return RawClient(connection).rest()
 
@@ -54,12 +54,15 @@ def test_an_etag_of_any_bytes_is_compared_and_sent_as_it_came(
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_a_listed_header_s_bytes_reach_the_origin(cluster: Cluster, value: bytes) -> None:
+@pytest.mark.parametrize("method", [b"GET", b"POST"])
+def test_a_listed_header_s_bytes_reach_the_origin(
+    cluster: Cluster, value: bytes, method: bytes
+) -> None:
     with RawOrigin(KEPT + b"\r\nx") as origin:
         bucket = raw_bucket(cluster, origin)
-        options = {"forwarded_headers": ["x-own", "accept-language"]}
+        options = {"forwarded_headers": ["x-own", "accept-language"], "forwards_writes": True}
         cluster.call("PATCH", f"/v1/buckets/{bucket.bucket_id}?{bucket.scope}", options)
-        lines = [b"X-Own: " + value, b"Accept-Language: " + value]
-        ask(cluster, f"/p/{bucket.public_name}/a", *lines)
+        lines = [b"X-Own: " + value, b"Accept-Language: " + value, b"Content-Length: 0"]
+        ask(cluster, f"/p/{bucket.public_name}/a", *lines, method=method)
         for name in (b"x-own", b"accept-language"):
             assert b"\r\n%b: %b\r\n" % (name, value) in origin.requests[0]
