@@ -55,7 +55,8 @@ class Exchange:
     so does one that would be longer. is_sized: the head of a stream says how long it is.
     added: headers of the response, whichever it is; they replace others of their names, but Vary.
     began: ``time.perf_counter`` when the head had come. is_complete: the request has come to its
-    end, read or not. owes_continue: the client waits for a 100 before it sends the body.
+    end, read or not. cause: a word for the log, if it failed. owes_continue: the client waits for a
+    100 before it sends the body.
     """
 
     scope: HttpScope
@@ -71,6 +72,7 @@ class Exchange:
     is_sized: bool = False
     owes_continue: bool = field(init=False)
     status: int = 0
+    cause: str = ""
     head_bytes: int = 0
     body_bytes: int = 0
     unread_bytes: int = 0
@@ -248,7 +250,7 @@ class Exchange:
         if self.is_answered:
             raise RuntimeError("the request is answered already")
         self.is_answered = True
-        self.status = status
+        self.status = int(status)
         if not self.is_complete:
             # The rest of the body will not be read, so the connection cannot be reused.
             self.keeps_alive = False

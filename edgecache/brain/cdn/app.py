@@ -15,22 +15,20 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from edgecache.brain.cdn import cache_status, conditional_requests
+from edgecache.brain.cdn import conditional_requests, refusals
 from edgecache.brain.cdn.dependencies import CdnDependencies
-from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
-from edgecache.brain.cdn.lookup import Lookup, LookupResult, NotCached
+from edgecache.brain.cdn.forwarding import Forwarding
+from edgecache.brain.cdn.lookup import Lookup, LookupResult
+from edgecache.brain.cdn.refusals import METHODS, Refused
 from edgecache.brain.cdn.urls import CacheUrl, CdnRequest, target_of
 from edgecache.brain.core.errors import (
-    BrainError,
     KeyRefused,
+    KeyTooLong,
+    NoSuchBucket,
     OriginChanged,
-    OriginError,
     OriginMissing,
     OriginReadOnly,
-    OriginTimeout,
     Overloaded,
-    ServiceStopped,
-    Unavailable,
 )
 from edgecache.brain.core.share_key import use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
@@ -40,7 +38,7 @@ from edgecache.brain.http_caching.cache_keys import KeyPolicy
 from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.origins.connections import LOOP, LOOP_MARK
 from edgecache.brain.origins.http import HttpDriver
-from edgecache.http.exchange import BODYLESS, BodyTimeout, ClientGone, Exchange
+from edgecache.http.exchange import BODYLESS, ClientGone, Exchange
 from edgecache.http.headers import lossless
 from edgecache.http.response_head import HeaderPairs, http_date
 from edgecache.http.scope import HttpScope
@@ -49,7 +47,6 @@ log = structlog.get_logger(__name__)
 
 PREFIX: Final = "/p/"
 QUERY_LIMIT: Final = 2048
-METHODS: Final = ("GET", "HEAD")
 MALFORMED: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
@@ -76,20 +73,21 @@ class CdnApi:
         except ClientGone:
             raise
         except Exception as exc:
-            status = _status_of(exc)
-            if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            refusal = refusals.refusal_of(exc)
+            exchange.cause = refusal.cause
+            if refusal.cause == refusals.UNEXPECTED:
                 log.exception("cdn_request_failed")
             if exchange.is_answered:
                 exchange.cut()
             else:
-                _send_error(exchange, status)
+                refusals.send(exchange, exc, refusal)
 
     async def _serve(self, scope: HttpScope, exchange: Exchange, bucket_id: int | None) -> None:
         if scope.method not in METHODS and scope.method not in caching_rules.UNSAFE:
             raise OriginReadOnly
         cache_url = await self._cache_url(scope, bucket_id)
         if cache_url.bucket.origin_id is not None and _has_been_here(scope):
-            raise ForwardingRefused(HTTPStatus.LOOP_DETECTED)
+            raise Refused(HTTPStatus.LOOP_DETECTED, "loop")
         share_key = use_share_of_bucket(
             cache_url.bucket, self._dependencies.proxies.client_of(scope)
         )
@@ -131,13 +129,15 @@ class CdnApi:
             path, prefix = scope.raw_path.removeprefix("/"), "/"
             bucket = await directory.bucket_by_id(bucket_id)
         if bucket is None or not bucket.is_public:
-            raise OriginMissing
-        if len(scope.query_string) > QUERY_LIMIT or MALFORMED.search(path):
-            raise KeyRefused
+            raise NoSuchBucket
+        if len(scope.query_string) > QUERY_LIMIT:
+            raise KeyTooLong(f"A query has at most {QUERY_LIMIT:,} characters.")
+        if MALFORMED.search(path):
+            raise KeyRefused("The path has a percent sign without two hexadecimal digits.")
         try:
             key = unquote_to_bytes(path.encode("latin-1")).decode()
         except UnicodeDecodeError:
-            raise KeyRefused from None
+            raise KeyRefused("The path is not UTF-8.") from None
         driver = (
             await self._dependencies.origins.driver(bucket)
             if bucket.origin_id is not None
@@ -262,37 +262,3 @@ def _has_been_here(scope: HttpScope) -> bool:
     """True if Zonal has sent a request already (RFC 8586): its origin leads here."""
     marks = ",".join(scope.headers.get_all(LOOP)).lower().split(",")
     return any(mark.partition(";")[0].strip() == LOOP_MARK for mark in marks)
-
-
-def _status_of(exc: Exception) -> HTTPStatus:
-    if isinstance(exc, OriginMissing | KeyRefused):
-        return HTTPStatus.NOT_FOUND
-    if isinstance(exc, NotCached | OriginTimeout):
-        return HTTPStatus.GATEWAY_TIMEOUT
-    if isinstance(exc, conditional_requests.ConditionFailed | ForwardingRefused):
-        return exc.status
-    if isinstance(exc, OriginReadOnly):
-        return HTTPStatus.METHOD_NOT_ALLOWED
-    if isinstance(exc, BodyTimeout):
-        return HTTPStatus.REQUEST_TIMEOUT
-    if isinstance(exc, ServiceStopped):
-        return HTTPStatus.PAYMENT_REQUIRED
-    if isinstance(exc, OriginError):
-        return HTTPStatus.BAD_GATEWAY
-    if isinstance(exc, Unavailable):
-        return HTTPStatus.SERVICE_UNAVAILABLE
-    return HTTPStatus.NOT_FOUND if isinstance(exc, BrainError) else HTTPStatus.INTERNAL_SERVER_ERROR
-
-
-def _send_error(exchange: Exchange, status: HTTPStatus) -> None:
-    pairs = [
-        ("content-type", "text/plain; charset=utf-8"),
-        ("cache-control", "no-store"),
-        ("cache-status", cache_status.NAME),
-    ]
-    if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        pairs.append(("allow", ", ".join(METHODS)))
-    if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        pairs.append(("retry-after", "1"))
-    sentence = ServiceStopped.sentence if status == HTTPStatus.PAYMENT_REQUIRED else status.phrase
-    exchange.response_str(status, pairs, f"{status.value} {sentence}\n")

@@ -46,9 +46,11 @@ class Assessment:
         if response.status == CONFIRMED and self.stale is not None and self.stored is not None:
             return self._confirmed(response, self.stale, self.stored)
         if response.status < 200 or response.status in {PARTIAL, CONFIRMED}:
-            raise OriginFailed(f"The origin answered {response.status} to a plain GET.")
+            sentence = f"The origin answered {response.status} to a plain GET."
+            raise OriginFailed(sentence, cause=f"status-{response.status}")
         if self._is_replaced(response):
-            raise OriginFailed(f"The origin answered {response.status}.")
+            sentence = f"The origin answered {response.status}."
+            raise OriginFailed(sentence, cause=f"status-{response.status}")
         return self._judged(response)
 
     def _confirmed(

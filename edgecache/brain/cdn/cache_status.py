@@ -30,3 +30,9 @@ def forwarded(why: str, *, stored: bool, status: int | None = None, collapsed: b
 def failed(why: str) -> str:
     """A stale response was used because the origin failed."""
     return f"{NAME}; hit; detail={why}"
+
+
+def refused(cause: str, *, why: str) -> str:
+    """The cache has no response. why: the origin was asked, as for ``forwarded``; '' if not."""
+    parts = [NAME, f"fwd={why}" if why else "", f"detail={cause}" if cause else ""]
+    return "; ".join(part for part in parts if part)

@@ -15,12 +15,22 @@ from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 TAG: Final = re.compile(r'(?:W/)?"[^"]*"|[^\s,"]+')
 
 
-class ConditionFailed(Exception):
-    """A condition does not hold (412), or a range is not satisfiable (416)."""
+# These speak of the bytes that are sent, or of all of them where a client reads them so: a part has
+# others (RFC 9530 §2, RFC 1864). The other digests and all other fields are the representation's.
+OF_CONTENT: Final = frozenset(
+    {"content-digest", "content-md5", "x-ms-content-crc64", "x-ms-content-md5"}
+)
+CHECKSUMS: Final = "x-amz-checksum-"
+RANGES: Final = ("accept-ranges", "bytes")
 
-    def __init__(self, status: HTTPStatus) -> None:
+
+class ConditionFailed(Exception):
+    """A condition does not hold (412), or a range is not satisfiable (416). headers: to send."""
+
+    def __init__(self, status: HTTPStatus, headers: HeaderPairs = ()) -> None:
         super().__init__(status.phrase)
         self.status = status
+        self.headers = headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +53,17 @@ def select(
     """Apply a request's conditions and range.
 
     headers: of the complete response, lower-case names. Raises ConditionFailed (412, 416).
+
+    If its length is known, the cache answers ranges, whatever the origin says about its own.
     """
+    if version.size >= 0:
+        headers = [*(pair for pair in headers if pair[0] != RANGES[0]), RANGES]
     fields = dict(headers)
     etag = fields.get("etag", "")
     modified = parse_http_date(fields.get("last-modified", ""))
     _check_match(request, etag, modified)
     if _is_current(request, etag, modified):
-        remaining = [pair for pair in headers if pair[0] != "content-type"]
+        remaining = [pair for pair in _without_content(headers) if pair[0] != "content-type"]
         return ResponseSelection(HTTPStatus.NOT_MODIFIED, Span(0, 0), remaining)
     text = request.get("range", "")
     if not text or version.size < 0 or not _range_holds(request, etag, modified):
@@ -57,14 +71,28 @@ def select(
     try:
         span = requested(text, version.size)
     except RangeNotSatisfiable:
-        raise ConditionFailed(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE) from None
+        satisfiable = ("content-range", f"bytes */{version.size}")
+        raise ConditionFailed(
+            HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, [RANGES, satisfiable]
+        ) from None
     if span is None or version.size == 0:
         return whole(version, headers)
     start, length = span
     content_range = ("content-range", f"bytes {start}-{start + length - 1}/{version.size}")
     return ResponseSelection(
-        HTTPStatus.PARTIAL_CONTENT, Span(start, length), [*headers, content_range]
+        HTTPStatus.PARTIAL_CONTENT,
+        Span(start, length),
+        [*_without_content(headers), content_range],
     )
+
+
+def _without_content(headers: HeaderPairs) -> list[tuple[str, str]]:
+    """Return the headers of a response that has not all of the content."""
+    return [
+        (name, value)
+        for name, value in headers
+        if name not in OF_CONTENT and not name.startswith(CHECKSUMS)
+    ]
 
 
 def _check_match(request: Mapping[str, str], etag: str, modified: datetime | None) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from edgecache.brain.cdn import cache_status
 from edgecache.brain.cdn.dependencies import CdnDependencies
+from edgecache.brain.cdn.refusals import Refused
 from edgecache.brain.cdn.urls import CacheUrl
 from edgecache.brain.core.errors import OriginReadOnly, Overloaded
 from edgecache.brain.core.values import Span, StagedFile, check_url_key
@@ -39,14 +40,6 @@ FORWARD_LIMIT: Final = 32
 SLOW_AFTER_S: Final = 5.0
 SLOW_BYTES_PER_S: Final = 65_536
 LIMIT_S: Final = 300.0
-
-
-class ForwardingRefused(Exception):
-    """A request that is not forwarded. status: of the response."""
-
-    def __init__(self, status: HTTPStatus) -> None:
-        super().__init__(status.phrase)
-        self.status = status
 
 
 @dataclass(slots=True, eq=False)
@@ -94,7 +87,7 @@ class Forwarding:
     async def forward(self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl) -> None:
         """Forward a request to the origin, and the origin's response to the client.
 
-        Raises OriginReadOnly, ForwardingRefused (413, 504), KeyRefused, OriginError's kinds,
+        Raises OriginReadOnly, Refused (413, 504), KeyRefused, OriginError's kinds,
         NoSuchBucket, Overloaded, StorageFull, DatabaseUnavailable, BodyTimeout, ClientGone.
         """
         bucket, driver = cache_url.bucket, cache_url.driver
@@ -149,7 +142,7 @@ class Forwarding:
                 running.answered = asyncio.get_running_loop().time()
                 await self._respond(target, running.exchange, reply)
         except TimeoutError:
-            raise ForwardingRefused(HTTPStatus.GATEWAY_TIMEOUT) from None
+            raise Refused(HTTPStatus.GATEWAY_TIMEOUT, "forward-timeout") from None
         finally:
             await self._dependencies.data_directory.discard(staged)
 
@@ -209,7 +202,7 @@ def _check_length(scope: HttpScope) -> None:
     """Refuse a body that is too large before the client is asked to send it (Expect)."""
     length = scope.headers.get("content-length")
     if length.isdecimal() and int(length) > BODY_LIMIT_BYTES:
-        raise ForwardingRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large")
 
 
 async def _limited(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -217,5 +210,5 @@ async def _limited(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for piece in body:
         left -= len(piece)
         if left < 0:
-            raise ForwardingRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large")
         yield piece

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
@@ -13,6 +14,7 @@ import structlog
 from common.machine.reasons import reason
 from edgecache.brain.cdn import cache_status
 from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
+from edgecache.brain.cdn.refusals import Refused
 from edgecache.brain.cdn.urls import CdnRequest
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import BrainError, OriginChanged, OriginError, VariantChanged
@@ -73,10 +75,6 @@ class Attempt:
     changes: int
 
 
-class NotCached(Exception):
-    """The client only accepts a stored response, and there is none (RFC 9111 §5.2.1.7)."""
-
-
 class VaryNames:
     """What this process knows of these headers, by bucket and URL.
 
@@ -127,7 +125,10 @@ class Lookup:
         self._keeping = BackgroundTasks()
 
     async def find(self, request: CdnRequest) -> LookupResult:
-        """Return a response. Raises NotCached, OriginMissing, OriginError's kinds, BrainError."""
+        """Return a response.
+
+        Raises Refused (504), OriginMissing, OriginError's kinds, BrainError.
+        """
         version, running = await self._find(request)
         if version is None:
             negative = self._find_negative(request)
@@ -150,7 +151,7 @@ class Lookup:
         if use is Reuse.REVALIDATE and not request.only_if_cached:
             return await self._confirm(request, version, stored)
         if use is Reuse.REVALIDATE:
-            raise NotCached
+            raise Refused(HTTPStatus.GATEWAY_TIMEOUT, "only-if-cached")
         if use is Reuse.STALE_WHILE_REVALIDATE:
             self._refresh(request, version, stored)
         opened = OpenObject(self._objects, request.bucket, version)
@@ -200,7 +201,7 @@ class Lookup:
         Raises as ``find`` does.
         """
         if request.only_if_cached:
-            raise NotCached
+            raise Refused(HTTPStatus.GATEWAY_TIMEOUT, "only-if-cached")
         opened, attempt = await self._fetch(request, replaced, None, above=above)
         result = self._result(opened, attempt, why="uri-miss")
         fetch = opened.fetch
@@ -237,9 +238,15 @@ class Lookup:
             # another response.
             return await self.fetch(request, replaced=version)
         except OriginError as exc:
+            exc.is_revalidation = True
             if not caching_rules.serves_on_error(stored, now=time.time()):
                 raise
-            log.info("stale_response_served", bucket_id=request.bucket.id, error=reason(exc))
+            log.info(
+                "stale_response_served",
+                bucket_id=request.bucket.id,
+                cause=exc.cause,
+                error=reason(exc),
+            )
             stale = OpenObject(self._objects, request.bucket, version)
             return LookupResult(version, stale, stored, cache_status.failed("stale-if-error"))
         return self._result(opened, attempt, why="stale")
@@ -387,7 +394,7 @@ class Lookup:
         del self._refreshes[name]
         failure = None if task.cancelled() else task.exception()
         if isinstance(failure, BrainError):
-            log.info("refresh_failed", error=reason(failure))
+            log.info("refresh_failed", cause=failure.cause, error=reason(failure))
 
 
 def _to_origin(target: Target, headers: list[tuple[str, str]]) -> OriginRequest:

@@ -17,6 +17,7 @@ BrainError
 ├── BucketChanged          409  its options are not those that were read
 ├── LimitReached           409  the environment has the maximum number of these
 ├── KeyRefused             400  an invalid key (NUL, too long, not representable at its origin)
+│   └── KeyTooLong              over a limit of its length
 ├── PreconditionFailed     412
 ├── UploadMissing          404  a multipart upload that was completed or aborted
 ├── UploadBusy             409  one that is being completed at the bucket's origin
@@ -50,15 +51,17 @@ class BrainError(Exception):
     """An error with a stable code and an HTTP status.
 
     detail: a sentence for the caller; it never holds SQL, an address of ours or a tenant's secret.
+    cause: the word for it in Cache-Status and in logs (docs/cache.md).
     """
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
     sentence: ClassVar[str] = "Something went wrong."
 
-    def __init__(self, detail: str = "") -> None:
+    def __init__(self, detail: str = "", *, cause: str = "") -> None:
         super().__init__(detail or self.sentence)
         self.detail = detail or self.sentence
+        self.cause = cause or self.code.replace("_", "-")
 
     def copy(self) -> Self:
         """Return a copy for another waiter: each raise adds to the traceback."""
@@ -216,6 +219,13 @@ class KeyRefused(BrainError):
     sentence = "An object's key has 1 to 1,024 bytes of UTF-8, and no NUL."
 
 
+class KeyTooLong(KeyRefused):
+    """A key, or a URL's query, over a limit."""
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail, cause="url-too-long")
+
+
 class PreconditionFailed(BrainError):
     """If-Match or If-None-Match does not hold."""
 
@@ -323,7 +333,12 @@ class VariantChanged(BrainError):
 
 
 class OriginError(BrainError):
-    """The origin's fault, or that of its configuration."""
+    """The origin's fault, or that of its configuration.
+
+    is_revalidation: a stored response was to be revalidated.
+    """
+
+    is_revalidation = False
 
     code = "origin_failed"
     status = 502

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from edgecache.brain.core.errors import KeyRefused
+from edgecache.brain.core.errors import KeyRefused, KeyTooLong
 from edgecache.protocol.names import BUCKET
 from edgecache.protocol.resources import BucketOptions
 
@@ -216,13 +216,15 @@ def fields_of(found: ObjectVersion) -> WrittenFields:
 def check_key(key: str) -> str:
     """Return a valid key.
 
-    Raises KeyRefused for an empty or overlong one, for NUL and for lone surrogates.
+    Raises KeyRefused for an empty one, for NUL and for lone surrogates; KeyTooLong.
     """
     try:
         size = len(key.encode())
     except UnicodeEncodeError:
         raise KeyRefused from None
-    if not 0 < size <= KEY_LIMIT_BYTES or "\0" in key:
+    if size > KEY_LIMIT_BYTES:
+        raise KeyTooLong
+    if not size or "\0" in key:
         raise KeyRefused
     return key
 

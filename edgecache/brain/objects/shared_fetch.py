@@ -309,7 +309,9 @@ class SharedFetch:
     def _check_length(self, size: int, *, coming: int = 0, is_last: bool = False) -> None:
         came = self._receiver.written + coming
         if size >= 0 and (came > size or (is_last and came != size)):
-            raise OriginFailed("The origin sent another number of bytes than it announced.")
+            raise OriginFailed(
+                "The origin sent another number of bytes than it announced.", cause="length-wrong"
+            )
 
     # --- readers ---------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -46,6 +47,13 @@ TRY_AGAIN: Final = frozenset(
 LOOP: Final = "cdn-loop"
 LOOP_MARK: Final = "zonal"
 COMMON: Final = (("user-agent", "zonal"), (LOOP, LOOP_MARK), ("accept-encoding", "identity"))
+# By the reason of ``RequestFailed``; the others are an answer that is not HTTP.
+CAUSES: Final = {
+    "head_too_long": "head-too-long",
+    "unclear_end": "length-unclear",
+    "malformed_chunk": "chunk-malformed",
+    "malformed_request": "request-malformed",
+}
 FRAMED: Final = frozenset({"content-length", "transfer-encoding"})
 
 
@@ -94,7 +102,9 @@ class Reply:
         async for piece in self.body:
             whole += piece
             if len(whole) > limit:
-                raise OriginFailed("The origin's answer is larger than it should be.")
+                raise OriginFailed(
+                    "The origin's answer is larger than it should be.", cause="answer-too-large"
+                )
         return bytes(whole)
 
 
@@ -175,7 +185,7 @@ async def _body(connection: OutgoingConnection) -> AsyncIterator[bytes]:
         while piece := await connection.piece():
             yield piece
     except RequestFailed as failure:
-        raise _error(failure) from failure
+        raise _error(failure, in_body=True) from failure
 
 
 async def _read_rest(connection: OutgoingConnection) -> None:
@@ -216,9 +226,35 @@ def _is_complete(connection: OutgoingConnection, pairs: Pairs) -> bool:
     return head.is_http_1_1 and head.announces_close and connection.has_clean_end
 
 
-def _error(failure: RequestFailed) -> OriginError:
-    if failure.reason == "stalled" or isinstance(failure.__cause__, TimeoutError):
-        return OriginTimeout()
-    if failure.reason == "unreachable":
-        return OriginFailed("The origin cannot be reached.")
-    return OriginFailed("The origin's answer broke off or is not HTTP.")
+def _error(failure: RequestFailed, *, in_body: bool = False) -> OriginError:
+    """Return the error with its cause. in_body: the head had come."""
+    reason, below = failure.reason, failure.__cause__
+    if reason == "stalled":
+        return OriginTimeout(cause="idle-timeout" if in_body else "first-byte-timeout")
+    if isinstance(below, TimeoutError):
+        return OriginTimeout(
+            "The connection to the origin was not made in time.", cause="connect-timeout"
+        )
+    if reason == "unreachable":
+        return OriginFailed("The origin cannot be reached.", cause=_cause_below(below))
+    if reason == "too_many_connections":
+        return OriginFailed("Too many requests wait for origins.", cause="too-many-connections")
+    if reason == "closed":
+        cause = "body-cut-short" if in_body else "closed-early"
+    else:
+        cause = CAUSES.get(reason, "answer-malformed")
+    return OriginFailed("The origin's answer broke off or is not HTTP.", cause=cause)
+
+
+def _cause_below(below: BaseException | None) -> str:
+    """Return why a connection could not be made."""
+    match below:
+        case ssl.SSLCertVerificationError():
+            return "certificate-invalid"
+        case ssl.SSLError():
+            return "tls-failed"
+        case ConnectionRefusedError():
+            return "connection-refused"
+        case ConnectionResetError():
+            return "connection-reset"
+    return "unreachable"

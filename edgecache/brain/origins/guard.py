@@ -52,10 +52,12 @@ class Guard:
         OriginTimeout.
         """
         if not is_port_allowed(port, allows_private=self.allows_private):
-            raise OriginForbidden("The origin's port is not one that the cache connects to.")
+            raise OriginForbidden(
+                "The origin's port is not one that the cache connects to.", cause="port-forbidden"
+            )
         addresses = [ipaddress.ip_address(text) for text in await self._look_up(host, port, owner)]
         if not all(self.allows(address) for address in addresses):
-            raise OriginForbidden
+            raise OriginForbidden(cause="address-forbidden")
         return [str(address) for address in addresses]
 
     def allows(self, address: Address) -> bool:
@@ -70,7 +72,9 @@ class Guard:
         except (OSError, UnicodeError) as exc:
             if isinstance(exc, TimeoutError):
                 raise _late() from exc
-            raise OriginFailed("The origin's name could not be resolved.") from exc
+            raise OriginFailed(
+                "The origin's name could not be resolved.", cause="name-unresolved"
+            ) from exc
         # A scope (fe80::1%eth0) only link-local addresses have, and these are refused.
         return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in found))
 
@@ -99,7 +103,7 @@ class Guard:
 
 
 def _late() -> OriginTimeout:
-    return OriginTimeout("The origin's name could not be resolved in time.")
+    return OriginTimeout("The origin's name could not be resolved in time.", cause="name-timeout")
 
 
 def _ask_resolver(host: str, port: int) -> "asyncio.Future[Answers]":

@@ -139,7 +139,7 @@ class HttpDriver:
                     return
                 url = _next(url, reply)
                 await hop.aclose()
-        raise OriginFailed("The origin redirects too often.")
+        raise OriginFailed("The origin redirects too often.", cause="redirect-loop")
 
     @asynccontextmanager
     async def _exchange(
@@ -184,12 +184,16 @@ def _next(url: str, reply: Reply) -> str:
         parts = urlsplit(target)
         _ = parts.port
     except ValueError:
-        raise OriginFailed("The origin redirects to what is no URL.") from None
+        raise OriginFailed(
+            "The origin redirects to what is no URL.", cause="redirect-refused"
+        ) from None
     is_downgrade = urlsplit(url).scheme == "https" and parts.scheme != "https"
     if not location or parts.scheme not in {"http", "https"} or is_downgrade:
-        raise OriginFailed("The origin redirects to where the cache does not follow.")
+        raise OriginFailed(
+            "The origin redirects to where the cache does not follow.", cause="redirect-refused"
+        )
     if parts.username is not None or not parts.hostname or not target.isascii():
-        raise OriginFailed("The origin redirects to what is no URL.")
+        raise OriginFailed("The origin redirects to what is no URL.", cause="redirect-refused")
     return target.partition("#")[0]
 
 
@@ -203,4 +207,4 @@ def _check(reply: Reply) -> None:
         raise missing
     if status in DENIED:
         raise OriginDenied
-    raise OriginFailed(f"The origin answered {status}.")
+    raise OriginFailed(f"The origin answered {status}.", cause=f"status-{status}")

@@ -122,7 +122,7 @@ class Origins:
         # Together: a crowd's first requests for an origin must not queue for the database.
         row = await self._rows.get(origin_id, lambda: self._database.one(ORIGIN, [origin_id]))
         if row is None:
-            raise OriginFailed("The bucket's origin is not there any more.")
+            raise OriginFailed("The bucket's origin is not there any more.", cause="origin-deleted")
         return row
 
     def _opened(self, row: Row, origin_id: int) -> OpenOrigin:
@@ -130,7 +130,9 @@ class Origins:
             secret = orjson.loads(decrypt(row.secret)) if row.secret else {}
         except InvalidToken:
             log.error("origin_secret_unreadable", origin_id=origin_id)  # noqa: TRY400 - no trace
-            raise OriginFailed("The origin's credentials cannot be read.") from None
+            raise OriginFailed(
+                "The origin's credentials cannot be read.", cause="credentials-unreadable"
+            ) from None
         config = OriginConfig(row.kind, row.config, secret)
         connections = OriginConnections(self._client, row.organization_id)
         if config.kind == "http":

@@ -20,7 +20,7 @@ from edgecache.brain.aws.errors import S3Error, not_implemented
 from edgecache.brain.aws.sigv4.canonical import encoded
 from edgecache.brain.aws.sigv4.signing import OriginCredentials, query_string, signed
 from edgecache.brain.core.errors import (
-    KeyRefused,
+    KeyTooLong,
     OriginDenied,
     OriginError,
     OriginFailed,
@@ -248,7 +248,7 @@ class S3Driver:
     def _named(self, key: str) -> str:
         name = self._prefix + key
         if len(name.encode()) > KEY_LIMIT_BYTES:
-            raise KeyRefused("With its bucket's prefix the key is too long for the origin.")
+            raise KeyTooLong("With its bucket's prefix the key is too long for the origin.")
         return name
 
 
@@ -284,7 +284,7 @@ async def listing_of(body: bytes, home: str) -> KeyPage:
     try:
         objects = await in_steps(listed, root.all("Contents"))
     except ValueError as exc:
-        raise OriginFailed("The origin's listing is not one.") from exc
+        raise OriginFailed("The origin's listing is not one.", cause="xml-malformed") from exc
     prefixes = tuple(read(row.value("Prefix")) for row in root.all("CommonPrefixes"))
     is_more = root.value("IsTruncated") == "true"
     names = [row.key for row in objects] + list(prefixes)
@@ -323,7 +323,9 @@ async def _parsed(body: bytes, root: str) -> xml.Element:
     try:
         return await xml.parse(body, root)
     except S3Error as exc:
-        raise OriginFailed("The origin's answer is not what S3 says.") from exc
+        raise OriginFailed(
+            "The origin's answer is not what S3 says.", cause="xml-malformed"
+        ) from exc
 
 
 def _object_headers(fields: WrittenFields) -> list[tuple[str, str]]:
@@ -359,5 +361,9 @@ async def _check(reply: Reply) -> None:
 
 def _failure(status: int, code: str) -> OriginError:
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        return OriginFailed("The origin's bucket is elsewhere: look at its region and endpoint.")
-    return OriginFailed(f"The origin answered {status}{f' ({code})' if code else ''}.")
+        return OriginFailed(
+            "The origin's bucket is elsewhere: look at its region and endpoint.",
+            cause="bucket-elsewhere",
+        )
+    sentence = f"The origin answered {status}{f' ({code})' if code else ''}."
+    return OriginFailed(sentence, cause=f"status-{status}")

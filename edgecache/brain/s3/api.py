@@ -139,6 +139,8 @@ class ObjectApi:
                 log.exception("object_request_failed", request_id=request_id)
             error = _as_s3(exc, entry.key)
             entry.error = error.code
+            if isinstance(exc, BrainError):
+                exchange.cause = exc.cause
             if exchange.is_answered:
                 exchange.cut()
             else:

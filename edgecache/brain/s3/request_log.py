@@ -112,6 +112,7 @@ class LogEntry:
             "key": self.key[:200],
             "access_key_id": self.access_key,
             "error": self.error,
+            "cause": exchange.cause,
             "is_hit": self.is_hit,
         }
         fields.update((name, value) for name, value in known.items() if value not in {"", None})

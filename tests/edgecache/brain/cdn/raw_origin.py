@@ -17,8 +17,10 @@ WAIT_S = 20.0
 class RawOrigin:
     """Answers every request with the same pieces; each but the first waits for ``go_on``.
 
-    closes, resets: how a connection ends after its answer.
+    closes, resets: how a connection ends after its answer. reads_until: what ends a request.
     """
+
+    reads_until = b"\r\n\r\n"
 
     def __init__(self, *pieces: bytes, closes: bool = False, resets: bool = False) -> None:
         self.requests: list[bytes] = []
@@ -64,7 +66,7 @@ class RawOrigin:
         with connection, contextlib.suppress(OSError):
             while not self._is_over:
                 request = b""
-                while b"\r\n\r\n" not in request:
+                while self.reads_until not in request:
                     data = connection.recv(65536)
                     if not data:
                         return

@@ -72,8 +72,24 @@ def test_a_path_that_may_leave_the_bucket_or_is_malformed_is_refused(cdn_bucket:
         "/a%",
         "/a%0",
     ]:
-        assert cdn_bucket.get(path).status == 404
+        answer = cdn_bucket.get(path)
+        assert (answer.status, answer.headers["cache-status"]) == (400, "Zonal; detail=key-refused")
         assert cdn_bucket.origin.asked == []
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_url_over_a_limit_is_too_long(cdn_bucket: CdnBucket, method: str) -> None:
+    cdn_bucket.switch(forwards_writes=True)
+    for path in (f"/q?{2049 * 'a'}", f"/{1025 * 'a'}", f"/{342 * '%E2%82%AC'}"):
+        answer = cdn_bucket.get(path, method)
+        assert (answer.status, answer.headers["cache-status"]) == (
+            414,
+            "Zonal; detail=url-too-long",
+        )
+    assert cdn_bucket.origin.asked == []
+    for path in (f"/q?{2048 * 'a'}", f"/{1024 * 'a'}"):
+        cdn_bucket.get(path, method)
+    assert len(cdn_bucket.origin.asked) == 2
 
 
 def test_the_root_of_an_origin_is_handed_on_kept_and_purged(cdn_bucket: CdnBucket) -> None:
