@@ -151,6 +151,7 @@ class OAuthViewSet(PlatformViewSet):
         ),
     }
     request_serializers = {"token": CodeExchangeSerializer, "link": LinkSerializer}
+    query_serializers = {"start": StartSerializer}
     response_serializers = {
         "providers": ProvidersSerializer,
         "token": CODE_EXCHANGE_RESULT,
@@ -165,7 +166,7 @@ class OAuthViewSet(PlatformViewSet):
 
     @extend_schema(
         summary="Start an external sign-in",
-        parameters=[StartSerializer, TICKET],
+        parameters=[TICKET],
         responses={302: OpenApiResponse(description="Redirect to the provider.")},
     )
     # Without HEAD: it would start a transaction, and a callback's would use one up.

@@ -43,7 +43,8 @@ contradict each other:
   ``shared_errors``. A test fails on an error that is answered and not listed.
 - ``request_serializers``: the body. ``self.read()`` returns it validated. An action that is
   missing here answers 400 to a body, unless it has parsers of its own.
-- ``query_serializers``: the query string's filters. ``self.read_query()`` returns them validated.
+- ``query_serializers``: the query string. ``self.read_query()`` returns it validated. An action
+  that is missing here answers 400 to a query but a page's, unless it has parsers of its own.
 - ``response_serializers``: the response, where it is not ``serializer_class``:
   None for no body; a ``PolymorphicProxySerializer`` where the value's type field decides.
   ``self.respond(value)`` is the only way to respond with a body. Serializers of responses are
@@ -140,7 +141,7 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         return ApiView.initialize_request(self, request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Enforce ``access``, and refuse a body or a condition that the action does not read.
+        """Enforce ``access``, and refuse a body, query or condition that the action does not read.
 
         A path with NUL is not found: PostgreSQL refuses such text, also in the audit trail, with an
         error that is not a ValueError.
@@ -149,8 +150,11 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         if any("\0" in str(value) for value in kwargs.values()):
             raise self.not_found
         is_json = self.parser_classes is ApiView.parser_classes
-        if self.action and is_json and self.action not in self.request_serializers:
-            refuse_body(request.stream)
+        if self.action and is_json:
+            if self.action not in self.request_serializers:
+                refuse_body(request.stream)
+            if self.action not in self.query_serializers:
+                self.read_query(StrictSerializer)
         if request.method not in SAFE_METHODS:
             self._refuse_unknown_conditions(request)
 
@@ -232,10 +236,8 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
     def respond_page(self, rows: QuerySet[Any]) -> Response:
         """Answer with the page of rows that the query string asks for.
 
-        Raises NotFound for a malformed cursor, InvalidRequest for an unknown filter.
+        Raises NotFound for a malformed cursor.
         """
-        if self.action not in self.query_serializers:
-            self.read_query(StrictSerializer)
         serializer = self._response_serializer()
         page = self.paginate_queryset(rows) or []
         return self.get_paginated_response([represent(serializer, row) for row in page])

@@ -178,27 +178,9 @@ def test_a_page_size_that_is_not_a_number_is_refused(size: str, alice: User) -> 
     assert answer.body["errors"][0]["field"] == "page_size"
 
 
-FILTERED = [
-    path
-    for path, method, operation in operations()
-    if method == "get"
-    and "{" not in path
-    and any(each["in"] == "query" for each in operation.get("parameters", ()))
-]
-
-
 @pytest.mark.django_db
 def test_a_page_size_beyond_the_largest_is_the_largest(alice: User) -> None:
     assert signed_in(alice).get("/v1/environments?page_size=201").status == 200
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("path", FILTERED)
-def test_a_query_with_a_name_that_is_not_declared_is_refused(path: str, alice: User) -> None:
-    answer = signed_in(alice).get(f"{path}?mistyped=1")
-    assert (answer.status, answer.code) == (400, "invalid_request")
-    wrong = [(each["field"], each["code"]) for each in answer.body["errors"]]
-    assert ("mistyped", "unknown") in wrong
 
 
 def exchange(**changes: Any) -> Exchange:

@@ -19,6 +19,13 @@ EACH = [(route, method) for route in ROUTES for method in route.methods]
 CLOSED = [(route, method) for route, method in EACH if route.access_of(method).kind != "public"]
 PUBLIC = [each for each in EACH if each not in CLOSED]
 BY_ROLE = [(route, method) for route, method in CLOSED if route.access_of(method).resource]
+# They read the query string themselves, some after the path; Stripe and providers call two of them.
+WITH_OWN_QUERIES = {
+    "v1/auth/oauth/<str:provider>/callback",
+    "v1/auth/oauth/<str:provider>/start",
+    "v1/billing/webhooks/stripe",
+    "v1/sql/import",
+}
 NOBODYS = "00000000-0000-7000-8000-000000000000"
 
 
@@ -103,6 +110,19 @@ def test_the_table_decides_for_each_role(home: Organization, route: Route, metho
             assert status != 401, role
         else:
             assert (role, status, code) == (role, 403, "permission_denied")
+
+
+@pytest.mark.parametrize(
+    ("route", "method"), [each for each in EACH if each[0].path not in WITH_OWN_QUERIES], ids=ids
+)
+def test_a_query_with_a_name_that_is_not_declared_is_refused(
+    alice: User, route: Route, method: str
+) -> None:
+    path = route.filled(dict.fromkeys(route.placeholders, NOBODYS))
+    answer = signed_in(alice).call(method, f"{path}?mistyped=1")
+    assert answer.status == 400, answer.body
+    wrong = [(each["field"], each["code"]) for each in answer.body["errors"]]
+    assert ("mistyped", "unknown") in wrong
 
 
 @pytest.mark.parametrize("resource", TABLE)
