@@ -168,7 +168,7 @@ def platform_recipe(environ: Mapping[str, str]) -> Recipe:
         web=Server(
             name="web",
             command=(sys.executable, *gunicorn.split()),
-            port=port_from(environ, "PORT", default=8000),
+            port=_web_port(environ),
             ready_path="/readyz",
             needs=("control",),
         ),
@@ -182,6 +182,16 @@ def platform_recipe(environ: Mapping[str, str]) -> Recipe:
         ),
         cache=cache_recipe(environ),
     )
+
+
+def _web_port(environ: Mapping[str, str]) -> int:
+    """Return the web server's port. Raises StartError if ZBIND has another one than PORT."""
+    port = port_from(environ, "PORT", default=8000)
+    bind = environ.get("ZBIND", "").strip()
+    if bind and not bind.endswith(f":{port}"):
+        sentence = f"ZBIND ({bind}) has another port than PORT ({port}). Set PORT alone."
+        raise StartError(sentence)
+    return port
 
 
 def cache_recipe(environ: Mapping[str, str]) -> CacheRecipe | None:

@@ -20,6 +20,7 @@ from common.machine.errors import StartError
 from common.machine.folders import make_folders
 from common.machine.ports import port_from
 from common.settings.runtime_env import load_runtime_env
+from operations.embedded.platform_processes import platform_recipe
 from operations.embedded.supervisor import processes_in
 from tests.operations.embedded.support import Platform
 from tests.ports import free_port
@@ -199,3 +200,9 @@ def test_an_external_database_is_used_and_not_written_to_runtime_env(
 def test_an_invalid_port_is_refused_with_the_setting(text: str) -> None:
     with pytest.raises(StartError, match=r"^PORT must be from 1 to 65535\.$"):
         port_from({"PORT": text}, "PORT", default=8000)
+
+
+def test_an_address_with_another_port_is_refused_with_the_setting() -> None:
+    with pytest.raises(StartError, match=r"Set PORT alone\.$"):
+        platform_recipe({"ZBIND": "127.0.0.1:18300"})
+    assert platform_recipe({"ZBIND": "0.0.0.0:18300", "PORT": "18300"}).web.port == 18300
