@@ -209,7 +209,7 @@ def from_brain_error(error: brain_errors.BrainError) -> S3Error:
         return _storage_full(error)
     for kind, code in _BRAIN_ERRORS:
         if isinstance(error, kind):
-            says = code.startswith(("Origin", "Invalid", "Account", "Quota"))
+            says = code.startswith(("Origin", "Invalid", "Account", "Quota", "Method", "TooMany"))
             says = says or kind is brain_errors.StoreUnavailable
             detail = error.detail if says else ""
             return S3Error(code, detail)

@@ -45,6 +45,19 @@ async def long_document(name: str, first: Iterable[Node | None], rows: Iterable[
     return _document(name, texts, NAMESPACE)
 
 
+def error_document(error: S3Error, resource: str, request_id: str) -> bytes:
+    """Return the document of an error. resource: the path that was asked for."""
+    nodes: list[Node] = [
+        ("Code", error.code),
+        ("Message", error.message),
+        *error.extra.items(),
+        ("Resource", resource),
+        ("RequestId", request_id),
+        ("HostId", request_id),
+    ]
+    return document("Error", nodes, namespace="")
+
+
 def _document(name: str, children: Iterable[str], namespace: str) -> bytes:
     body = "".join(children)
     attribute = f' xmlns="{namespace}"' if namespace else ""

@@ -32,6 +32,7 @@ BrainError
 ├── VariantChanged              within the brain only: ask again for another variant
 └── OriginError            502
     ├── OriginMissing      404  the origin has no such object
+    │   └── TargetMissing       nothing is at a write's own key, whose ETag If-Match names
     ├── OriginDenied       502  it refuses the bucket's credentials
     ├── OriginForbidden    502  the egress guard refuses its address
     ├── OriginReadOnly     405  it takes no writes (HTTP origins)
@@ -357,6 +358,10 @@ class OriginMissing(OriginError):
     code = "no_such_key"
     status = 404
     sentence = "There is no such object."
+
+
+class TargetMissing(OriginMissing):
+    """If-Match of a write finds nothing at the key that is written."""
 
 
 class OriginDenied(OriginError):

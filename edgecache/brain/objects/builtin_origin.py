@@ -81,7 +81,7 @@ async def copy(
     source: bucket and key.
     describe: returns the copy's fields for a version.
 
-    Returns None if the source was overwritten concurrently. Raises OriginMissing,
+    Returns None if the source was overwritten concurrently. Raises OriginMissing, TargetMissing,
     PreconditionFailed, NoSuchBucket, DatabaseUnavailable, and what ``describe`` raises.
     """
     async with coherence.transaction() as change:
@@ -177,13 +177,38 @@ async def delete(coherence: Coherence, bucket: BucketInfo, keys: Sequence[str]) 
     """Delete objects, ignoring absent ones. Raises NoSuchBucket, DatabaseUnavailable."""
     async with coherence.transaction() as change:
         await commits.lock_keys(change, bucket.id, keys)
-        gone = await change.all(
-            "DELETE FROM brain_storedobject WHERE bucket_id = %s AND key = ANY(%s)"
-            " RETURNING blob_id",
-            [bucket.id, list(keys)],
+        await _delete(change, bucket, keys)
+
+
+async def delete_matching(
+    coherence: Coherence, bucket: BucketInfo, wanted: Sequence[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Delete objects that have these ETags; return those that have not.
+
+    wanted: keys with ETags, ``*`` for any. Raises NoSuchBucket, DatabaseUnavailable.
+    """
+    keys = sorted({key for key, _ in wanted})
+    async with coherence.transaction() as change:
+        await commits.lock_keys(change, bucket.id, keys)
+        rows = await change.all(
+            "SELECT key, etag FROM brain_storedobject WHERE bucket_id = %s AND key = ANY(%s)",
+            [bucket.id, keys],
         )
-        await commits.forget_keys(change, bucket.id, keys)
-        await commits.release_stored(change, {row.blob_id for row in gone})
+        present = {*((row.key, row.etag) for row in rows), *((row.key, "*") for row in rows)}
+        matching = sorted({key for key, _ in present.intersection(wanted)})
+        if matching:
+            await _delete(change, bucket, matching)
+        return set(wanted) - present
+
+
+async def _delete(change: AnnouncingTransaction, bucket: BucketInfo, keys: Sequence[str]) -> None:
+    """Delete objects whose keys are locked."""
+    gone = await change.all(
+        "DELETE FROM brain_storedobject WHERE bucket_id = %s AND key = ANY(%s) RETURNING blob_id",
+        [bucket.id, list(keys)],
+    )
+    await commits.forget_keys(change, bucket.id, keys)
+    await commits.release_stored(change, {row.blob_id for row in gone})
 
 
 async def _write(

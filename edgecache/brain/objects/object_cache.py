@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from edgecache.brain.core.background import BackgroundTasks
-from edgecache.brain.core.errors import OriginChanged, OriginMissing
+from edgecache.brain.core.errors import OriginChanged, OriginMissing, TargetMissing
 from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.core.values import (
     ALWAYS,
@@ -274,7 +274,8 @@ class ObjectCache:
         source: bucket and key.
         describe: returns the copy's fields for a version; raises to refuse it.
 
-        Raises as ``put`` and ``open`` do; OriginChanged for a source that changes during the copy.
+        Raises as ``put`` and ``open`` do; OriginChanged for a source that changes during the copy;
+        TargetMissing where if_match finds nothing at the copy's key.
         """
         check_key(key)
         origin, source_key = source[0], check_key(source[1])
@@ -289,7 +290,10 @@ class ObjectCache:
         opened = await self.open(origin, source_key)
         fields = describe(opened.version)
         staged = await self._data_directory.take(opened.body())
-        return await self.put(bucket, key, staged, fields, conditions=conditions)
+        try:
+            return await self.put(bucket, key, staged, fields, conditions=conditions)
+        except OriginMissing as exc:
+            raise TargetMissing from exc
 
     async def delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
         """Delete objects at their origin and from the directory, ignoring absent ones.
@@ -299,6 +303,21 @@ class ObjectCache:
         """
         wanted = list(dict.fromkeys(check_key(key) for key in keys))
         await self._uncancelled(self._delete(bucket, wanted))
+
+    async def delete_matching(
+        self, bucket: BucketInfo, wanted: Sequence[tuple[str, str]]
+    ) -> set[tuple[str, str]]:
+        """Delete objects of the built-in origin that have these ETags; return those that have not.
+
+        wanted: keys with ETags, ``*`` for any. Nothing comes between the comparison and the
+        deletion. Continues when the caller is cancelled. Raises KeyRefused, NoSuchBucket,
+        DatabaseUnavailable.
+        """
+        for key, _ in wanted:
+            check_key(key)
+        return await self._uncancelled(
+            builtin_origin.delete_matching(self._coherence, bucket, wanted)
+        )
 
     async def tag(self, bucket: BucketInfo, key: str, tagging: str) -> ObjectVersion:
         """Replace the tags of an object of the built-in origin.

@@ -17,9 +17,9 @@ import psycopg
 from edgecache.brain.core.errors import (
     BrainError,
     NoSuchBucket,
-    OriginMissing,
     PreconditionFailed,
     StoreUnavailable,
+    TargetMissing,
     UploadBusy,
     UploadMissing,
 )
@@ -45,7 +45,7 @@ from edgecache.brain.stores.stored_blobs import NewBlob
 # They fail one write and not the others of its group.
 REFUSALS: Final = (
     PreconditionFailed,
-    OriginMissing,
+    TargetMissing,
     UploadMissing,
     UploadBusy,
     StoreUnavailable,
@@ -137,7 +137,7 @@ class StoredWrites:
     async def put(self, write: Write) -> ObjectVersion:
         """Write an object's rows, or none of them. Continues when the caller is cancelled.
 
-        Raises PreconditionFailed, OriginMissing (if_match), UploadMissing, UploadBusy,
+        Raises PreconditionFailed, TargetMissing (if_match), UploadMissing, UploadBusy,
         NoSuchBucket, StoreUnavailable, DatabaseUnavailable.
         """
         use_share_of_bucket(write.bucket)
@@ -230,14 +230,14 @@ async def _is_ready(
 def check_conditions(current: Row | None, conditions: Conditions) -> None:
     """Check the conditions of a write. current: the object's row.
 
-    Raises PreconditionFailed, OriginMissing.
+    Raises PreconditionFailed, TargetMissing.
     """
     if conditions.if_none_match and current is not None:
         raise PreconditionFailed
     if conditions.if_match is None:
         return
     if current is None:
-        raise OriginMissing
+        raise TargetMissing
     if conditions.if_match not in {"*", current.etag}:
         raise PreconditionFailed
 

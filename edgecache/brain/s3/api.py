@@ -20,7 +20,7 @@ from edgecache.brain.access.platform_keys import is_platform_key
 from edgecache.brain.aws import requests, xml
 from edgecache.brain.aws.errors import S3Error, from_brain_error
 from edgecache.brain.core import values
-from edgecache.brain.core.errors import BrainError, DatabaseUnavailable, OriginMissing
+from edgecache.brain.core.errors import BrainError, DatabaseUnavailable
 from edgecache.brain.core.share_key import use_share_of_organization, use_share_of_unknown_client
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.versions import Directory
@@ -29,6 +29,7 @@ from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import requests as cors_requests
 from edgecache.brain.s3.cors.requests import CorsRules
 from edgecache.brain.s3.dependencies import S3Dependencies
+from edgecache.brain.s3.error_details import described
 from edgecache.brain.s3.objects.conditions import NotModified
 from edgecache.brain.s3.request_log import LogEntry, RequestLog
 from edgecache.brain.s3.router import operation_of
@@ -137,7 +138,7 @@ class ObjectApi:
         except Exception as exc:
             if not isinstance(exc, S3Error | BrainError):
                 log.exception("object_request_failed", request_id=request_id)
-            error = _as_s3(exc, entry.key)
+            error = _as_s3(exc)
             entry.error = error.code
             if isinstance(exc, BrainError):
                 exchange.cause = exc.cause
@@ -175,6 +176,8 @@ class ObjectApi:
             response = await operation(context)
         except NotModified as not_modified:
             response = S3Response(304, not_modified.headers)
+        except BrainError as exc:
+            raise described(exc, request) from exc
         finally:
             context.close()
             entry.is_hit = context.is_hit
@@ -291,11 +294,9 @@ class ClaimedShareKeys:
         return None if bucket is None else bucket.tenant.organization_id
 
 
-def _as_s3(exc: Exception, key: str) -> S3Error:
+def _as_s3(exc: Exception) -> S3Error:
     if isinstance(exc, S3Error):
         return exc
-    if isinstance(exc, OriginMissing):
-        return S3Error("NoSuchKey", extra={"Key": key})
     if isinstance(exc, BrainError):
         return from_brain_error(exc)
     return S3Error("InternalError")
@@ -305,18 +306,8 @@ def _send_error(exchange: Exchange, error: S3Error, scope: HttpScope, request_id
     headers = [*error.headers.items()]
     if error.status == 503:
         headers.append(("retry-after", SLOW_DOWN_S))
-    body = xml.document(
-        "Error",
-        [
-            ("Code", error.code),
-            ("Message", error.message),
-            *error.extra.items(),
-            ("Resource", unquote(scope.raw_path[: 3 * RESOURCE_CHARS])[:RESOURCE_CHARS]),
-            ("RequestId", request_id),
-            ("HostId", request_id),
-        ],
-        namespace="",
-    )
+    resource = unquote(scope.raw_path[: 3 * RESOURCE_CHARS])[:RESOURCE_CHARS]
+    body = xml.error_document(error, resource, request_id)
     _send(exchange, S3Response(error.status, headers, body), request_id)
 
 

@@ -131,7 +131,7 @@ TAKES: Final = {
     "DeleteBucket": Takes(),
     "DeleteBucketCors": Takes(),
     "DeleteBucketTagging": Takes(),
-    "DeleteObject": Takes(parameters=("versionId",), headers=_LOCK),
+    "DeleteObject": Takes(parameters=("versionId",), headers=("if-match", *_LOCK)),
     "DeleteObjectTagging": Takes(parameters=("versionId",)),
     "DeleteObjects": Takes(headers=(*_BODY, *_LOCK)),
     "GetBucketAccelerateConfiguration": Takes(),

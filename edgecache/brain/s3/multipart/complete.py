@@ -8,16 +8,17 @@ from functools import partial
 from typing import Final
 
 from edgecache.brain.aws import checksums
-from edgecache.brain.aws.errors import S3Error, from_brain_error
+from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.sigv4.canonical import encoded
-from edgecache.brain.aws.xml import DECLARATION, Element, Node, document, parse
+from edgecache.brain.aws.xml import DECLARATION, Element, Node, document, error_document, parse
 from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import BrainError, OriginMissing, PartMissing, UploadMissing
 from edgecache.brain.core.loop_steps import in_steps
 from edgecache.brain.core.values import BucketInfo, Conditions, ObjectVersion, WrittenFields
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.error_details import described
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.multipart.uploads import Part, UnfinishedUpload
 from edgecache.brain.s3.objects import conditions
@@ -152,13 +153,9 @@ async def _respond_late(context: RequestContext, task: asyncio.Task[ObjectVersio
     try:
         body = _result(context, task.result())
     except (S3Error, BrainError) as exc:
-        error = exc if isinstance(exc, S3Error) else from_brain_error(exc)
-        lines: list[Node] = [
-            ("Code", error.code),
-            ("Message", error.message),
-            ("RequestId", context.request.request_id),
-        ]
-        body = document("Error", lines, namespace="")
+        request = context.request
+        error = exc if isinstance(exc, S3Error) else described(exc, request)
+        body = error_document(error, f"/{request.bucket}/{request.key}", request.request_id)
     await exchange.send_bytes(body.removeprefix(DECLARATION.encode()))
 
 

@@ -13,7 +13,10 @@ _OF_READS = frozenset(("if-match", "if-none-match", "if-modified-since", "if-unm
 
 
 class NotModified(Exception):
-    """The client's copy is current: 304 for a GET or HEAD. headers: of the response."""
+    """The client's copy is current: 304 for a GET or HEAD.
+
+    Its text is the name of the condition. headers: of the response.
+    """
 
     headers: Sequence[tuple[str, str]] = ()
 
@@ -35,8 +38,8 @@ def check_copy(request: S3Request, etag: str, last_modified: datetime) -> None:
     """
     try:
         _check(request.header, "x-amz-copy-source-if-", etag, last_modified)
-    except NotModified:
-        raise S3Error("PreconditionFailed") from None
+    except NotModified as exc:
+        raise S3Error("PreconditionFailed", extra={"Condition": str(exc)}) from None
 
 
 def write_conditions(request: S3Request) -> Conditions:
@@ -44,13 +47,28 @@ def write_conditions(request: S3Request) -> Conditions:
 
     Raises S3Error: NotImplemented where AWS refuses, too; InvalidArgument for both conditions.
     """
-    if_match = request.header("if-match")
-    if_none_match = request.header("if-none-match")
-    if if_none_match not in {"", ANY}:
+    has_if_match, is_new = "if-match" in request.headers, "if-none-match" in request.headers
+    if is_new and request.header("if-none-match") != ANY:
         raise S3Error("NotImplemented", "If-None-Match of a write must be *.")
-    if if_match and if_none_match:
+    if has_if_match and is_new:
         raise S3Error("InvalidArgument", "If-Match and If-None-Match exclude each other.")
-    return Conditions(next(iter(_etags(if_match)), "") if if_match else None, bool(if_none_match))
+    return Conditions(one_etag(request.header("if-match")) if has_if_match else None, is_new)
+
+
+def one_etag(text: str) -> str:
+    """Return the ETag that a write's condition names, without quotes; ``*`` for any.
+
+    Raises S3Error InvalidArgument for none or several, of which the others would be ignored.
+    """
+    etags = _etags(text)
+    if len(etags) != 1:
+        raise S3Error("InvalidArgument", "A condition of a write names one ETag, or *.")
+    return etags[0]
+
+
+def of_write(request: S3Request) -> str:
+    """Return the name of a write's condition, as errors have it."""
+    return "If-None-Match" if "if-none-match" in request.headers else "If-Match"
 
 
 def holds_range(request: S3Request, etag: str, last_modified: datetime) -> bool:
@@ -64,25 +82,27 @@ def holds_range(request: S3Request, etag: str, last_modified: datetime) -> bool:
 
 
 def _check(header: Callable[[str], str], prefix: str, etag: str, last_modified: datetime) -> None:
+    named = prefix.removesuffix("if-")
     modified = last_modified.replace(microsecond=0)
     match = header(prefix + "match")
     if match:
         if not {ANY, etag} & set(_etags(match)):
-            raise S3Error("PreconditionFailed", extra={"Condition": "If-Match"})
+            raise S3Error("PreconditionFailed", extra={"Condition": f"{named}If-Match"})
     else:
         since = parse_http_date(header(prefix + "unmodified-since"))
         if since is not None and modified > since:
-            raise S3Error("PreconditionFailed", extra={"Condition": "If-Unmodified-Since"})
+            condition = f"{named}If-Unmodified-Since"
+            raise S3Error("PreconditionFailed", extra={"Condition": condition})
     none_match = header(prefix + "none-match")
     if none_match:
         if {ANY, etag} & set(_etags(none_match)):
-            raise NotModified
+            raise NotModified(f"{named}If-None-Match")
         return
     since = parse_http_date(header(prefix + "modified-since"))
     # Versions of an HTTP origin's response without an ETag cannot be distinguished if it is not
     # stored.
     if since is not None and modified <= since and etag:
-        raise NotModified
+        raise NotModified(f"{named}If-Modified-Since")
 
 
 def _etags(text: str) -> list[str]:

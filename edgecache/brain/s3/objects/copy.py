@@ -10,7 +10,7 @@ from edgecache.brain.aws import checksums, requests
 from edgecache.brain.aws.errors import S3Error, not_implemented
 from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.xml import Node, document
-from edgecache.brain.core.errors import OriginChanged, OriginMissing, StoreMissing
+from edgecache.brain.core.errors import OriginChanged, OriginMissing, StoreMissing, TargetMissing
 from edgecache.brain.core.values import TAGGING_HEADER, BucketInfo, ObjectVersion, WrittenFields
 from edgecache.brain.s3 import tags
 from edgecache.brain.s3.context import RequestContext, S3Response
@@ -75,6 +75,8 @@ async def _copied(context: RequestContext, copy: Callable[[CopySource], Awaitabl
     source = await find_source(context)
     try:
         return await copy(source)
+    except TargetMissing:
+        raise
     except OriginMissing:
         raise S3Error("NoSuchKey", extra={"Key": source.key}) from None
 

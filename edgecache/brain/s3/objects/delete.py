@@ -4,21 +4,35 @@ from typing import Final
 
 from edgecache.brain.aws.errors import S3Error, from_brain_error, not_implemented
 from edgecache.brain.aws.xml import Element, Node, long_document, parse
-from edgecache.brain.core.errors import BrainError, KeyRefused
+from edgecache.brain.core.errors import BrainError, KeyRefused, PreconditionFailed
 from edgecache.brain.core.values import BucketInfo, check_key
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.objects.first_steps import object_key
 
 LIMIT: Final = 1000
-CONDITIONS: Final = ("ETag", "LastModifiedTime", "Size")
+# Conditions of AWS's directory buckets.
+OF_DIRECTORY_BUCKETS: Final = ("LastModifiedTime", "Size")
+# A key, and the ETag that must be there: ``*`` for any, None for no condition.
+Deletion = tuple[str, str | None]
 
 
 async def delete_object(context: RequestContext) -> S3Response:
-    """Delete one object, if it exists."""
+    """Delete one object, if it exists.
+
+    Raises S3Error: PreconditionFailed where the object of If-Match is absent or another one;
+    NotImplemented for a condition in a bucket with its own origin.
+    """
     bucket = await context.writable_bucket()
     key = object_key(context)
-    await context.dependencies.objects.delete(bucket, [key])
+    if_match = conditions.write_conditions(context.request).if_match
+    if if_match is None:
+        await context.dependencies.objects.delete(bucket, [key])
+        return S3Response(204)
+    _refuse_external(bucket)
+    if await context.dependencies.objects.delete_matching(bucket, [(key, if_match)]):
+        raise PreconditionFailed
     return S3Response(204)
 
 
@@ -31,53 +45,76 @@ async def delete_objects(context: RequestContext) -> S3Response:
     if not 0 < len(rows) <= LIMIT:
         raise S3Error("MalformedXML")
     refused: dict[str, S3Error] = {}
-    keys: list[str] = []
+    wanted: list[Deletion] = []
     for row in rows:
         key = _key(row)
-        refusal = _refusal(row, key)
-        if refusal is None:
-            keys.append(key)
-        else:
+        try:
+            wanted.append(_deletion(bucket, row, key))
+        except S3Error as refusal:
             refused[key] = refusal
-    refused |= await _delete(context, bucket, keys)
+    failed = await _delete(context, bucket, wanted)
     is_quiet = root.value("Quiet").lower() == "true"
-    deleted = [] if is_quiet else [key for key in keys if key not in refused]
+    deleted = [] if is_quiet else [key for key, etag in wanted if (key, etag) not in failed]
     nodes: list[Node] = [("Deleted", [("Key", key)]) for key in deleted]
-    for key, error in refused.items():
+    errors = [*refused.items(), *((key, error) for (key, _), error in failed.items())]
+    for key, error in errors:
         lines: list[Node] = [("Key", key), ("Code", error.code), ("Message", error.message)]
         nodes.append(("Error", lines))
     return S3Response(body=await long_document("DeleteResult", [], nodes))
 
 
 def _key(row: Element) -> str:
-    row.check("Key", "VersionId", *CONDITIONS, are_texts=True)
+    row.check("Key", "VersionId", "ETag", *OF_DIRECTORY_BUCKETS, are_texts=True)
     for child in row.children:
         if child.name == "Key":
             return child.text
     raise S3Error("MalformedXML")
 
 
-def _refusal(row: Element, key: str) -> S3Error | None:
+def _deletion(bucket: BucketInfo, row: Element, key: str) -> Deletion:
+    """Return what a row asks for. Raises S3Error, which is the row's own."""
     if row.value("VersionId") not in {"", "null"}:
-        return S3Error("NoSuchVersion")
-    for name in CONDITIONS:
+        raise S3Error("NoSuchVersion")
+    for name in OF_DIRECTORY_BUCKETS:
         if row.all(name):
             # Ignoring it would delete a changed object.
-            return not_implemented(f"The condition {name} of a delete")
+            raise not_implemented(f"The condition {name} of a delete")
     try:
         check_key(key)
     except KeyRefused:
-        return S3Error("KeyTooLongError" if key else "InvalidArgument")
-    return None
+        raise S3Error("KeyTooLongError" if key else "InvalidArgument") from None
+    if not row.all("ETag"):
+        return key, None
+    _refuse_external(bucket)
+    return key, conditions.one_etag(row.value("ETag"))
+
+
+def _refuse_external(bucket: BucketInfo) -> None:
+    """Refuse a condition in a bucket with its own origin: many origins ignore it, and delete.
+
+    Raises S3Error NotImplemented.
+    """
+    if bucket.origin_id is not None:
+        raise not_implemented("A condition of a delete in a bucket with an origin of its own")
 
 
 async def _delete(
-    context: RequestContext, bucket: BucketInfo, keys: list[str]
-) -> dict[str, S3Error]:
-    if not keys:
-        return {}
+    context: RequestContext, bucket: BucketInfo, wanted: list[Deletion]
+) -> dict[Deletion, S3Error]:
+    """Delete objects; return those that were not deleted, with their errors."""
+    objects = context.dependencies.objects
+    plain = [key for key, if_match in wanted if if_match is None]
+    matching = [(key, if_match) for key, if_match in wanted if if_match is not None]
+    failed: dict[Deletion, S3Error] = {}
     try:
-        await context.dependencies.objects.delete(bucket, keys)
+        if plain:
+            await objects.delete(bucket, plain)
     except BrainError as error:
-        return dict.fromkeys(keys, from_brain_error(error))
-    return {}
+        failed |= dict.fromkeys(((key, None) for key in plain), from_brain_error(error))
+    try:
+        if matching:
+            differing = await objects.delete_matching(bucket, matching)
+            failed |= dict.fromkeys(differing, S3Error("PreconditionFailed"))
+    except BrainError as error:
+        failed |= dict.fromkeys(matching, from_brain_error(error))
+    return failed

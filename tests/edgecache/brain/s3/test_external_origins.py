@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import threading
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -14,7 +15,7 @@ from urllib.parse import quote, unquote
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.edgecache.brain.s3.raw import EMPTY, Signer
+from tests.edgecache.brain.s3.raw import EMPTY, Signer, md5
 from tests.edgecache.cluster import Cluster, Keys
 
 CROWD = 1000
@@ -113,6 +114,18 @@ def test_the_second_get_needs_no_origin(s3: Any, origin: Origin, pulled: str) ->
     assert part["Body"].read() == BODY[1000:2000]
     assert s3.head_object(Bucket=pulled, Key="a b/ü.webp")["ContentLength"] == len(BODY)
     assert origin.asked["GET /a b/ü.webp"] == 1
+
+
+def test_a_condition_of_a_delete_is_not_left_to_an_origin(
+    cluster: Cluster, keys: Keys, pulled: str
+) -> None:
+    signer = Signer(keys, cluster.url)
+    one = signer.send("DELETE", f"/{pulled}/k", headers={"if-match": '"v1"'})
+    assert (one.status, "condition of a delete" in one.text("Message")) == (501, True)
+    rows = b"<Delete><Object><Key>k</Key><ETag>v1</ETag></Object></Delete>"
+    digest = {"content-md5": b64encode(md5(rows)).decode()}
+    many = signer.send("POST", f"/{pulled}?delete", rows, digest)
+    assert (many.code, many.text("Key")) == ("NotImplemented", "k")
 
 
 def test_a_range_of_an_uncached_object_is_correct(s3: Any, origin: Origin, pulled: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edgecache.brain.aws.errors import S3Error
-from edgecache.brain.core.errors import StorageFull
+from edgecache.brain.core.errors import PreconditionFailed, StorageFull, UploadMissing
 from edgecache.brain.core.values import ObjectVersion
 from edgecache.brain.s3.multipart import complete
 from edgecache.http.exchange import Exchange
@@ -48,7 +48,13 @@ def answered(ending: Callable[[], ObjectVersion], monkeypatch: pytest.MonkeyPatc
 
         async def app(_scope: HttpScope, exchange: Exchange) -> None:
             request = SimpleNamespace(
-                request_id="R", bucket="b", key="k", host="h", is_host_style=False
+                request_id="R",
+                bucket="b",
+                key="k",
+                host="h",
+                is_host_style=False,
+                headers={"if-none-match": "*"},
+                query=lambda _name: "U",
             )
             call: Any = SimpleNamespace(request=request, exchange=exchange)
             asyncio.get_running_loop().call_later(0.1, go_on.set)
@@ -73,14 +79,19 @@ def test_a_late_completion_begins_early_and_ends_with_the_result(
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
-    [(S3Error("InvalidPart"), b"InvalidPart"), (StorageFull(), b"StorageFull")],
+    ("error", "text"),
+    [
+        (S3Error("InvalidPart", extra={"PartNumber": "1"}), b"<PartNumber>1</PartNumber>"),
+        (StorageFull(), b"<Code>StorageFull</Code>"),
+        (PreconditionFailed(), b"<Condition>If-None-Match</Condition>"),
+        (UploadMissing(), b"<UploadId>U</UploadId>"),
+    ],
 )
 def test_a_late_error_is_in_the_body(
-    error: Exception, code: bytes, monkeypatch: pytest.MonkeyPatch
+    error: Exception, text: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> ObjectVersion:
         raise error
 
     answer = answered(fail, monkeypatch)
-    assert b"<Error><Code>" + code + b"</Code>" in answer
+    assert text in answer[answer.index(b"<Error><Code>") :]
