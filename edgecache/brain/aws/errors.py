@@ -44,7 +44,6 @@ _MESSAGES: Final[Mapping[int, Mapping[str, str]]] = {
         ),
         "MaxMessageLengthExceeded": "Your request was too large.",
         "MetadataTooLarge": "Your metadata headers exceed the maximum allowed metadata size.",
-        "MissingRequestBodyError": "Request body is empty.",
         "RequestTimeout": (
             "Your socket connection to the server was not read from or written to within the "
             "timeout period."

@@ -212,17 +212,22 @@ def _parameters(query: str) -> tuple[tuple[str, str], ...]:
     pairs = [pair.partition("=") for pair in query.split("&") if pair]
     if len(pairs) > PARAMETER_LIMIT:
         raise S3Error("InvalidArgument", "The query has too many parameters.")
-    found = tuple(
-        (decoded(name.replace("+", " ")), decoded(value.replace("+", " ")))
-        for name, _, value in pairs
-    )
+    found = tuple((form_decoded(name), form_decoded(value)) for name, _, value in pairs)
     if any("\0" in name or "\0" in value for name, value in found):
         raise S3Error("InvalidArgument", "A parameter cannot contain NUL.")
     return found
 
 
+def form_decoded(text: str) -> str:
+    """Decode a text of a query, or of a header that AWS reads as one: a plus is a blank.
+
+    Raises S3Error InvalidURI as ``decoded`` does.
+    """
+    return decoded(text.replace("+", " "))
+
+
 def decoded(text: str) -> str:
-    """Decode percent-encoding.
+    """Decode percent-encoding, as paths have it.
 
     Raises S3Error InvalidURI: a broken escape, or bytes that are not UTF-8.
     """

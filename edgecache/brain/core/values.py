@@ -242,7 +242,8 @@ def is_bucket_name(name: str) -> bool:
     return bool(
         BUCKET.fullmatch(name)
         and not _ADDRESS.fullmatch(name)
-        and ".." not in name
+        # Each label begins and ends with a letter or digit, or no host name could have it.
+        and not any(pair in name for pair in ("..", ".-", "-."))
         and not name.startswith(("xn--", "sthree-"))
         and not name.endswith(("-s3alias", "--ol-s3"))
     )

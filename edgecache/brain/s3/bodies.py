@@ -116,8 +116,7 @@ async def read_xml(
 
     needs_digest: the client must send a Content-MD5 or a checksum (DeleteObjects).
     has_own_checksum: False if a checksum in the headers is not the body's but the object's.
-    Raises S3Error: MaxMessageLengthExceeded, MissingRequestBodyError, BadDigest, …;
-    Overloaded.
+    Raises S3Error: MaxMessageLengthExceeded, BadDigest, …; Overloaded.
     """
     request = context.request
     length = body_length(context)
@@ -138,8 +137,6 @@ async def read_xml(
     else:
         manifest, computed = _digests(body, *claimed)
     _check(context, manifest, declared, claimed, computed)
-    if not body:
-        raise S3Error("MissingRequestBodyError")
     return body
 
 

@@ -109,7 +109,8 @@ def decoded(text: str) -> dict[str, str]:
 
 
 def tagging_document(tags: Mapping[str, str]) -> bytes:
-    rows: list[Node] = [("Tag", [("Key", key), ("Value", value)]) for key, value in tags.items()]
+    pairs = sorted(tags.items())
+    rows: list[Node] = [("Tag", [("Key", key), ("Value", value)]) for key, value in pairs]
     return document("Tagging", [("TagSet", rows)])
 
 

@@ -169,8 +169,9 @@ def _span(text: str, size: int) -> Span:
             )
         if int(match[2]) >= size:
             raise S3Error(
-                "InvalidArgument",
+                "InvalidRange",
                 f"Range specified is not valid for source object of size: {size}",
+                extra={"RangeRequested": text[:100], "ActualObjectSize": str(size)},
             )
         span = Span(int(match[1]), int(match[2]) - int(match[1]) + 1)
     if span.length > bodies.UPLOAD_LIMIT_BYTES:

@@ -42,7 +42,7 @@ async def find_source(context: RequestContext) -> CopySource:
     """
     text = context.request.header(SOURCE_HEADER)
     path, _, query = text.partition("?")
-    bucket_name, _, key = requests.decoded(path).removeprefix("/").partition("/")
+    bucket_name, _, key = requests.form_decoded(path).removeprefix("/").partition("/")
     if query not in {"", "versionId=null"} or not bucket_name or not key:
         raise S3Error(
             "InvalidArgument",
@@ -52,9 +52,29 @@ async def find_source(context: RequestContext) -> CopySource:
     requests.check_name_and_key(bucket_name, key)
     bucket = await context.bucket(bucket_name)
     context.check_owner(bucket.tenant, "x-amz-source-expected-bucket-owner")
-    version = await find_object(context, bucket, key)
+    literal = requests.decoded(path).removeprefix("/").partition("/")[2]
+    key, version = await _find(context, bucket, key, literal)
     conditions.check_copy(context.request, version.etag, version.last_modified)
     return CopySource(bucket, key, version)
+
+
+async def _find(
+    context: RequestContext, bucket: BucketInfo, key: str, literal: str
+) -> tuple[str, ObjectVersion]:
+    """Return the key and the version of a source.
+
+    literal: the key with its pluses, which some clients write unencoded for themselves; it counts
+    where the other one is absent. Raises S3Error NoSuchKey.
+    """
+    try:
+        return key, await find_object(context, bucket, key)
+    except S3Error as absent:
+        if literal == key:
+            raise
+        try:
+            return literal, await find_object(context, bucket, literal)
+        except S3Error:
+            raise absent from None
 
 
 async def copied(context: RequestContext, copy: Callable[[CopySource], Awaitable[T]]) -> T:

@@ -131,6 +131,8 @@ def test_a_bad_bucket_name_is_refused(cluster: Cluster, keys: Keys) -> None:
         "under_score",
         "-dash",
         "dot..dot",
+        "dash-.dot",
+        "dot.-dash",
         "192.168.0.1",
         "x" * 64,
         "xn--abc",

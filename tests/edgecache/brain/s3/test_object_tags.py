@@ -45,6 +45,8 @@ def test_tags_are_set_counted_replaced_and_removed(s3: Any, bucket: str) -> None
     for name in ("ETag", "LastModified", "CacheControl", "Metadata", "ContentType"):
         assert head[name] == before[name], name
     assert "x-amz-tagging" not in head["ResponseMetadata"]["HTTPHeaders"]
+    s3.put_object_tagging(Bucket=bucket, Key="k", Tagging=tag_set({"b": "1", "a": "2"}))
+    assert list(tags_of(s3)) == ["a", "b"]
     s3.put_object_tagging(Bucket=bucket, Key="k", Tagging=tag_set({"only": "one"}))
     assert tags_of(s3) == {"only": "one"}
     s3.delete_object_tagging(Bucket=bucket, Key="k")

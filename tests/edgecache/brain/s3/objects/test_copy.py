@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.edgecache.brain.s3.raw import Signer
+from tests.edgecache.brain.s3.multipart.support import Upload
+from tests.edgecache.brain.s3.raw import Signer, md5
 from tests.edgecache.cluster import Cluster, Keys
 
 SOURCE = {"Bucket": "docs", "Key": "dir/sö +rce"}
+
+
+@pytest.fixture
+def signer(cluster: Cluster, keys: Keys, bucket: str) -> Signer:
+    """Return a signer of the tenant."""
+    return Signer(keys, cluster.url)
 
 
 @pytest.fixture
@@ -97,6 +104,25 @@ def test_an_invalid_copy_source_is_refused(cluster: Cluster, keys: Keys, bucket:
             "PUT", "/docs/copy", headers={"x-amz-copy-source": named}
         )
         assert (answer.status, answer.code) == (status, code)
+
+
+def test_a_plus_in_a_copy_source_is_a_blank(signer: Signer, s3: Any) -> None:
+    upload = Upload(s3, "parts")
+    part = f"/docs/parts?partNumber=1&uploadId={upload.options['UploadId']}"
+    for key, named, body in (
+        ("a b", "docs/a+b", b"blank"),
+        ("a+b", "docs/a%2Bb", b"plus"),
+        ("a+b", "docs/a+b", b"blank"),
+        ("c+d", "docs/c+d", b"plus, which some clients do not encode"),
+    ):
+        if (key, named) != ("a+b", "docs/a+b"):
+            s3.put_object(Bucket="docs", Key=key, Body=body)
+        headers = {"x-amz-copy-source": named}
+        assert signer.send("PUT", "/docs/copy", headers=headers).status == 200
+        assert s3.get_object(Bucket="docs", Key="copy")["Body"].read() == body
+        assert md5(body).hex() in signer.send("PUT", part, headers=headers).text("ETag")
+    absent = signer.send("PUT", "/docs/copy", headers={"x-amz-copy-source": "docs/x+y"})
+    assert (absent.code, absent.text("Key")) == ("NoSuchKey", "x y")
 
 
 def test_a_copy_names_the_owner_of_its_source(keys: Keys, source: str, s3: Any) -> None:
