@@ -12,7 +12,7 @@ from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.xml import Node, document
 from edgecache.brain.core.errors import OriginChanged, OriginMissing, StoreMissing, TargetMissing
 from edgecache.brain.core.values import TAGGING_HEADER, BucketInfo, ObjectVersion, WrittenFields
-from edgecache.brain.s3 import tags
+from edgecache.brain.s3 import bodies, tags
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listing_query import iso
 from edgecache.brain.s3.objects import conditions, headers
@@ -110,11 +110,15 @@ async def copy_object(context: RequestContext) -> S3Response:
     wanted = conditions.write_conditions(context.request)
 
     async def copy(source: CopySource) -> ObjectVersion:
+        name = _algorithm(context.request, source.version)
+        computed = None
+        if name and not _known_checksum(name, source.version):
+            computed = await _compute(context, source, name)
         return await context.dependencies.objects.copy(
             (source.bucket, source.key),
             bucket,
             context.request.key,
-            partial(_fields, context, bucket, source),
+            partial(_fields, context, bucket, source, computed),
             conditions=wanted,
         )
 
@@ -128,7 +132,11 @@ async def copy_object(context: RequestContext) -> S3Response:
 
 
 def _fields(
-    context: RequestContext, bucket: BucketInfo, source: CopySource, version: ObjectVersion
+    context: RequestContext,
+    bucket: BucketInfo,
+    source: CopySource,
+    computed: "ComputedChecksum | None",
+    version: ObjectVersion,
 ) -> WrittenFields:
     """Return the fields of the copy of a version, which may be newer than the one found first."""
     request = context.request
@@ -150,7 +158,7 @@ def _fields(
     kept = {name: value for name, value in fields.headers.items() if name != TAGGING_HEADER}
     if tagging:
         kept[TAGGING_HEADER] = tagging
-    return replace(fields, headers=kept, checksums=_checksums(request, version))
+    return replace(fields, headers=kept, checksums=_checksums(request, version, computed))
 
 
 def _tagging(request: S3Request, bucket: BucketInfo, version: ObjectVersion) -> str:
@@ -171,19 +179,75 @@ def _directive(request: S3Request, header: str) -> str:
     return directive
 
 
-def _checksums(request: S3Request, version: ObjectVersion) -> dict[str, str]:
-    """Return the checksums of the copy, which has one part whatever the source had.
+@dataclass(frozen=True, slots=True)
+class ComputedChecksum:
+    """A checksum of the bytes of one version of a source."""
 
-    Raises S3Error NotImplemented for an algorithm whose checksum of the source is not known.
+    name: str
+    value: str
+    version: ObjectVersion
+
+
+async def _compute(context: RequestContext, source: CopySource, name: str) -> ComputedChecksum:
+    """Read the whole source.
+
+    Raises S3Error: InvalidRequest for a source that is too large to read; NotImplemented for one
+    whose versions cannot be told apart. Otherwise as ``ObjectCache.open``.
     """
-    kept = {name: value for name, value in version.checksums.items() if name != checksums.PARTS}
-    wanted = checksums.requested_algorithm(request)
-    if kept.get("type", checksums.FULL) == checksums.FULL and (not wanted or wanted in kept):
-        return kept
-    if not wanted and not version.sha256:
+    if source.version.size > bodies.UPLOAD_LIMIT_BYTES:
+        raise S3Error(
+            "InvalidRequest",
+            f"The {name.upper()} of a copy is computed of at most {bodies.UPLOAD_LIMIT_BYTES} "
+            "bytes.",
+        )
+    opened = await context.dependencies.objects.open(source.bucket, source.key)
+    running = checksums.new_checksum(name)
+    async for piece in opened.body():
+        running.update(piece)
+    version = await opened.whole()
+    if not version.sha256 and not version.etag:
+        raise not_implemented(f"The {name.upper()} of a source without an ETag")
+    return ComputedChecksum(name, checksums.encode(running.digest()), version)
+
+
+def _algorithm(request: S3Request, version: ObjectVersion) -> str:
+    """Return the algorithm of a copy's checksum: the one asked for, or the source's, or none.
+
+    Raises S3Error InvalidRequest.
+    """
+    names = [name for name in version.checksums if name in checksums.SIZES]
+    return checksums.requested_algorithm(request) or next(iter(names), "")
+
+
+def _known_checksum(name: str, version: ObjectVersion) -> str:
+    """Return a checksum of all bytes of a version that is known without them; else empty."""
+    is_full = version.checksums.get("type", checksums.FULL) == checksums.FULL
+    if is_full and name in version.checksums:
+        return version.checksums[name]
+    return checksums.from_digests(name, version) if version.sha256 else ""
+
+
+def _checksums(
+    request: S3Request, version: ObjectVersion, computed: ComputedChecksum | None
+) -> dict[str, str]:
+    """Return the checksum of the copy, which has one part whatever the source had.
+
+    Raises OriginChanged if the checksum is that of another version.
+    """
+    name = _algorithm(request, version)
+    if not name and not version.sha256:
         return {}
-    name = wanted or "sha256"
-    value = checksums.from_digests(name, version) if version.sha256 else ""
+    name = name or "sha256"
+    value = _known_checksum(name, version)
     if not value:
-        raise not_implemented(f"Computing a {name.upper()} of the source for its copy")
+        if computed is None or computed.name != name or not _are_same(computed.version, version):
+            raise OriginChanged
+        value = computed.value
     return {name: value, "type": checksums.FULL}
+
+
+def _are_same(one: ObjectVersion, other: ObjectVersion) -> bool:
+    """True if two versions have the same bytes, by their hashes if both are known."""
+    if one.sha256 and other.sha256:
+        return one.sha256 == other.sha256
+    return bool(one.etag) and one.etag == other.etag

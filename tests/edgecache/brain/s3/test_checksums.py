@@ -10,6 +10,7 @@ import pytest
 from awscrt import checksums as crt
 from botocore.exceptions import ClientError
 
+from tests.edgecache.brain.s3.multipart.support import Upload
 from tests.edgecache.brain.s3.raw import Signer, md5
 from tests.edgecache.cluster import Cluster, Keys
 
@@ -96,6 +97,35 @@ def test_boto3_sends_and_verifies_each_of_them(s3: Any, bucket: str, algorithm: 
     assert (got["Body"].read(), got[f"Checksum{algorithm}"]) == (BODY, wanted)
     known = s3.get_object_attributes(Bucket=bucket, Key="k", ObjectAttributes=["Checksum"])
     assert known["Checksum"] == {f"Checksum{algorithm}": wanted, "ChecksumType": "FULL_OBJECT"}
+
+
+@pytest.mark.parametrize("algorithm", ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"])
+def test_a_copy_has_the_checksum_that_was_asked_for(s3: Any, bucket: str, algorithm: str) -> None:
+    s3.put_object(Bucket=bucket, Key="k", Body=BODY, ChecksumAlgorithm="CRC32")
+    source = {"Bucket": bucket, "CopySource": f"{bucket}/k"}
+    copied = s3.copy_object(**source, Key="copy", ChecksumAlgorithm=algorithm)["CopyObjectResult"]
+    again = {"Bucket": bucket, "CopySource": f"{bucket}/copy"}
+    copied_again = s3.copy_object(**again, Key="third")["CopyObjectResult"]
+    wanted = {f"Checksum{algorithm}": DIGESTS[algorithm.lower()](BODY)}
+    for said in (copied, copied_again):
+        assert {name: said[name] for name in said if name.startswith("Checksum")} == {
+            **wanted,
+            "ChecksumType": "FULL_OBJECT",
+        }
+    head = s3.head_object(Bucket=bucket, Key="third", ChecksumMode="ENABLED")
+    assert {name: head[name] for name in wanted} == wanted
+
+
+def test_a_copy_of_an_upload_in_parts_has_a_checksum_of_the_whole(s3: Any, bucket: str) -> None:
+    upload = Upload(s3, "parts", ChecksumAlgorithm="SHA1")
+    upload.add(1, BODY, ChecksumAlgorithm="SHA1")
+    upload.complete()
+    source = {"Bucket": bucket, "CopySource": f"{bucket}/parts"}
+    copied = s3.copy_object(**source, Key="copy")["CopyObjectResult"]
+    assert (copied["ChecksumSHA1"], copied["ChecksumType"]) == (
+        DIGESTS["sha1"](BODY),
+        "FULL_OBJECT",
+    )
 
 
 def test_a_wrong_checksum_through_boto3_stores_nothing(s3: Any, bucket: str) -> None:

@@ -116,6 +116,17 @@ def test_the_second_get_needs_no_origin(s3: Any, origin: Origin, pulled: str) ->
     assert origin.asked["GET /a b/ü.webp"] == 1
 
 
+def test_a_copy_from_an_origin_has_the_checksum_that_was_asked_for(
+    s3: Any, bucket: str, pulled: str
+) -> None:
+    wanted = b64encode(hashlib.sha1(BODY, usedforsecurity=False).digest()).decode()
+    for key in ("cold", "cold"):
+        source = {"CopySource": f"{pulled}/{key}", "ChecksumAlgorithm": "SHA1"}
+        copied = s3.copy_object(Bucket=bucket, Key="copy", **source)["CopyObjectResult"]
+        assert copied["ChecksumSHA1"] == wanted
+    assert s3.get_object(Bucket=bucket, Key="copy")["Body"].read() == BODY
+
+
 def test_a_condition_of_a_delete_is_not_left_to_an_origin(
     cluster: Cluster, keys: Keys, pulled: str
 ) -> None:

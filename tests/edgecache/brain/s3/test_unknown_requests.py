@@ -312,19 +312,6 @@ def test_buckets_of_another_region_are_none(s3: Any, bucket: str) -> None:
     assert [row["Name"] for row in s3.list_buckets(BucketRegion="us-east-1")["Buckets"]] == [bucket]
 
 
-def test_a_copy_has_the_checksum_that_was_asked_for_or_is_refused(signer: Signer, s3: Any) -> None:
-    for algorithm in ("CRC32", "SHA256"):
-        source = {"Bucket": "docs", "CopySource": "docs/k", "ChecksumAlgorithm": algorithm}
-        copied = s3.copy_object(Key=algorithm, **source)["CopyObjectResult"]
-        assert copied[f"Checksum{algorithm}"]
-        s3.delete_object(Bucket="docs", Key=algorithm)
-    for algorithm in ("CRC32C", "SHA1"):
-        source["ChecksumAlgorithm"] = algorithm
-        with pytest.raises(ClientError, match=f"NotImplemented.*{algorithm}"):
-            s3.copy_object(Key="copy", **source)
-    check_unchanged(s3)
-
-
 def test_a_write_takes_one_value_of_a_header(signer: Signer, s3: Any) -> None:
     for first, second in [
         (("x-amz-storage-class", "STANDARD"), "GLACIER"),
