@@ -29,6 +29,7 @@ T = TypeVar("T")
 PIECE_BYTES: Final = 2**20
 LIST_STEP: Final = 1000
 UNFINISHED: Final = "unfinished"
+CREATING: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 READING: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 FULL: Final = "The store of this platform's objects is full; nothing was stored."
 # Threads that write whole bodies, and as many for the other, short operations.
@@ -118,55 +119,70 @@ class FolderStore:
     # --- on a thread ------------------------------------------------------------------------
 
     def _put(self, name: str, body: StagedFile | Path | bytes) -> None:
+        """Write a whole body, with few system calls: each passes on the interpreter lock."""
         if isinstance(body, StagedFile) and self._move(body.path, name):
             return
         source = body.path if isinstance(body, StagedFile) else body
-        unfinished = self._begin(name)
+        unfinished = self._unfinished(name)
+        file = self._create(unfinished)
         try:
-            if isinstance(source, bytes):
-                _append(unfinished, source)
-            else:
-                with source.open("rb") as opened:
-                    while piece := opened.read(PIECE_BYTES):
-                        _append(unfinished, piece)
-            self._finish(unfinished, name)
+            try:
+                if isinstance(source, bytes):
+                    write_whole(file, source)
+                else:
+                    with source.open("rb") as opened:
+                        while piece := opened.read(PIECE_BYTES):
+                            write_whole(file, piece)
+                os.fsync(file)
+            finally:
+                os.close(file)
+            self._rename(unfinished, name)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
 
     def _move(self, staged: Path, name: str) -> bool:
         """Give a synced file its name; False if it is on another file system."""
-        target = self._root / name
-        self._make_folder(target.parent)
         try:
-            staged.rename(target)
+            self._rename(staged, name)
         except OSError as exc:
             if exc.errno == errno.EXDEV:
                 return False
             raise
-        sync_folder(target.parent)
         return True
 
-    def _begin(self, name: str) -> Path:
-        """Create the file that becomes a name when it is complete."""
+    def _unfinished(self, name: str) -> Path:
+        """Return a new path for the file that becomes a name when it is complete."""
         folder, _, _ = name.partition("/")
-        unfinished = self._root / f"{folder}-{UNFINISHED}" / secrets.token_hex(16)
-        self._make_folder(unfinished.parent)
-        self._make_folder((self._root / name).parent)
-        unfinished.touch(FILE_MODE, exist_ok=False)
+        return self._root / f"{folder}-{UNFINISHED}" / secrets.token_hex(16)
+
+    def _create(self, unfinished: Path) -> int:
+        try:
+            return os.open(unfinished, CREATING, FILE_MODE)
+        except FileNotFoundError:
+            self._make_folder(unfinished.parent)
+            return os.open(unfinished, CREATING, FILE_MODE)
+
+    def _begin(self, name: str) -> Path:
+        unfinished = self._unfinished(name)
+        os.close(self._create(unfinished))
         return unfinished
 
     def _finish(self, unfinished: Path, name: str) -> None:
         """Sync a file, and give it its name."""
         with unfinished.open("ab") as file:
             os.fsync(file.fileno())
+        self._rename(unfinished, name)
+
+    def _rename(self, synced: Path, name: str) -> None:
+        """Give a synced file its name, durably."""
         target = self._root / name
         try:
-            unfinished.replace(target)
+            synced.rename(target)
         except FileNotFoundError:
-            # It was empty meanwhile, and was removed.
+            # The first one in its folder, which is removed when it is empty.
             self._make_folder(target.parent)
-            unfinished.replace(target)
+            synced.rename(target)
         sync_folder(target.parent)
 
     def _make_folder(self, folder: Path) -> None:

@@ -73,8 +73,12 @@ async def test_a_staged_file_is_moved_where_that_is_possible(
     await store.put(f"{TAG}/moved", staged, 3)
     assert not staged.path.exists()
 
-    def rename(_path: Path, _target: Path) -> None:
-        raise OSError(errno.EXDEV, "another file system")
+    move = Path.rename
+
+    def rename(path: Path, target: Path) -> Path:
+        if path == staged.path:
+            raise OSError(errno.EXDEV, "another file system")
+        return move(path, target)
 
     staged.path.write_bytes(b"abc")
     monkeypatch.setattr(Path, "rename", rename)
