@@ -84,7 +84,13 @@ class Wiring:
         self.data_directory = DataDirectory(
             settings.data_dir, limit_bytes=settings.staging_bytes, brains=settings.processes.count
         )
-        self.stores = Stores(self.database, self.coherence, settings.data_dir, settings.stores)
+        self.stores = Stores(
+            self.database,
+            self.coherence,
+            settings.data_dir,
+            settings.stores,
+            threads=self.data_directory.threads,
+        )
         limit = UploadPartsLimit(self.database)
         self.readiness = Readiness(self.database, self.stores)
         self.upload_parts = UploadParts(self.database, self.data_directory, self.stores, limit)

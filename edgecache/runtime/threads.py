@@ -18,10 +18,9 @@ T = TypeVar("T")
 class FairThreads:
     """Some threads, and a queue for them, in fair shares."""
 
-    def __init__(self, count: int, name: str, *, shares: Shares | None = None) -> None:
-        """shares: the permits for the threads, if not all work waits as long as it takes."""
+    def __init__(self, count: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
-        self._shares = shares or Shares(count, refusal=TimeoutError, wait_s=None)
+        self._shares = Shares(count, refusal=TimeoutError, wait_s=None)
         self._on_loop = Shares(1, refusal=TimeoutError, wait_s=None)
 
     def begin(self, share_key: ShareKey, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -33,14 +32,9 @@ class FairThreads:
             return self._start(share_key, work)
         return asyncio.ensure_future(self._wait(share_key, work))
 
-    async def run(
-        self, share_key: ShareKey, work: Callable[[], T], *, has_no_timeout: bool = False
-    ) -> T:
-        """Return what some work returns; a cancelled caller leaves the queue.
-
-        has_no_timeout: wait without a limit. Raises what the work raises, and the shares' refusal.
-        """
-        await self._shares.take(share_key, has_no_timeout=has_no_timeout)
+    async def run(self, share_key: ShareKey, work: Callable[[], T]) -> T:
+        """Return what some work returns; a cancelled caller leaves the queue."""
+        await self._shares.take(share_key)
         return await self._start(share_key, work)
 
     async def owned(

@@ -19,7 +19,7 @@ from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import Span, StagedFile
 from edgecache.brain.disk.data_directory import NO_ROOM
 from edgecache.brain.disk.syncing import FILE_MODE, sync_folder, write_whole
-from edgecache.brain.stores.byte_store import Body, ListedFile, request_permits
+from edgecache.brain.stores.byte_store import Body, ListedFile
 from edgecache.runtime.threads import FairThreads
 
 log = structlog.get_logger(__name__)
@@ -32,7 +32,7 @@ UNFINISHED: Final = "unfinished"
 CREATING: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 READING: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 FULL: Final = "The store of this platform's objects is full; nothing was stored."
-# Threads that write whole bodies, and as many for the other, short operations.
+# Of a command; a brain has its threads for files.
 THREADS: Final = 16
 
 
@@ -42,49 +42,48 @@ class FolderStore:
     # What file systems hold in a file.
     max_object_bytes: int = 8 * 2**40
 
-    def __init__(self, root: Path, full: Callable[[], Exception] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        full: Callable[[], Exception] | None = None,
+        *,
+        threads: FairThreads | None = None,
+    ) -> None:
         """root: must exist. full: the error for a full disk, StoreUnavailable by default."""
         self._root = root
         self._full = full or partial(StoreUnavailable, FULL)
-        self._writing = FairThreads(THREADS, "store-writing", shares=request_permits(THREADS))
-        self._others = FairThreads(THREADS, "store", shares=request_permits(THREADS))
+        self._threads = threads or FairThreads(THREADS, "store")
 
     async def close(self) -> None:
         """Do nothing: no file stays open."""
 
     async def put(self, name: str, body: Body, size: int) -> None:
-        """Write bytes. Raises Overloaded."""
+        """Write bytes."""
         del size
         if isinstance(body, StagedFile | Path | bytes):
-            await self._run(self._writing, self._put, name, body)
+            await self._run(self._put, name, body)
         else:
             await self._put_pieces(name, body)
 
     async def _put_pieces(self, name: str, pieces: AsyncIterator[bytes]) -> None:
-        unfinished = await self._run(self._writing, self._begin, name)
+        unfinished = await self._run(self._begin, name)
         try:
             async for piece in pieces:
-                await self._run(self._writing, _append, unfinished, piece, has_no_timeout=True)
-            await self._run(self._writing, self._finish, unfinished, name, has_no_timeout=True)
+                await self._run(_append, unfinished, piece)
+            await self._run(self._finish, unfinished, name)
         except BaseException:
-            await self._run(self._others, lambda: unfinished.unlink(missing_ok=True))
+            await self._run(lambda: unfinished.unlink(missing_ok=True))
             raise
 
     async def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
-        """Yield bytes, also of a file that is deleted meanwhile.
-
-        Raises Overloaded before the first ones.
-        """
+        """Yield bytes, also of a file that is deleted meanwhile."""
         opening = partial(self._mapped, partial(os.open, self._root / name, READING))
-        file = await self._others.owned(SHARE_KEY.get(), opening, os.close)
+        file = await self._threads.owned(SHARE_KEY.get(), opening, os.close)
         try:
             position, end = span.start, span.start + span.length
             while position < end:
                 length = min(end - position, PIECE_BYTES)
-                # A response that has begun would be cut short.
-                piece = await self._run(
-                    self._others, os.pread, file, length, position, has_no_timeout=True
-                )
+                piece = await self._run(os.pread, file, length, position)
                 if not piece:
                     raise StoreMissing
                 position += len(piece)
@@ -96,25 +95,25 @@ class FolderStore:
         return self._root / name
 
     async def size(self, name: str) -> int:
-        return await self._run(self._others, self._size, name)
+        return await self._run(self._size, name)
 
     async def delete(self, names: Sequence[str]) -> None:
-        await self._run(self._others, self._delete, names)
+        await self._run(self._delete, names)
 
     async def remove_empty(self, names: Sequence[str]) -> None:
         """Remove the folders of deleted files, where nothing is left in them."""
-        await self._run(self._others, self._remove_empty, names)
+        await self._run(self._remove_empty, names)
 
     async def list(self, folder: str) -> AsyncIterator[Sequence[ListedFile]]:
         """Yield every complete file below a folder."""
-        found = await self._run(self._others, lambda: [*self._walk(self._root / folder)])
+        found = await self._run(lambda: [*self._walk(self._root / folder)])
         for start in range(0, len(found), LIST_STEP):
             yield found[start : start + LIST_STEP]
 
     async def abort_unfinished(self, folder: str, before: datetime) -> int:
         """Delete what a brain was writing when it ended."""
         aborted = f"{folder}-{UNFINISHED}"
-        return await self._run(self._others, self._abort_unfinished, aborted, before)
+        return await self._run(self._abort_unfinished, aborted, before)
 
     # --- on a thread ------------------------------------------------------------------------
 
@@ -233,15 +232,9 @@ class FolderStore:
                     count += 1
         return count
 
-    async def _run(
-        self, threads: FairThreads, work: Callable[..., T], *args: Any, has_no_timeout: bool = False
-    ) -> T:
-        """Run a function on a thread; its errors become a store's. Raises Overloaded."""
-        return await threads.run(
-            SHARE_KEY.get(),
-            lambda: self._mapped(partial(work, *args)),
-            has_no_timeout=has_no_timeout,
-        )
+    async def _run(self, work: Callable[..., T], *args: Any) -> T:
+        """Run a function on a thread; its errors become a store's."""
+        return await self._threads.run(SHARE_KEY.get(), lambda: self._mapped(partial(work, *args)))
 
     def _mapped(self, work: Callable[[], T]) -> T:
         try:

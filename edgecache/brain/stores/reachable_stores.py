@@ -26,6 +26,7 @@ from edgecache.brain.stores.byte_store import ByteStore
 from edgecache.brain.stores.folder_store import FolderStore
 from edgecache.brain.stores.object_store import open_object_store
 from edgecache.brain.stores.stored_blobs import BlobLocation
+from edgecache.runtime.threads import FairThreads
 
 log = structlog.get_logger(__name__)
 
@@ -78,11 +79,14 @@ class Stores(PeriodicTask):
         coherence: Coherence,
         data_dir: Path,
         configured: Sequence[StoreSettings] = (StoreSettings(),),
+        *,
+        threads: FairThreads | None = None,
     ) -> None:
+        """threads: for the files of folders."""
         self._database = database
         self._coherence = coherence
         self._configured = configured
-        self._opened = {each.name: open_store(each, data_dir) for each in configured}
+        self._opened = {each.name: open_store(each, data_dir, threads) for each in configured}
         self._known: dict[int, KnownStore] = {}
         self._active: KnownStore | None = None
         self._writing: Counter[int | None] = Counter()
@@ -197,10 +201,15 @@ class Stores(PeriodicTask):
             return await connection.all(ROWS)
 
 
-def open_store(chosen: StoreSettings, data_dir: Path = Path()) -> ByteStore:
-    """Return the driver of a store. data_dir: for ``file://`` alone, which is in it."""
+def open_store(
+    chosen: StoreSettings, data_dir: Path = Path(), threads: FairThreads | None = None
+) -> ByteStore:
+    """Return the driver of a store.
+
+    data_dir: for ``file://`` alone, which is in it. threads: for files; a brain has some.
+    """
     if chosen.url == DATA_FOLDER:
-        return FolderStore(objects_folder(data_dir), StorageFull)
+        return FolderStore(objects_folder(data_dir), StorageFull, threads=threads)
     if chosen.parts.scheme == "file":
-        return FolderStore(Path(chosen.parts.path))
+        return FolderStore(Path(chosen.parts.path), threads=threads)
     return open_object_store(chosen)

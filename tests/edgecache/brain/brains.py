@@ -190,7 +190,7 @@ def assemble(
         trust=trust,
     )
     kept: list[ObjectVersion] = []
-    reached = Stores(database, coherence, root, stores)
+    reached = Stores(database, coherence, root, stores, threads=data_directory.threads)
     managed = ManagedStore(
         database, data_directory, reached, on_restored=lambda _bucket, found: kept.append(found)
     )
