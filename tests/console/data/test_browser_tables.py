@@ -1,5 +1,6 @@
 """In a browser: the Tables page, with names that SQL has to quote."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,53 @@ def test_a_file_is_imported_once_however_often_it_is_sent(tables: Visitor, tmp_p
     page.locator("#import-close").click()
     tables.press("Count all")
     tables.sees("103 rows")
+
+
+def test_an_import_shows_how_much_was_sent_and_can_be_cancelled(
+    tables: Visitor, tmp_path: Path
+) -> None:
+    page = tables.page
+    file = tmp_path / "rows.csv"
+    file.write_text("n\n" + "1\n" * 4_000_000)
+    page.get_by_role("link", name="keyless").click()
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    network = page.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 100_000}
+    network.send("Network.enable")
+    network.send("Network.emulateNetworkConditions", slow)
+    tables.press("Import")
+    expect(page.locator("#import-said")).to_have_text(re.compile(r"^[1-9].* of .* sent$"))
+    expect(page.locator("#import-bar")).not_to_have_js_property("value", 0)
+    tables.press("Cancel")
+    network.send("Network.emulateNetworkConditions", slow | {"uploadThroughput": -1})
+    expect(page.locator("#import-dialog")).to_be_hidden()
+    tables.sees_status("Import cancelled:")
+    tables.press("Count all")
+    tables.sees("101 rows")
+
+
+def test_a_cancelled_import_that_was_sent_whole_says_so(tables: Visitor, tmp_path: Path) -> None:
+    page = tables.page
+    file = tmp_path / "rows.csv"
+    file.write_text("n\n7\n")
+    page.get_by_role("link", name="keyless").click()
+    # What nextval does is seen before its transaction ends.
+    elsewhere(
+        tables,
+        "CREATE SEQUENCE gate; CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN WHILE (SELECT NOT is_called FROM gate) LOOP END LOOP; RETURN new; END'; "
+        "CREATE TRIGGER waits BEFORE INSERT ON keyless FOR EACH ROW EXECUTE FUNCTION wait()",
+    )
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    tables.press("Import")
+    tables.sees("Sent. The rows are being written")
+    tables.press("Cancel")
+    tables.sees_status("its rows may be in the table")
+    elsewhere(tables, "SELECT nextval('gate')")
+    # The lock of the table waits for the import.
+    elsewhere(tables, "LOCK TABLE keyless; DROP TABLE keyless")
 
 
 def test_a_file_whose_answer_was_lost_is_asked_about(tables: Visitor, tmp_path: Path) -> None:

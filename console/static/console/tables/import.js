@@ -11,7 +11,7 @@ import { FormDraft } from "../lib/drafts.js";
 import { bytes, count, moment } from "../lib/format.js";
 import { clearProblem, onSubmit } from "../lib/forms.js";
 import { qualified } from "../lib/identifiers.js";
-import { Problem } from "../lib/problem.js";
+import { Cancelled, Problem } from "../lib/problem.js";
 import { announce } from "../lib/status.js";
 
 /** @typedef {{file: string, at: number, rows: number | null}} Sent rows: null while no answer came */
@@ -58,10 +58,14 @@ export function bindImport(rows, who) {
  */
 async function send(path, file, sent) {
   underWay = new AbortController();
+  let done = 0;
   const options = {
     headers: { "Content-Type": "text/csv" },
     signal: underWay.signal,
-    progressed: (/** @type {number} */ done) => showProgress(done, file.size),
+    progressed: (/** @type {number} */ sentBytes) => {
+      done = sentBytes;
+      showProgress(done, file.size);
+    },
   };
   sent.remember(null);
   showProgress(0, file.size);
@@ -70,6 +74,7 @@ async function send(path, file, sent) {
     sent.remember(answer.row_count);
     return answer;
   } catch (error) {
+    if (error instanceof Cancelled) announce(cancelled(done, file.size));
     // With an answer it is known that no row came in.
     if (error instanceof Problem && error.status > 0 && error.code !== "outcome_unknown") sent.forget();
     throw placed(error);
@@ -77,6 +82,15 @@ async function send(path, file, sent) {
     underWay = null;
     showProgress(0, 0);
   }
+}
+
+/**
+ * @param {number} done
+ * @param {number} size
+ */
+function cancelled(done, size) {
+  if (done < size) return `Import cancelled: ${bytes(done)} of ${bytes(size)} had been sent.`;
+  return "Import cancelled. All of the file had been sent: its rows may be in the table.";
 }
 
 /**
