@@ -138,21 +138,34 @@ def test_the_command_that_cancels_ends_a_statement_that_runs(terminal: Terminal)
         assert '"code":"query_cancelled"' in slow_answer.result().replace(": ", ":")
 
 
-def test_the_commands_of_the_cache_work(terminal: Terminal) -> None:
+def with_access_key(terminal: Terminal) -> dict[str, str]:
+    """Sign up; return the variables with a token and an access key."""
     token = terminal.sign_up()
     key = terminal.post("/v1/cache/access-keys", {"label": "reader"}, token)
+    return {
+        "TOKEN": token,
+        "AWS_ACCESS_KEY_ID": key["access_key_id"],
+        "AWS_SECRET_ACCESS_KEY": key["secret_access_key"],
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+
+
+def test_the_commands_of_the_cache_work(terminal: Terminal) -> None:
     (terminal.folder / "picture.png").write_bytes(b"picture")
-    terminal.paste(
-        script_of(CACHE),
-        TOKEN=token,
-        AWS_ACCESS_KEY_ID=key["access_key_id"],
-        AWS_SECRET_ACCESS_KEY=key["secret_access_key"],
-        AWS_DEFAULT_REGION="us-east-1",
-    )
+    terminal.paste(script_of(CACHE), **with_access_key(terminal))
 
 
-def test_the_command_of_api_keys_works(terminal: Terminal) -> None:
-    wanted = {"name": "reader", "role": "reader"}
-    key = terminal.post("/v1/api-keys", wanted, terminal.sign_up())["key"]
-    said = terminal.paste(script_of("docs/api-keys.md"), ZONAL_API_KEY=key)
+def test_the_presigned_links_of_the_cache_work(terminal: Terminal) -> None:
+    program = next(each.text for each in blocks(CACHE) if each.language == "python")
+    variables = with_access_key(terminal)
+    upload, download = terminal.paste(f"python3 - <<'END'\n{program}END", **variables).split()
+    assert requests.put(upload, data=b"second", timeout=30).ok
+    assert requests.get(download, timeout=30).content == b"second"
+
+
+def test_the_commands_of_api_keys_work(terminal: Terminal) -> None:
+    token, wanted = terminal.sign_up(), {"name": "reader", "role": "reader"}
+    key = terminal.post("/v1/api-keys", wanted, token)["key"]
+    said = terminal.paste(script_of("docs/api-keys.md"), TOKEN=token, ZONAL_API_KEY=key)
     assert '"rows":[{"answer":42}]' in said
+    assert '"key":"zk_' in said
