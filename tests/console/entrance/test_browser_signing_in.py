@@ -8,6 +8,7 @@ from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
 from environments.models import Organization
+from tests import inbox
 from tests.console.browser import Visitor
 from tests.console.journeys import (
     EMAIL,
@@ -66,6 +67,21 @@ def test_a_reload_goes_on_at_the_second_step(visitor: Visitor, picture: Picture)
     sign_out(visitor)
     visitor.go("/console/sign-in")
     expect(visitor.page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+
+
+def test_a_reload_goes_on_with_the_factor_that_a_sign_in_requires(visitor: Visitor) -> None:
+    sign_up(visitor)
+    sign_out(visitor)
+    Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
+    enter_password(visitor)
+    visitor.page.get_by_role("button", name="E-mail", exact=True).click()
+    visitor.sees("It went to d")
+    visitor.page.reload()
+    visitor.sees("It went to d")
+    assert len(inbox.messages("mail", "email_code")) == 1
+    visitor.fill("Code", inbox.email_code())
+    visitor.press("Turn on")
+    visitor.is_at("/console/")
 
 
 def test_at_the_second_step_somebody_else_can_sign_in(visitor: Visitor) -> None:

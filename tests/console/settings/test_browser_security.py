@@ -160,6 +160,38 @@ def test_text_messages_and_mails_are_set_up_preferred_and_removed(
     assert [factor.method for factor in Factor.objects.all()] == ["email"]
 
 
+def test_a_reload_goes_on_with_a_set_up_and_sends_no_second_code(
+    visitor: Visitor, sms: None
+) -> None:
+    sign_up(visitor)
+    visitor.go("/console/security")
+    visitor.press("Set up: Text message")
+    visitor.fill("Phone number", "+49 151 12345678")
+    visitor.press("Send a code")
+    visitor.sees("It went to •••• 78.")
+    visitor.page.reload()
+    visitor.sees("It went to •••• 78.")
+    assert len(inbox.messages("sms")) == 1
+    visitor.fill("Code", inbox.sms_code())
+    visitor.press("Turn on")
+    visitor.sees_status("Text message is on.")
+
+    seed = begin_app(visitor)
+    visitor.page.reload()
+    visitor.sees("The key was shown before this page was loaded again.")
+    assert seed not in visitor.page.content().replace(" ", "")
+    assert seed not in visitor.page.evaluate("JSON.stringify({...sessionStorage})")
+    visitor.fill("Code", code(seed))
+    visitor.press("Turn on")
+    keep_backup_codes(visitor)
+
+    visitor.press("Set up: E-mail")
+    visitor.sees("It went to d")
+    visitor.page.locator("#enrol-code").get_by_role("button", name="Cancel").click()
+    visitor.page.reload()
+    expect(visitor.page.get_by_role("button", name="Set up: E-mail")).to_be_visible()
+
+
 def test_an_unavailable_channel_is_reported(visitor: Visitor, settings: Settings) -> None:
     settings.SMS_BACKEND = ""
     sign_up(visitor)

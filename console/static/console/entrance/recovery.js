@@ -8,7 +8,7 @@ import { post } from "../lib/api.js";
 import { challenge } from "../factors/challenge.js";
 import { byId, fill, show, stamp, turnTo, within } from "../lib/dom.js";
 import { enrol } from "../factors/enrol.js";
-import { onPress, onSubmit, showProblem } from "../lib/forms.js";
+import { attempt, onPress, onSubmit, showProblem } from "../lib/forms.js";
 import { moment } from "../lib/format.js";
 import { fillIn, onLink } from "../lib/link.js";
 import { isAvailable, prove } from "../factors/passkeys.js";
@@ -21,14 +21,26 @@ import { ready } from "../lib/status.js";
 const PATH = "/v1/auth/recovery";
 const DELAY = "zonal-recovery-delay";
 /**
- * What a reload goes on from: a code on its way, or the answer to the right one.
- * @type {ReturnType<typeof keptStep<{id: string, sent: string, verified: any}>>}
+ * What a reload goes on from: questions, a code on its way, the answer to the right one with the question about a
+ * second factor, or the choice of a new factor. A new password is typed again: it is kept nowhere.
+ * @typedef {object} Step
+ * @property {string} id
+ * @property {any} [questions]
+ * @property {string} [sent]
+ * @property {any} [verified]
+ * @property {any} [question]
+ * @property {any} [enrolment]
  */
+/** @type {ReturnType<typeof keptStep<Step>>} */
 const step = keptStep("zonal-recovery-step");
 
 let recoveryId = "";
 /** The new password, kept until the second factor is proven with it. */
 let chosen = "";
+/** The question about the second factor: another one would send another code. @type {any} */
+let open = null;
+/** The answer to the right code. @type {any} */
+let verified = null;
 /** @type {string[]} */
 let methods = [];
 /** Whether the address can have a new account, because the other one never verified it. */
@@ -68,13 +80,18 @@ function comeByMail({ recovery, token }) {
   turnTo(byId("token-part"));
 }
 
-/** @param {{id: string, sent: string, verified: any} | null} kept */
+/** @param {Step | null} kept */
 function goOn(kept) {
   if (!kept) return;
   recoveryId = kept.id;
-  if (kept.verified) return goOnVerified(kept.verified);
-  fill(byId("token-part"), { sent: kept.sent });
-  turnTo(byId("token-part"));
+  open = kept.question ?? null;
+  if (kept.enrolment) void attempt(byId("enrolment"), () => askToEnrol(kept.enrolment));
+  else if (kept.verified) goOnVerified(kept.verified);
+  else if (kept.questions) ask(kept.questions);
+  else {
+    fill(byId("token-part"), { sent: kept.sent ?? "" });
+    turnTo(byId("token-part"));
+  }
 }
 
 /** @param {string} id */
@@ -87,8 +104,10 @@ async function start({ purpose, email, method }) {
   const body = { purpose, email: email.trim(), method };
   const answer = await post(`${PATH}/initiate`, body);
   recoveryId = answer.recovery_id;
-  if (answer.questions) ask(answer.questions);
-  else waitForToken(method === "sms" ? "a text message" : "a mail", answer.expires_at);
+  if (answer.questions) {
+    step.keep({ id: recoveryId, questions: answer.questions }, answer.expires_at);
+    ask(answer.questions);
+  } else waitForToken(method === "sms" ? "a text message" : "a mail", answer.expires_at);
 }
 
 /** @param {{question_id: string, question: string}[]} questions */
@@ -122,7 +141,7 @@ async function answer(answers) {
  */
 function waitForToken(how, until) {
   const text = `If there is such an account, ${how} is on its way. The code is good until ${moment(until)}.`;
-  step.keep({ id: recoveryId, sent: text, verified: null }, until);
+  step.keep({ id: recoveryId, sent: text }, until);
   fill(byId("token-part"), { sent: text });
   turnTo(byId("token-part"));
 }
@@ -130,12 +149,14 @@ function waitForToken(how, until) {
 /** @param {import("../lib/forms.js").Values} values */
 async function verify({ token }) {
   const answer = await post(`${PATH}/verify`, { recovery_id: recoveryId, token });
-  step.keep({ id: recoveryId, sent: "", verified: answer }, answer.expires_at);
+  step.keep({ id: recoveryId, verified: answer }, answer.expires_at);
+  open = null;
   goOnVerified(answer);
 }
 
 /** @param {any} answer to the right code */
 function goOnVerified(answer) {
+  verified = answer;
   methods = answer.methods;
   newAccountOffered = answer.new_account_offered;
   if (answer.next === "first_factor") {
@@ -164,7 +185,12 @@ async function proveSecondFactor() {
   turnTo(byId("proof"));
   show(byId("new-account-part"), newAccountOffered);
   await challenge({
-    ask: (method) => post(`${PATH}/challenge`, { method }),
+    ask: async (method) => {
+      const question = open ?? (await post(`${PATH}/challenge`, { method }));
+      open = null;
+      step.keep({ id: recoveryId, verified, question }, verified.expires_at);
+      return question;
+    },
     reply: (question, given) => complete({ challenge_id: question.challenge_id, ...given }),
     methods,
   });
@@ -213,6 +239,17 @@ function showDelay({ from, until }) {
 async function completeLostFactor() {
   const answer = await post(`${PATH}/complete`);
   localStorage.removeItem(DELAY);
+  step.keep({ id: "", enrolment: answer.allowed_methods }, answer.mfa_expires_at);
+  await askToEnrol(answer.allowed_methods);
+}
+
+/** @param {string[]} methods */
+async function askToEnrol(methods) {
   turnTo(byId("enrolment"));
-  await enrol(answer.allowed_methods, { done: () => location.replace(HOME) });
+  await enrol(methods, {
+    done: () => {
+      step.forget();
+      location.replace(HOME);
+    },
+  });
 }

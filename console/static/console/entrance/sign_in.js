@@ -5,7 +5,7 @@ import { afterMove } from "./address_moved.js";
 import { get, post } from "../lib/api.js";
 import { challenge } from "../factors/challenge.js";
 import { byId, fill, show, stamp, turnTo, within } from "../lib/dom.js";
-import { enrol } from "../factors/enrol.js";
+import { enrol, forgetSetUp } from "../factors/enrol.js";
 import { hasPending, keepPending, LINKED_ACCOUNTS, takePending, takeReturn } from "./external.js";
 import { attempt, clearProblem, onPress, onSubmit, showProblem } from "../lib/forms.js";
 import { isAvailable, prove } from "../factors/passkeys.js";
@@ -45,8 +45,10 @@ onPress(byId("passkey"), form, async () => {
 const back = takeReturn();
 /** Why it is unknown whether the visitor is signed in. @type {unknown} */
 let unknown = null;
-if (!back && !isAgain() && (await isSignedIn())) location.replace(wanted());
-else {
+if (!back && !isAgain() && (await isSignedIn())) {
+  secondStep.forget();
+  location.replace(wanted());
+} else {
   if (!back) takePending();
   await offerProviders(form);
   ready();
@@ -56,6 +58,7 @@ else {
   if (back) await attempt(form, () => finishExternal(back));
   if (step) await goOn(step);
   else {
+    forgetSetUp();
     byId("email").focus();
     await offerPasskeys();
   }
@@ -70,6 +73,7 @@ async function goOn({ answer, question }) {
 function startAgain() {
   signingIn = null;
   secondStep.forget();
+  forgetSetUp();
   turnTo(byId("first-factor"));
   byId("email").focus();
 }
@@ -203,6 +207,7 @@ async function orStartAgain(pending) {
   } catch (error) {
     if (!(error instanceof Problem) || !OVER.has(error.code)) throw error;
     secondStep.forget();
+    forgetSetUp();
     turnTo(byId("first-factor"));
     clearProblem(form);
     showProblem(form, new Problem(0, { title: "That took too long. Sign in again." }));

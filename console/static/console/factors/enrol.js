@@ -4,13 +4,22 @@
 import { post } from "../lib/api.js";
 import { showCodes } from "./codes.js";
 import { copy } from "../lib/clipboard.js";
-import { byId, element, fill, turnTo, within } from "../lib/dom.js";
+import { byId, element, fill, show, turnTo, within } from "../lib/dom.js";
 import { factorLabel, loadFactorLabels } from "./factors.js";
 import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { deviceName } from "../lib/format.js";
+import { keptStep } from "../lib/kept_step.js";
 import { create, isAvailable } from "./passkeys.js";
 
 const PATH = "/v1/auth/2fa";
+/** How long a set-up of an app can be proved. */
+const APP_LIFE_S = 600;
+/**
+ * The set-up whose code a reload goes on to ask for: beginning again would send another code, or make another
+ * key. The key itself is not kept.
+ * @type {ReturnType<typeof keptStep<{method: string, id: string, hint: string}>>}
+ */
+const step = keptStep("zonal-set-up");
 
 /**
  * @typedef {object} Setting what the page around does
@@ -32,6 +41,16 @@ let isBound = false;
  */
 const BEGIN = { totp: beginTotp, webauthn: beginPasskey, sms: beginSms, email: beginEmail };
 
+/** Return the method whose set-up a reload has interrupted, '' without one. */
+export function interruptedMethod() {
+  return step.present()?.method ?? "";
+}
+
+/** Forget the set-up that a reload would go on with: another user may sign in here. */
+export function forgetSetUp() {
+  step.forget();
+}
+
 /**
  * Let the reader choose between methods, where one is required to sign in.
  * @param {string[]} methods
@@ -52,17 +71,22 @@ export async function enrol(methods, given) {
       return item;
     }),
   );
+  const interrupted = interruptedMethod();
+  if (offered.includes(interrupted)) await setUp(interrupted, { ...given, back });
 }
 
 /**
- * Begin to set up a method.
+ * Begin to set up a method, or go on where a reload has interrupted it.
  * @param {string} method
  * @param {Setting} given
  */
 export async function setUp(method, given) {
   bind();
   setting = given;
-  await BEGIN[method]();
+  const kept = step.present();
+  if (kept?.method !== method) await BEGIN[method]();
+  else if (method === "totp") askForAppCode(kept.id, null);
+  else askForSentCode(kept);
 }
 
 /**
@@ -98,7 +122,10 @@ function bind() {
     void copy((byId("totp-key").textContent ?? "").replaceAll(" ", ""), "The key is");
   });
   for (const button of document.querySelectorAll("[data-back]")) {
-    button.addEventListener("click", () => setting.back?.());
+    button.addEventListener("click", () => {
+      step.forget();
+      setting.back?.();
+    });
   }
 }
 
@@ -109,10 +136,23 @@ function formOf(id) {
 
 async function beginTotp() {
   const answer = await held(post(`${PATH}/totp/setup`));
-  secretId = answer.secret_id;
-  const picture = /** @type {HTMLImageElement} */ (byId("totp-qr"));
-  picture.src = `data:image/png;base64,${answer.qr_code_png}`;
-  byId("totp-key").textContent = answer.secret.match(/.{1,4}/g).join(" ");
+  step.keep({ method: "totp", id: answer.secret_id, hint: "" }, Date.now() / 1000 + APP_LIFE_S);
+  askForAppCode(answer.secret_id, answer);
+}
+
+/**
+ * @param {string} id
+ * @param {{secret: string, qr_code_png: string} | null} key null after a reload
+ */
+function askForAppCode(id, key) {
+  secretId = id;
+  for (const part of document.querySelectorAll("[data-key]")) show(/** @type {HTMLElement} */ (part), key !== null);
+  show(byId("totp-gone"), key === null);
+  if (key) {
+    const picture = /** @type {HTMLImageElement} */ (byId("totp-qr"));
+    picture.src = `data:image/png;base64,${key.qr_code_png}`;
+    byId("totp-key").textContent = key.secret.match(/.{1,4}/g)?.join(" ") ?? "";
+  }
   open("enrol-totp");
 }
 
@@ -120,6 +160,7 @@ async function beginTotp() {
 async function finishTotp({ code }) {
   const body = { secret_id: secretId, code: code.trim() };
   const answer = await held(post(`${PATH}/totp/verify`, body));
+  step.forget();
   /** @type {HTMLImageElement} */ (byId("totp-qr")).removeAttribute("src");
   byId("totp-key").textContent = "";
   if (answer.backup_codes.length) await showCodes(answer.backup_codes);
@@ -155,8 +196,15 @@ async function beginEmail() {
  */
 async function send(method, body) {
   const answer = await held(post(`${PATH}/${method}/setup`, body));
-  sent = { method, verificationId: answer.verification_id };
-  fill(byId("enrol-code"), { hint: answer.phone_hint ?? answer.email_hint });
+  const kept = { method, id: answer.verification_id, hint: answer.phone_hint ?? answer.email_hint };
+  step.keep(kept, answer.expires_at);
+  askForSentCode(kept);
+}
+
+/** @param {{method: string, id: string, hint: string}} kept */
+function askForSentCode({ method, id, hint }) {
+  sent = { method, verificationId: id };
+  fill(byId("enrol-code"), { hint });
   open("enrol-code");
 }
 
@@ -164,5 +212,6 @@ async function send(method, body) {
 async function finishSent({ code }) {
   const body = { verification_id: sent.verificationId, code: code.trim() };
   await held(post(`${PATH}/${sent.method}/verify`, body));
+  step.forget();
   setting.done();
 }

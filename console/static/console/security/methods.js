@@ -6,7 +6,7 @@ import { confirm } from "../lib/confirm.js";
 import { byId, fill, show, stamp, turnTo, within } from "../lib/dom.js";
 import { factorLabel } from "../factors/factors.js";
 import { attempt, onPress } from "../lib/forms.js";
-import { setUp } from "../factors/enrol.js";
+import { interruptedMethod, setUp } from "../factors/enrol.js";
 
 /** @type {Record<string, string>} */
 const ABOUT = {
@@ -100,12 +100,27 @@ function bindSetUp(row, method, { isOn, isOffered }, refresh) {
   const name = factorLabel(method);
   const place = button(row, "set-up", `${verb}: ${name}`, isOffered);
   place.textContent = verb;
-  onPress(place, byId("factors"), () =>
-    setUp(method, {
-      done: () => void attempt(byId("factors"), () => refresh(`${name} is on.`)),
-      back: () => turnTo(byId("overview")),
-    }),
-  );
+  onPress(place, byId("factors"), () => begin(method, refresh));
+}
+
+/**
+ * @param {string} method
+ * @param {Refresh} refresh
+ */
+async function begin(method, refresh) {
+  await setUp(method, {
+    done: () => void attempt(byId("factors"), () => refresh(`${factorLabel(method)} is on.`)),
+    back: () => turnTo(byId("overview")),
+  });
+}
+
+/**
+ * Go on with the set-up that a reload has interrupted.
+ * @param {Refresh} refresh
+ */
+export async function goOnWithSetUp(refresh) {
+  const method = interruptedMethod();
+  if (method) await begin(method, refresh);
 }
 
 /**

@@ -9,7 +9,7 @@ import { byId, fill, show, turnTo } from "../lib/dom.js";
 import { loadFactorLabels } from "../factors/factors.js";
 import { attempt, clearProblem, onPress } from "../lib/forms.js";
 import { count, moment } from "../lib/format.js";
-import { showMethods } from "./methods.js";
+import { goOnWithSetUp, showMethods } from "./methods.js";
 import { bindPasskeys, showPasskeys } from "./passkey_list.js";
 import { bindQuestions } from "./questions.js";
 import { bindReveals } from "../lib/reveal.js";
@@ -34,6 +34,7 @@ async function begin() {
   bindQuestions();
   for (const id of ["devices", "questions"]) show(byId(id), !isRestricted);
   await refresh();
+  await goOnWithSetUp(refresh);
 }
 
 /**
