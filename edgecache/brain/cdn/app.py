@@ -155,6 +155,7 @@ class CdnApi:
             KeyPolicy.of(cache_url.bucket.forwarded_headers, is_shared_host=cache_url.is_shared),
             only_if_cached="only-if-cached" in control,
             client=self._dependencies.proxies.client_of(scope),
+            is_head=scope.method == "HEAD",
         )
 
     async def _deliver(

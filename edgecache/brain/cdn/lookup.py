@@ -338,13 +338,19 @@ class Lookup:
         # What is stored before the fetch is no result of it, whatever its validators.
         above = max(above, 0 if stale is None else stale.generation)
         if not request.is_http:
-            fetch_request = FetchRequest(above=above, joins=_comes_in_time, client=request.client)
+            fetch_request = FetchRequest(
+                OriginRequest(method=request.method),
+                above=above,
+                joins=_comes_in_time,
+                client=request.client,
+            )
             return Attempt(fetch_request, "", {}, known, changes)
         policy, target = request.policy, request.target
         sent = policy.sent(request.fields, known)
         conditions = caching_rules.conditions(stored) if stored is not None else []
-        # A response to one client's credentials says nothing about the one stored for all.
-        replaced = None if AUTHORIZATION in sent else stale
+        # A response to one client's credentials says nothing about the one stored for all, and one
+        # without a body replaces none.
+        replaced = None if AUTHORIZATION in sent or request.is_head else stale
         stale = stale if conditions else None
         assess = Assessment(
             policy=policy,
@@ -357,7 +363,7 @@ class Lookup:
             learn=partial(self._vary.learn, request.bucket.id, target),
         )
         fetch_request = FetchRequest(
-            _to_origin(target, [*sent.items(), *conditions]),
+            _to_origin(request, [*sent.items(), *conditions]),
             stale=stale,
             replaced=replaced,
             above=above,
@@ -386,9 +392,17 @@ class Lookup:
         name = (version.bucket_id, version.key, version.variant)
         if name in self._refreshes:
             return
-        task = asyncio.create_task(self._confirm(request, version, stored))
+        task = asyncio.create_task(self._renew(request, version, stored))
         self._refreshes[name] = task
         task.add_done_callback(partial(self._ended, name))
+
+    async def _renew(
+        self, request: CdnRequest, version: ObjectVersion, stored: StoredResponse
+    ) -> None:
+        """Revalidate a response for no client: the fetch has this reader until its end."""
+        result = await self._confirm(replace(request, is_head=False), version, stored)
+        if result.opened is not None:
+            await result.opened.whole()
 
     def _ended(self, name: Name, task: asyncio.Task[Any]) -> None:
         del self._refreshes[name]
@@ -397,9 +411,14 @@ class Lookup:
             log.info("refresh_failed", cause=failure.cause, error=reason(failure))
 
 
-def _to_origin(target: Target, headers: list[tuple[str, str]]) -> OriginRequest:
+def _to_origin(request: CdnRequest, headers: list[tuple[str, str]]) -> OriginRequest:
+    target = request.target
     return OriginRequest(
-        headers=headers, path=target.path, query=target.query, takes_any_status=True
+        headers=headers,
+        path=target.path,
+        query=target.query,
+        takes_any_status=True,
+        method=request.method,
     )
 
 

@@ -115,13 +115,22 @@ class CacheUrl:
 
 @dataclass(frozen=True, slots=True)
 class CdnRequest:
-    """A client's request. fields: its headers, lower-case names. client: its address."""
+    """A client's request. fields: its headers, lower-case names. client: its address.
+
+    is_head: only the head of the response is wanted.
+    """
 
     cache_url: CacheUrl
     fields: Mapping[str, str]
     policy: KeyPolicy
     only_if_cached: bool = False
     client: str = ""
+    is_head: bool = False
+
+    @property
+    def method(self) -> str:
+        """Return the method by which the origin is asked."""
+        return "HEAD" if self.is_head else "GET"
 
     @property
     def bucket(self) -> BucketInfo:

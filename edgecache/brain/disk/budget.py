@@ -90,7 +90,10 @@ class DiskBudget:
 
     def has_room_for_part(self, size: int) -> bool:
         """True if a part of this size fits now."""
-        share_key: ShareKey = (SHARE_KEY.get()[0], PARTS)
+        return self.has_room((SHARE_KEY.get()[0], PARTS), size)
+
+    def has_room(self, share_key: ShareKey, size: int) -> bool:
+        """True if this many bytes fit now."""
         if not self._shares.try_take(share_key, size):
             return False
         self._shares.give_back(share_key, size)

@@ -263,6 +263,10 @@ class Receiver:
         self._at_work = threading.Lock()
         self._is_over = False
 
+    def has_room(self, size: int) -> bool:
+        """True if a body of this size fits now."""
+        return self._data_directory.budget.has_room(self._share_key, size)
+
     async def write(self, data: bytes) -> None:
         """Write the next bytes. Raises StorageFull, OSError."""
         self._data_directory.budget.take(

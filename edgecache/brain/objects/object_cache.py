@@ -129,7 +129,8 @@ class ObjectCache:
     ) -> OpenObject:
         """Ask the origin, whatever the directory has; concurrent requests share the fetch.
 
-        alone: do not share the fetch, after a response that was not for all (``is_shared``).
+        alone: do not share the fetch, after a response that was not for all (``is_shared``). A HEAD
+        takes its answer from a fetch that runs, and shares none of its own.
 
         Raises as ``open`` does.
         """
@@ -143,7 +144,8 @@ class ObjectCache:
             raise missing
         fetch = None if alone else await self.singleflight.shareable(name)
         if fetch is None or not request.joins(fetch):
-            fetch = self.singleflight.start(bucket, name, request, alone=alone)
+            is_alone = alone or request.origin_request.is_head
+            fetch = self.singleflight.start(bucket, name, request, alone=is_alone)
         else:
             self.singleflight.queue_for_permit(bucket, fetch, request.client)
         return await self._wait(bucket, fetch)

@@ -3,13 +3,19 @@
 The bytes go to a growing file, from which each reader reads at its own pace; a reader that leaves
 does not disturb the others. When the origin fails midway, all get the error and nothing is stored.
 Of the quotas of those who wait for it, the first that allows the fetch is charged.
+
+What is for one client only, or finds no room on the disk, is passed on instead and not kept: the
+origin is read as fast as the slowest reader takes the bytes.
+
+Without readers a fetch goes on if its body has at most SMALL_BYTES, or if more than half of it is
+there; otherwise it reads nothing more, and ends unless a reader comes within ABANDON_S.
 """
 
 import asyncio
 import os
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,8 +23,8 @@ import structlog
 
 from common import tracing
 from common.machine.reasons import reason
-from edgecache.brain.core.errors import BrainError, OriginFailed
-from edgecache.brain.core.values import Name, ObjectVersion, Span
+from edgecache.brain.core.errors import BrainError, OriginFailed, StorageFull
+from edgecache.brain.core.values import Name, ObjectVersion, Span, StagedFile
 from edgecache.brain.disk.data_directory import READ_BYTES, DataDirectory, Receiver
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.objects.cacheability import Cacheability, object_cacheability
@@ -29,11 +35,11 @@ from edgecache.runtime.futures import retrieve
 
 log = structlog.get_logger(__name__)
 
-# A fetch without readers is cancelled after a while, which lets a client try again. If it is to be
-# stored and fewer bytes than this are missing, it may continue for longer.
-ABANDON_BYTES: Final = 8 * 2**20
+SMALL_BYTES: Final = 8 * 2**20
+# Readers have this long to come from the head to the body, and a client to try again before it.
 ABANDON_S: Final = 5.0
-FINISH_S: Final = 30.0
+# What is passed on is in memory up to here.
+WINDOW_BYTES: Final = 2**17
 
 
 class SharedPermit:
@@ -117,8 +123,18 @@ class FetchRequest:
     find_variant: Callable[[], Awaitable[str]] | None = None
 
 
+class Reader:
+    """A reader's place in a body. position: of the byte that it needs next."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+
+
 class SharedFetch:
-    """One fetch. opened: resolves to the version once the origin's headers are there."""
+    """One fetch. opened: resolves to the version once the origin's headers are there.
+
+    is_passing: its bytes are passed on and not kept; no other reader can join.
+    """
 
     def __init__(
         self,
@@ -129,7 +145,10 @@ class SharedFetch:
         on_header: Callable[["SharedFetch"], None],
         on_failure: Callable[["SharedFetch", BrainError], None],
     ) -> None:
-        """on_header, on_failure: called before any waiter resumes."""
+        """on_header, on_failure: called before any waiter resumes.
+
+        on_header: also when the body turns out not to fit.
+        """
         self.name, self.request = name, request
         self.cacheability: Cacheability = Cacheability()
         self.opened: asyncio.Future[ObjectVersion] = asyncio.get_running_loop().create_future()
@@ -145,15 +164,24 @@ class SharedFetch:
         # True while it waits for its turn to ask the origin.
         self.is_queued = True
         self.permit = SharedPermit()
+        # Among the brains; closed early when there is nothing for them to wait for.
+        self.lease = AsyncExitStack()
         self._on_header = on_header
         self._on_failure = on_failure
         self._data_directory = data_directory
         self._receiver: Receiver = data_directory.receive()
         self._file = -1
-        self._readers = 0
+        self._readers: set[Reader] = set()
+        # They wait for the head, or for the end.
+        self._waiting = 0
         self._abandon_timer: asyncio.TimerHandle | None = None
         self._size = -1
-        self._is_whole = self._is_over = False
+        self._has_head = self._is_whole = self._is_over = False
+        self.is_passing = False
+        # Bytes that came: first those in the file, then those of the window, which only has the
+        # last ones.
+        self._received = 0
+        self._window = bytearray()
         # Replaced by the next one when it is set.
         self._progress = asyncio.Event()
 
@@ -167,7 +195,7 @@ class SharedFetch:
             request = self.request
             async with driver.get(self.name[1], request.origin_request) as response:
                 self.cacheability = request.assess(response)
-                self._on_header(self)
+                self._take_head(response)
                 keeps = self.cacheability.is_stored or response.status in caching_rules.TRANSIENT
                 if request.replaced is not None and not keeps:
                     await writer.forget(request.replaced)
@@ -178,12 +206,15 @@ class SharedFetch:
                 found = version_at(
                     self.name, response, variant=cacheability.variant, http=cacheability.http
                 )
-                await self._receive(response, found)
+                if request.origin_request.is_head:
+                    self.opened.set_result(found)
+                else:
+                    await self._receive(response, found)
                 is_complete = response.is_complete()
-            staged = await self._receiver.finish()
+            staged = await self._finish()
             self._is_whole = True
             self._wake()
-            if self.cacheability.is_stored and is_complete:
+            if staged is not None and self.cacheability.is_stored and is_complete:
                 self.kept = await writer.commit(staged, found, self.cacheability)
                 self.is_fetched = True
         except BrainError as exc:
@@ -201,16 +232,17 @@ class SharedFetch:
 
     async def wait_for_version(self) -> ObjectVersion:
         """Wait for the origin's headers. Raises BrainError when the fetch fails."""
-        self._add_reader()
+        patience_s = ABANDON_S
         try:
-            # Shielded: a cancelled waiter must not cancel what the others wait for.
-            found = await asyncio.shield(self.opened)
+            with self._waits():
+                # Shielded: a cancelled waiter must not cancel what the others wait for.
+                return await asyncio.shield(self.opened)
         except BaseException:
-            self._remove_reader(0.0 if self.is_queued else ABANDON_S)
+            patience_s = 0.0 if self.is_queued else ABANDON_S
             raise
-        # The caller may want the body next.
-        self._remove_reader(ABANDON_S)
-        return found
+        finally:
+            # The caller may want the body next.
+            self._settle(patience_s)
 
     def complete(self, found: ObjectVersion) -> None:
         """End without a body: the directory has this version."""
@@ -243,40 +275,66 @@ class SharedFetch:
             await asyncio.wait({self.task}, timeout=timeout_s)
 
     async def wait_until_whole(self) -> None:
-        """Wait for the last byte. Raises BrainError when the fetch fails."""
-        with self._reading():
-            while not self._is_whole:
-                if self.failure is not None:
-                    raise self.failure.copy()
-                await self._progress.wait()
+        """Wait for the last byte; until then the fetch has a reader.
+
+        Raises BrainError when the fetch fails, and where the body is passed on and not kept.
+        """
+        try:
+            with self._waits():
+                while not self._is_whole:
+                    if self.failure is not None:
+                        raise self.failure.copy()
+                    if self.is_passing:
+                        raise OriginFailed("The cache does not keep the object.")
+                    await self._progress.wait()
+        finally:
+            self._settle(0.0 if self.is_passing else ABANDON_S)
 
     def final_version(self, found: ObjectVersion) -> ObjectVersion:
         """Return the stored version, or one with the size that is known now."""
-        return self.kept or replace(found, size=self._receiver.written)
+        return self.kept or replace(found, size=self._received)
 
     async def body(self, span: Span | None) -> AsyncIterator[bytes]:
         """Yield a span, or everything, while it arrives.
 
         Raises OriginFailed, OriginTimeout where the origin fails before its end.
         """
-        position = 0 if span is None else span.start
         end = None if span is None else span.start + span.length
-        with self._reading():
-            while end is None or position < end:
-                ready = self._receiver.written - position
-                if ready > 0:
-                    limit = ready if end is None else min(ready, end - position)
-                    piece = await self._data_directory.run(
-                        os.pread, self._file, min(limit, READ_BYTES), position
-                    )
-                    position += len(piece)
-                    yield piece
-                elif self.failure is not None:
-                    raise self.failure.copy()
-                elif self._is_whole:
+        reader = Reader(0 if span is None else span.start)
+        self._readers.add(reader)
+        self._stop_timer()
+        self._wake()
+        try:
+            while end is None or reader.position < end:
+                piece = await self._next(reader.position, end)
+                if not piece:
                     break
-                else:
-                    await self._progress.wait()
+                reader.position += len(piece)
+                if self.is_passing:
+                    # There is room for more.
+                    self._wake()
+                yield piece
+        finally:
+            self._readers.discard(reader)
+            self._wake()
+            self._settle(0.0 if self.is_passing else ABANDON_S)
+
+    async def _next(self, position: int, end: int | None) -> bytes:
+        """Return bytes from a position on as soon as there are some; b"" at the body's end."""
+        while position >= self._received:
+            if self.failure is not None:
+                raise self.failure.copy()
+            if self._is_whole:
+                return b""
+            await self._progress.wait()
+        start = self._received - len(self._window)
+        if position >= start:
+            return bytes(self._window[position - start : None if end is None else end - start])
+        if self._file < 0:
+            raise OriginFailed("The cache does not keep the object's first bytes.")
+        there = start if end is None else min(start, end)
+        count = min(there - position, READ_BYTES)
+        return await self._data_directory.run(os.pread, self._file, count, position)
 
     # --- the fetch's own steps --------------------------------------------------------------
 
@@ -287,6 +345,21 @@ class SharedFetch:
         # The version was deleted, but the waiting requests may have it.
         return replace(stale, http=self.cacheability.http)
 
+    def _take_head(self, response: OriginResponse) -> None:
+        """Decide whether the body is kept, now that its length and what may be done are known."""
+        self._has_head = True
+        may_be_kept = self.cacheability.is_stored or self.cacheability.is_shared
+        has_room = self._receiver.has_room(response.size or 0)
+        is_head = self.request.origin_request.is_head
+        if response.status != 304 and (is_head or not (may_be_kept and has_room)):
+            self._pass_on()
+        self._on_header(self)
+
+    def _pass_on(self) -> None:
+        """Keep no more of the body."""
+        self.is_passing = True
+        self.cacheability = replace(self.cacheability, is_stored=False, is_shared=False)
+
     async def _receive(self, response: OriginResponse, found: ObjectVersion) -> None:
         self._size = found.size
         if self.request.opens_at_head:
@@ -295,10 +368,11 @@ class SharedFetch:
             async for chunk in response.body:
                 # Before readers can take it: what they have then cannot look complete.
                 self._check_length(found.size, coming=len(chunk))
-                await self._receiver.write(chunk)
-                await self._receiver.flush()
-                if self._file < 0:
-                    self._open_file()
+                await self._wait_for_readers()
+                if self.is_passing or not await self._write(chunk):
+                    await self._make_room(len(chunk))
+                    self._window += chunk
+                self._received += len(chunk)
                 if not self.opened.done():
                     self.opened.set_result(found)
                 self._wake()
@@ -306,8 +380,55 @@ class SharedFetch:
         if not self.opened.done():
             self.opened.set_result(found)
 
+    async def _write(self, chunk: bytes) -> bool:
+        """Write a piece to the file; False if there is no room for it."""
+        try:
+            await self._receiver.write(chunk)
+            await self._receiver.flush()
+        except StorageFull as full:
+            log.warning("fill_passed_on", problem=full.pool, size=self._size)
+            self._pass_on()
+            self._on_header(self)
+            return False
+        if self._file < 0:
+            self._open_file()
+        return True
+
+    async def _finish(self) -> StagedFile | None:
+        """Return the complete body, None if it is not kept. Raises OSError."""
+        try:
+            return None if self.is_passing else await self._receiver.finish()
+        except StorageFull:
+            # Readers have the file open.
+            self.cacheability = replace(self.cacheability, is_stored=False)
+            return None
+
+    async def _wait_for_readers(self) -> None:
+        """Read no further for a reader that may not come."""
+        while not (self._readers or self._waiting or self._goes_on()):
+            self._settle(ABANDON_S)
+            await self._progress.wait()
+
+    async def _make_room(self, size: int) -> None:
+        """Wait until the slowest reader has taken what must leave the window."""
+        while self._window and len(self._window) + size > WINDOW_BYTES:
+            start = self._received - len(self._window)
+            slowest = min((reader.position for reader in self._readers), default=start)
+            if slowest > start:
+                del self._window[: slowest - start]
+                await self._release_file()
+            else:
+                await self._progress.wait()
+
+    async def _release_file(self) -> None:
+        """Give back the disk's room: all readers have read the beginning."""
+        if self._file >= 0:
+            self._file = -1
+            self._close_file()
+            await self._receiver.discard()
+
     def _check_length(self, size: int, *, coming: int = 0, is_last: bool = False) -> None:
-        came = self._receiver.written + coming
+        came = self._received + coming
         if size >= 0 and (came > size or (is_last and came != size)):
             raise OriginFailed(
                 "The origin sent another number of bytes than it announced.", cause="length-wrong"
@@ -322,39 +443,48 @@ class SharedFetch:
     def _open_file(self) -> None:
         # Opened before the file is renamed; closed when nothing refers to this fetch.
         self._file = os.open(self._receiver.path, os.O_RDONLY | os.O_CLOEXEC)
-        weakref.finalize(self, os.close, self._file)
+        self._close_file = weakref.finalize(self, os.close, self._file)
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
-        self._add_reader()
+    def _waits(self) -> Iterator[None]:
+        self._waiting += 1
+        self._stop_timer()
+        self._wake()
         try:
             yield
         finally:
-            is_of_use = not self.opened.done() or self.cacheability.is_stored
-            self._remove_reader(ABANDON_S if is_of_use else 0.0)
+            self._waiting -= 1
 
-    def _add_reader(self) -> None:
-        self._readers += 1
+    def _goes_on(self) -> bool:
+        """True if the fetch is finished without readers."""
+        if not self._has_head or not self.cacheability.is_stored:
+            return False
+        is_small = max(self._size, self._received) <= SMALL_BYTES
+        return is_small or self._received * 2 > self._size >= 0
+
+    def _settle(self, patience_s: float) -> None:
+        """Without readers, end the fetch unless it goes on. patience_s: one may come for this long.
+
+        In that time it reads nothing.
+        """
+        is_used = bool(self._readers) or self._waiting > 0 or self._goes_on()
+        is_ending = self._is_over or self._is_whole or self.failure is not None
+        if is_used or is_ending or self._abandon_timer is not None:
+            return
+        if patience_s:
+            loop = asyncio.get_running_loop()
+            self._abandon_timer = loop.call_later(patience_s, self._abandon)
+        else:
+            self._cancel()
+
+    def _abandon(self) -> None:
+        self._abandon_timer = None
+        self._settle(0.0)
+
+    def _stop_timer(self) -> None:
         if self._abandon_timer is not None:
             self._abandon_timer.cancel()
             self._abandon_timer = None
-
-    def _remove_reader(self, patience_s: float) -> None:
-        """Count a reader out. patience_s: how long the fetch continues without readers."""
-        self._readers -= 1
-        if not self._readers:
-            self._set_abandon_timer(patience_s, self._abandon)
-
-    def _set_abandon_timer(self, delay_s: float, act: Callable[[], None]) -> None:
-        if not self._is_over and not self._is_whole and self.failure is None:
-            self._abandon_timer = asyncio.get_running_loop().call_later(delay_s, act)
-
-    def _abandon(self) -> None:
-        is_short = 0 <= self._size <= self._receiver.written + ABANDON_BYTES
-        if self.opened.done() and self.cacheability.is_stored and is_short:
-            self._set_abandon_timer(FINISH_S, self._cancel)
-        else:
-            self._cancel()
 
     def _cancel(self) -> None:
         if self.task is not None and not self._is_over and not self._is_whole:

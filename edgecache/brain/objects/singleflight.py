@@ -128,7 +128,7 @@ class Singleflight:
         Raises DatabaseUnavailable.
         """
         fetch = self.running.get(name)
-        if fetch is None or fetch.failure is not None:
+        if fetch is None or fetch.failure is not None or fetch.is_passing:
             return None
         began = fetch.began
         if self._coherence.is_current or began is None:
@@ -159,8 +159,9 @@ class Singleflight:
                 self.queue_for_permit(bucket, fetch, fetch.request.client)
                 await stack.enter_async_context(fetch.permit.hold())
                 fetch.is_queued = False
+                await stack.enter_async_context(fetch.lease)
                 # What is not shared here is not shared with other brains either.
-                found = None if alone else await self._acquire_lease(fetch, stack)
+                found = None if alone else await self._acquire_lease(fetch)
                 if found is not None:
                     fetch.complete(found)
                     return
@@ -173,10 +174,8 @@ class Singleflight:
         finally:
             self._end(bucket, fetch)
 
-    async def _acquire_lease(
-        self, fetch: SharedFetch, stack: contextlib.AsyncExitStack
-    ) -> ObjectVersion | None:
-        """Hold the lease until the stack unwinds, or return what its holder has fetched.
+    async def _acquire_lease(self, fetch: SharedFetch) -> ObjectVersion | None:
+        """Take the lease (``fetch.lease``), or return what its holder has fetched.
 
         None without the lease: after TURN_LIMIT_S, or while the database does not answer.
         Raises VariantChanged when the name is no longer the request's.
@@ -190,7 +189,7 @@ class Singleflight:
                 while True:
                     is_held = await self._leases.acquire(fetch.name)
                     if is_held:
-                        stack.push_async_callback(self._leases.release, fetch.name)
+                        fetch.lease.push_async_callback(self._leases.release, fetch.name)
                     else:
                         await self._leases.wait(fetch.name)
                     found = await self._directory.find(*fetch.name)
@@ -243,7 +242,13 @@ class Singleflight:
             self._on_stored(bucket, fetch.kept)
 
     def _header_received(self, fetch: SharedFetch) -> None:
-        """Share the fetch under the variant that the response turned out to be, as well."""
+        """Share the fetch under the variant that the response turned out to be, as well.
+
+        What is passed on is not shared: other brains do not wait for it either.
+        """
+        if fetch.is_passing:
+            self._tasks.add(fetch.lease.aclose())
+            return
         if fetch.cacheability.is_stored and self.running.get(fetch.name) is fetch:
             name = (*fetch.name[:2], fetch.cacheability.variant)
             if name not in self.running:

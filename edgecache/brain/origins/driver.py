@@ -18,8 +18,9 @@ from edgecache.brain.core.values import (
 
 @dataclass(frozen=True, slots=True)
 class OriginRequest:
-    """What to send to an HTTP origin; other origins ignore it.
+    """What to send to an origin. Only HTTP origins get more than the method.
 
+    method: GET or HEAD.
     headers: for the origin (conditions, and the client's that are in the key).
     path: the key as the client spelled it in its URL, None to encode the key.
     query: of the URL, without the question mark.
@@ -31,6 +32,11 @@ class OriginRequest:
     path: str | None = None
     query: str = ""
     takes_any_status: bool = False
+    method: str = "GET"
+
+    @property
+    def is_head(self) -> bool:
+        return self.method == "HEAD"
 
 
 PLAIN: Final = OriginRequest()
@@ -75,7 +81,7 @@ class Driver(Protocol):
     def get(
         self, key: str, request: OriginRequest = PLAIN
     ) -> AbstractAsyncContextManager[OriginResponse]:
-        """Get an object; the body is read inside the block."""
+        """Get an object, or its head alone; the body is read inside the block."""
         ...
 
     async def head(self, key: str) -> OriginResponse:

@@ -57,7 +57,7 @@ class HttpDriver:
 
     @asynccontextmanager
     async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
-        async with self._ask("GET", key, request) as reply:
+        async with self._ask(request.method, key, request) as reply:
             answer = answer_of(reply.status, reply.pairs)
             yield replace(answer, body=reply.body, is_complete=reply.is_complete)
 

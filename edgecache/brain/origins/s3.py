@@ -168,7 +168,7 @@ class S3Driver:
 
     @asynccontextmanager
     async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
-        async with self._ask("GET", self._named(key)) as reply:
+        async with self._ask(request.method, self._named(key)) as reply:
             await _check(reply)
             answer = answer_of(reply.status, reply.pairs)
             yield replace(answer, body=reply.body, is_complete=reply.is_complete)

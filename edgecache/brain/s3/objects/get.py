@@ -52,13 +52,17 @@ async def get_object(context: RequestContext) -> S3Response | None:
             context.count_empty(bucket, is_hit=True)
         raise
     context.is_hit = opened.is_hit
-    version = opened.version if opened.version.size >= 0 else await opened.whole()
+    version = opened.version
     try:
         selection, headers = select_and_describe(context, version, overrides)
     except NotModified:
         context.count_empty(bucket, is_hit=opened.is_hit)
         raise
     dependencies = context.dependencies
+    if version.size < 0:
+        head = (selection.status, [(REQUEST_ID_HEADER, context.request.request_id), *headers])
+        await dependencies.streamer.pass_through(bucket, context.exchange, head, opened.body())
+        return None
     region = dependencies.locator.region_of(
         context.request.client,
         context.request.headers,
@@ -103,8 +107,8 @@ async def head_object(context: RequestContext) -> S3Response:
         context.count_empty(bucket, is_hit=is_hit)
         raise
     context.count_empty(bucket, is_hit=is_hit)
-    length = ("content-length", str(selection.span.length))
-    return S3Response(selection.status, [*headers, *selection.headers, length])
+    length = [("content-length", str(selection.span.length))] if version.size >= 0 else []
+    return S3Response(selection.status, [*headers, *selection.headers, *length])
 
 
 def redirect_to_worker(

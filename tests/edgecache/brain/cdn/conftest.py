@@ -40,7 +40,7 @@ class Origin(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        # By path; for other methods than GET by method and path.
+        # By path; for other methods than GET and HEAD by method and path.
         self.said: dict[str, OriginAnswer] = {}
         self.asked: list[Asked] = []
         # Called before a response is sent.
@@ -67,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
         asked = Asked(self.path, fields, self.command, body)
         origin.asked.append(asked)
         origin.meanwhile(asked)
-        name = self.path if self.command == "GET" else f"{self.command} {self.path}"
+        name = self.path if self.command in {"GET", "HEAD"} else f"{self.command} {self.path}"
         said = origin.said.get(name, OriginAnswer(404))
         etag = said.headers.get("ETag")
         if said.status == 200 and etag and fields.get("if-none-match") == etag:
@@ -83,10 +83,16 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        if self.command == "HEAD":
+            return
         if said.has_length:
             self.wfile.write(said.body)
         else:
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(said.body), said.body))
+
+    def do_HEAD(self) -> None:
+        """Respond."""
+        self.do_GET()
 
     def do_POST(self) -> None:
         """Respond."""

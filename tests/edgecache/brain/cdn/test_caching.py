@@ -328,6 +328,29 @@ def test_a_404_is_cached_for_a_moment_unless_the_origin_forbids_it(cdn_bucket: C
     until(lambda: cdn_bucket.get("/absent").body == b"here now")
 
 
+def test_a_head_asks_the_origin_for_the_head_alone(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=600", b"0123456789", ETag='"v1"')
+    for _ in range(2):
+        got = cdn_bucket.get("/a", "HEAD")
+        assert (got.status, got.headers["content-length"], got.body) == (200, "10", b"")
+        assert got.headers["cache-status"] == "Zonal; fwd=uri-miss"
+    assert [asked.method for asked in cdn_bucket.origin.asked] == ["HEAD", "HEAD"]
+    assert cdn_bucket.get("/a").body == b"0123456789"
+    until(cdn_bucket.says("hit", "/a"))
+    assert "hit" in cdn_bucket.get("/a", "HEAD").headers["cache-status"]
+
+
+def test_a_head_confirms_what_is_stored(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=0", b"0123456789", ETag='"v1"')
+    cdn_bucket.get("/a")
+    until(lambda: "fwd-status=304" in cdn_bucket.get("/a").headers["cache-status"])
+    cdn_bucket.respond("/a", "max-age=600", b"0123456789", ETag='"v1"')
+    got = cdn_bucket.get("/a", "HEAD")
+    assert (got.status, got.headers["content-length"]) == (200, "10")
+    assert cdn_bucket.origin.asked[-1].method == "HEAD"
+    assert "hit" in cdn_bucket.get("/a").headers["cache-status"]
+
+
 def test_only_if_cached_never_reaches_the_origin(cdn_bucket: CdnBucket) -> None:
     cdn_bucket.respond("/a", "max-age=600", b"x")
     assert cdn_bucket.get("/a", cache_control="only-if-cached").status == 504

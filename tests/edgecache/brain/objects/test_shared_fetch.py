@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.core.blocks import BLOCK_BYTES
-from edgecache.brain.core.errors import KeyRefused, OriginFailed, OriginReadOnly, StorageFull
+from edgecache.brain.core.errors import KeyRefused, OriginFailed, OriginReadOnly
 from edgecache.brain.core.values import BucketInfo, Span, WrittenFields
 from tests.edgecache.alterations import flip
 from tests.edgecache.brain import certificates
@@ -213,23 +213,6 @@ async def test_a_key_is_sent_as_an_escaped_path(brain: Brain, origin: HttpOrigin
 
     assert await brain.get(bucket, key) == b"found"
     assert origin.asked[0].target == ("/public/site/a%3Fb=c%23d%252e%0D%0AHost:%20evil/%C3%BC")
-
-
-async def test_a_body_over_the_limit_is_an_error_and_leaves_nothing(
-    rows: Rows, tmp_path: Path
-) -> None:
-    async with (
-        HttpOrigin({"/k": b"x" * 3 * MIB}) as origin,
-        running(rows.url, tmp_path / "small", limit_bytes=MIB) as brain,
-    ):
-        bucket = await brain.origin_bucket("http", {"url": origin.url})
-
-        with pytest.raises(StorageFull):
-            await brain.get(bucket, "k")
-        await settled(brain)
-
-        assert brain.data_directory.used_bytes == 0
-        assert not list(brain.data_directory.temp.iterdir())
 
 
 async def test_bytes_that_no_node_holds_are_fetched_again(
