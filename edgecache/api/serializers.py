@@ -15,7 +15,7 @@ from edgecache.protocol.names import (
     CAPACITY_LIMIT_BYTES,
     LABEL,
     LABEL_CHARS,
-    OBJECT_NAME_CHARS,
+    PASTED_CHARS,
 )
 from edgecache.protocol.resources import (
     CONFIG_CHARS,
@@ -193,10 +193,13 @@ class NodeRequestSerializer(StrictSerializer):
 
 
 class PurgeRequestSerializer(StrictSerializer):
-    """What to purge: the union of ``prefix`` and ``keys``, each ``bucket/key``; empty is absent."""
+    """What to purge: the union of ``prefix`` and ``keys``; empty is absent.
+
+    Each is ``bucket/key``, or a URL at a public name or at a host of the bucket.
+    """
 
     prefix = serializers.CharField(
-        max_length=OBJECT_NAME_CHARS,
+        max_length=PASTED_CHARS,
         required=False,
         allow_blank=True,
         allow_null=True,
@@ -205,7 +208,7 @@ class PurgeRequestSerializer(StrictSerializer):
     )
     keys = serializers.ListField(
         child=serializers.CharField(
-            max_length=OBJECT_NAME_CHARS, trim_whitespace=False, validators=[_refuse_nul]
+            max_length=PASTED_CHARS, trim_whitespace=False, validators=[_refuse_nul]
         ),
         max_length=MAX_KEYS,
         required=False,

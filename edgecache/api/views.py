@@ -16,6 +16,7 @@ from common.permissions import MEMBER, needs
 from edgecache.api import client, cluster_status, metrics_history, nodes, objects
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.errors import (
+    BucketNotFound,
     CacheLimitReached,
     CacheUnavailable,
     NodeEndpointTaken,
@@ -94,6 +95,7 @@ class CacheViewSet(CacheResource):
         "purge": needs("objects", "delete"),
     }
     actions_without_brain = frozenset({"history"})
+    errors = {"purge": (BucketNotFound,)}
     query_serializers = {"history": HistoryQuerySerializer}
     request_serializers = {"purge": PurgeRequestSerializer}
     response_serializers = {

@@ -172,7 +172,7 @@ class Wiring:
             on_stored=self.replication.stored,
         )
         self.responses = ResponseCache(self.directory, self.nodes, self.objects)
-        self.purges = Purges(database, coherence)
+        self.purges = Purges(database, coherence, settings.s3_domains)
         self.garbage_collector = GarbageCollector(
             database,
             coherence,
@@ -185,17 +185,18 @@ class Wiring:
         self.hosts = Hosts(database, coherence, settings.s3_domains)
         # Running requests of the object API's clients.
         self.running = Shares(connections_allowed(), refusal=Overloaded)
+        self.cdn = CdnApi(self)
+        self.warm = self.cdn.warm
 
 
 def assemble(settings: BrainSettings) -> BrainProcess:
     """Make a brain of its parts; nothing is opened yet. settings: of all brains of the machine."""
     wiring = Wiring(settings.of_one())
-    cdn = CdnApi(wiring)
-    listeners = _listeners(wiring, ObjectApi(wiring, cdn))
-    return BrainProcess(_started(wiring, cdn), listeners, on_end=wiring.readiness.end)
+    listeners = _listeners(wiring, ObjectApi(wiring, wiring.cdn))
+    return BrainProcess(_started(wiring), listeners, on_end=wiring.readiness.end)
 
 
-def _started(wiring: Wiring, cdn: CdnApi) -> tuple[ProcessPart, ...]:
+def _started(wiring: Wiring) -> tuple[ProcessPart, ...]:
     """Return the parts in the order of their start, which is reversed for the stop."""
     return (
         wiring.data_directory,
@@ -219,7 +220,7 @@ def _started(wiring: Wiring, cdn: CdnApi) -> tuple[ProcessPart, ...]:
         wiring.networks,
         wiring.garbage_collector,
         Upkeep(wiring.database, wiring.statistics),
-        cdn,
+        wiring.cdn,
     )
 
 

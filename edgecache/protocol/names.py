@@ -20,8 +20,8 @@ LABEL_CHARS: Final = 63
 # A bucket, as S3 has it; the brain refuses a few of these, such as IP addresses.
 BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 BUCKET_RULE: Final = "must be 3 to 63 of a-z, 0-9, dots and hyphens, as S3 has it"
-# ``bucket/key`` in a purge.
-OBJECT_NAME_CHARS: Final = 63 + 1 + 1024
+# ``bucket/key`` in a purge, or a URL, encoded and with its query.
+PASTED_CHARS: Final = 8192
 CAPACITY_LIMIT_BYTES: Final = 2**60
 
 # Maximum entries in one message of a worker; the brain refuses more.

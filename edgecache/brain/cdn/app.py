@@ -20,7 +20,7 @@ from edgecache.brain.cdn.dependencies import CdnDependencies
 from edgecache.brain.cdn.forwarding import Forwarding
 from edgecache.brain.cdn.lookup import Lookup, LookupResult
 from edgecache.brain.cdn.refusals import METHODS, Refused
-from edgecache.brain.cdn.urls import CacheUrl, CdnRequest, target_of
+from edgecache.brain.cdn.urls import CacheUrl, CdnRequest
 from edgecache.brain.core.errors import (
     KeyRefused,
     KeyTooLong,
@@ -34,7 +34,13 @@ from edgecache.brain.core.share_key import use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
 from edgecache.brain.delivery.plan import delivery_of, sources_of
 from edgecache.brain.http_caching import caching_rules
-from edgecache.brain.http_caching.cache_keys import KeyPolicy
+from edgecache.brain.http_caching.cache_keys import (
+    COOKIE,
+    ENCODING,
+    KeyPolicy,
+    Target,
+    target_of,
+)
 from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.origins.connections import LOOP, LOOP_MARK
 from edgecache.brain.origins.http import HttpDriver
@@ -47,6 +53,10 @@ log = structlog.get_logger(__name__)
 
 PREFIX: Final = "/p/"
 QUERY_LIMIT: Final = 2048
+# How long a whole response may take to be stored before it counts as not kept.
+STORED_WITHIN_S: Final = 30.0
+# Of current browsers, and of clients that name none.
+BROWSER_CODINGS: Final = ("gzip, deflate, br, zstd", "")
 MALFORMED: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
@@ -60,6 +70,39 @@ class CdnApi:
         """Cancel what runs in the background."""
         await self._lookup.stop()
         await self._forwarding.stop()
+
+    async def warm(self, bucket: BucketInfo, target: Target) -> str:
+        """Fetch what browsers get of a URL of a bucket with an HTTP origin, unless it is kept.
+
+        Return an error code, "" on success. Raises BrainError.
+        """
+        try:
+            await self._warm(bucket, target)
+        except Refused as refused:
+            is_status = refused.status == HTTPStatus.BAD_GATEWAY
+            return refused.cause.replace("-", "_") if is_status else "not_kept"
+        return ""
+
+    async def _warm(self, bucket: BucketInfo, target: Target) -> None:
+        driver = await self._dependencies.origins.driver(bucket)
+        if not isinstance(driver, HttpDriver):
+            raise OriginReadOnly
+        # A host of the bucket's own has another key only where cookies are part of it.
+        is_cookie_keyed = COOKIE in bucket.forwarded_headers
+        for prefix in (f"{PREFIX}{bucket.public_name}/", *(["/"] if is_cookie_keyed else [])):
+            cache_url = CacheUrl(bucket, target, prefix, driver)
+            policy = KeyPolicy.of(bucket.forwarded_headers, is_shared_host=cache_url.is_shared)
+            for codings in BROWSER_CODINGS:
+                fields = {ENCODING: codings}
+                result = await self._lookup.find(CdnRequest(cache_url, fields, policy))
+                if result.opened is not None:
+                    await result.opened.whole()
+                    if result.opened.fetch is not None:
+                        await result.opened.fetch.wait_until_stored(STORED_WITHIN_S)
+                if result.status >= HTTPStatus.BAD_REQUEST:
+                    raise Refused(HTTPStatus.BAD_GATEWAY, f"status-{result.status}")
+                kept = CdnRequest(cache_url, fields, policy, only_if_cached=True)
+                await self._lookup.find(kept)
 
     async def __call__(
         self, scope: HttpScope, exchange: Exchange, bucket_id: int | None = None

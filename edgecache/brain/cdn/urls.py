@@ -4,15 +4,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote
 
 from edgecache.brain.cdn import browser_urls
 from edgecache.brain.cdn.browser_urls import BrowserUrl
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.http_caching import caching_rules
-from edgecache.brain.http_caching.cache_keys import KeyPolicy, Target, digest_of
+from edgecache.brain.http_caching.cache_keys import KeyPolicy, Target
 from edgecache.brain.http_caching.caching_rules import COOKIES, Pairs
-from edgecache.brain.origins.http import SAFE, HttpDriver
+from edgecache.brain.origins.http import HttpDriver
 from edgecache.http.headers import lossless
 
 LOCATIONS: Final = frozenset({"location", "content-location"})
@@ -149,12 +148,6 @@ class CdnRequest:
     def is_http(self) -> bool:
         """True if the origin speaks plain HTTP; others have objects, without variants."""
         return self.cache_url.driver is not None
-
-
-def target_of(key: str, path: str, query: str) -> Target:
-    """Return the target of a URL. path: how it spells the key."""
-    spelling = "" if path == quote(key, safe=SAFE) else digest_of(path)
-    return Target(key, path, query, spelling)
 
 
 def _is_home(meant: BrowserUrl, page: BrowserUrl) -> bool:

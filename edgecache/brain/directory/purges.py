@@ -6,7 +6,7 @@ second deletes and counts it. The objects of the built-in origin stay: only the 
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -20,6 +20,7 @@ from edgecache.brain.core.values import EnvironmentKey, PurgeResult
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory import commits
+from edgecache.brain.directory.pasted_names import PastedName, PastedNames
 from edgecache.brain.http_caching.cache_keys import query_name
 
 log = structlog.get_logger(__name__)
@@ -27,9 +28,6 @@ log = structlog.get_logger(__name__)
 STEP_ROWS: Final = 25_000
 STEP_TIMEOUT_S: Final = 60.0
 
-BUCKETS: Final = (
-    "SELECT id, name FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s"
-)
 RECORD: Final = (
     "INSERT INTO brain_purgerecord (bucket_id, generation, pattern, is_prefix, is_done, brain_id)"
     " SELECT bucket, %(generation)s, pattern, true, false, %(brain)s"
@@ -81,7 +79,7 @@ class Targets:
 
     @property
     def buckets(self) -> set[int]:
-        return {*self.keys, *(bucket_id for bucket_id, _ in self.prefixes)}
+        return {*self.keys, *self.queries, *(bucket_id for bucket_id, _ in self.prefixes)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,11 @@ class PurgeCount:
 
 
 class Purges:
-    def __init__(self, database: BrainDatabase, coherence: Coherence) -> None:
+    def __init__(
+        self, database: BrainDatabase, coherence: Coherence, domains: Sequence[str] = ()
+    ) -> None:
+        """domains: host names of the object API."""
+        self._domains = domains
         # Purges of this brain whose second step is running; garbage collection skips them.
         self.active: set[int] = set()
         self._database = database
@@ -128,11 +130,12 @@ class Purges:
         everything: bool = False,
         preview: bool = False,
     ) -> PurgeResult:
-        """Purge ``bucket/key`` names, those under a prefix, or everything.
+        """Purge ``bucket/key`` names or URLs, those under a prefix, or everything.
 
         ``bucket/key?query`` is what the cache keeps of one query, and a key with a question mark.
-        Keys and prefix together are a union. preview: only count. Unknown names count as
-        nothing. Continues when the caller is cancelled. Raises DatabaseUnavailable.
+        Keys and prefix together are a union, which is checked whole before anything is purged.
+        preview: only count. Continues when the caller is cancelled.
+        Raises Invalid, NoSuchBucket, DatabaseUnavailable.
         """
         targets = await self._targets(tenant, keys, prefix, everything=everything)
         if not targets.buckets:
@@ -259,12 +262,10 @@ class Purges:
     async def _targets(
         self, tenant: EnvironmentKey, keys: Sequence[str], prefix: str, *, everything: bool
     ) -> Targets:
-        rows = await self._database.all(BUCKETS, tenant)
-        ids = {row.name: row.id for row in rows}
+        names = await PastedNames.of(self._database, tenant, self._domains)
         if everything:
-            return Targets({}, [(bucket_id, "") for bucket_id in ids.values()])
-        found = _keys(ids, keys)
-        return Targets(found, _prefixes(ids, prefix), _queries(found))
+            return Targets({}, [(bucket.id, "") for bucket in names.buckets.values()])
+        return _targets(*names.read(keys, [prefix] if prefix else []))
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
@@ -273,30 +274,24 @@ class Purges:
             log.warning("purge_failed", reason=reason(failure))
 
 
-def _keys(ids: dict[str, int], names: Iterable[str]) -> dict[int, list[str]]:
-    found: dict[int, dict[str, None]] = {}
-    for name in names:
-        bucket, slash, key = name.partition("/")
-        if slash and bucket in ids and "\0" not in key:
-            found.setdefault(ids[bucket], {})[key] = None
-    return {bucket_id: list(keys) for bucket_id, keys in found.items()}
+def _targets(keys: Sequence[PastedName], prefixes: Sequence[PastedName]) -> Targets:
+    """Return what to purge.
 
-
-def _queries(keys: dict[int, list[str]]) -> dict[int, list[tuple[str, str]]]:
-    """Return the keys that may be a URL's, with what names the query."""
-    found: dict[int, list[tuple[str, str]]] = {}
-    for bucket_id, names in keys.items():
-        for name in names:
-            key, mark, query = name.partition("?")
-            if mark and query:
-                found.setdefault(bucket_id, []).append((key, query_name(query)))
-    return found
-
-
-def _prefixes(ids: dict[str, int], prefix: str) -> list[tuple[int, str]]:
-    if not prefix or "\0" in prefix:
-        return []
-    bucket, slash, rest = prefix.partition("/")
-    if slash:
-        return [(ids[bucket], rest)] if bucket in ids else []
-    return [(bucket_id, "") for name, bucket_id in ids.items() if name.startswith(prefix)]
+    A key with a question mark may be an object's, or a URL with its query.
+    """
+    whole: dict[int, dict[str, None]] = {}
+    queries: dict[int, dict[tuple[str, str], None]] = {}
+    for name in keys:
+        key, query = name.key, name.query
+        if not name.path:
+            whole.setdefault(name.bucket.id, {})[key] = None
+            key, _, query = key.partition("?")
+        elif not query:
+            whole.setdefault(name.bucket.id, {})[key] = None
+        if query:
+            queries.setdefault(name.bucket.id, {})[key, query_name(query)] = None
+    return Targets(
+        {bucket_id: list(names) for bucket_id, names in whole.items()},
+        [(name.bucket.id, name.key) for name in prefixes],
+        {bucket_id: list(names) for bucket_id, names in queries.items()},
+    )

@@ -21,6 +21,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 from edgecache.brain.http_caching.caching_rules import HOP_BY_HOP, Pairs, end_to_end, names_of
 
@@ -70,6 +71,8 @@ WITHHELD: Final = RESERVED | {
 FORWARDED: Final = OF_THE_MESSAGE | {AUTHORIZATION, "user-agent"}
 WITHHELD_PREFIXES: Final = ("x-forwarded", "x-original-", "x-rewrite-", "x-http-", "x-method-")
 TOKEN: Final = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]+")
+# Characters that a path may contain unencoded (RFC 3986, pchar), and the slash.
+SAFE: Final = "/-._~!$&'()*+,;=:@"
 # A longer query is named by its digest: the names are in an index of PostgreSQL.
 QUERY_NAME_CHARS: Final = 512
 DIGEST: Final = "sha256:"
@@ -160,6 +163,12 @@ class Target:
     path: str
     query: str
     spelling: str = ""
+
+
+def target_of(key: str, path: str, query: str) -> Target:
+    """Return the target of a URL. path: how it spells the key."""
+    spelling = "" if path == quote(key, safe=SAFE) else digest_of(path)
+    return Target(key, path, query, spelling)
 
 
 def query_name(query: str) -> str:

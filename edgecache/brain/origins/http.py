@@ -23,6 +23,7 @@ from edgecache.brain.core.values import (
     check_url_key,
 )
 from edgecache.brain.http_caching import caching_rules
+from edgecache.brain.http_caching.cache_keys import SAFE
 from edgecache.brain.origins.connections import (
     TRY_AGAIN,
     OriginConnections,
@@ -38,8 +39,6 @@ REDIRECTS: Final = 5
 REDIRECT: Final = frozenset({301, 302, 303, 307, 308})
 GONE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 DENIED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
-# Characters that a path may contain unencoded (RFC 3986, pchar), and the slash.
-SAFE: Final = "/-._~!$&'()*+,;=:@"
 # ... a path that is encoded already, and a query.
 SAFE_ENCODED: Final = SAFE + "%"
 SAFE_QUERY: Final = SAFE_ENCODED + "?"

@@ -50,7 +50,7 @@ def test_environments_of_one_organization_are_isolated(alice: User) -> None:
     assert sandbox.get("/v1/cache/buckets").body["results"] == []
     assert sandbox.get("/v1/cache/buckets/media").code == "bucket_not_found"
     assert refused(lambda: of_sandbox.get_object(Bucket="media", Key="a")) == "NoSuchBucket"
-    assert sandbox.post("/v1/cache/purge", {"keys": ["media/a"]}).body["objects_purged"] == 0
+    assert sandbox.post("/v1/cache/purge", {"keys": ["media/a"]}).code == "bucket_not_found"
     # The name is free in the other environment.
     assert sandbox.post("/v1/cache/buckets", {"name": "media"}).status == 201
     of_live.close()

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
-from edgecache.brain.cdn.urls import CacheUrl, CdnRequest, target_of
-from edgecache.brain.http_caching.cache_keys import KeyPolicy
+from edgecache.brain.cdn.urls import CacheUrl, CdnRequest
+from edgecache.brain.http_caching.cache_keys import KeyPolicy, target_of
 from edgecache.brain.objects import singleflight
 from edgecache.brain.origins.http import HttpDriver
 from tests.edgecache.brain.brains import Brain, read, settled, until
