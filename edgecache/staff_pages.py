@@ -26,7 +26,7 @@ from common.admin.columns import link_to_organization
 from common.errors import PlatformError
 from edgecache.api import nodes, staff_overview
 from edgecache.api.staff_overview import OverviewQuery, RowPage
-from edgecache.protocol.resources import AccessKeyOptions, BucketOptions
+from edgecache.protocol.resources import AccessKeyOptions, BucketOptions, OriginOptions
 from environments.models import Environment, Organization
 
 Cell = Callable[[dict[str, Any]], Any]
@@ -302,6 +302,7 @@ LISTINGS: Final = (
             "Kind": _text("kind"),
             **OWNER,
             "Configuration": _config,
+            **{_title(name): _option(name) for name in OriginOptions.__struct_fields__},
             "Created by": _text("created_by"),
             "Created": _time("created_at"),
         },

@@ -253,19 +253,18 @@ class OriginViewSet(CacheResource):
         trail.record_request(self.platform_request, CacheTag.ORIGIN_CREATE, origin=body["name"])
         return self.respond(origin)
 
-    @extend_schema(summary="Replace an origin's credentials")
+    @extend_schema(summary="Change an origin")
     def partial_update(self, request: Request, origin_name: str) -> Response:
-        """Replace the credentials of an origin, in use or not; every brain uses them immediately.
+        """Change an origin, in use or not, or replace its credentials; every brain uses them now.
 
         The origin's address cannot be changed; create another origin instead.
         """
-        secret = self.read()["secret"]
-        origin = origins.change_secret(self.principal.scope, origin_name, secret)
+        body = self.read()
+        origin = origins.change(self.principal.scope, origin_name, body)
+        if "secret" in body:
+            body["has_secret"] = bool(body.pop("secret"))
         trail.record_request(
-            self.platform_request,
-            CacheTag.ORIGIN_UPDATE,
-            origin=origin_name,
-            has_secret=bool(secret),
+            self.platform_request, CacheTag.ORIGIN_UPDATE, origin=origin_name, **body
         )
         return self.respond(origin)
 

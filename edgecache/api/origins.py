@@ -33,13 +33,14 @@ def create(principal: Principal, body: Mapping[str, Any]) -> Row:
     return created
 
 
-def change_secret(scope: Scope, name: str, secret: Mapping[str, str] | None) -> Row:
-    """Replace an origin's credentials; None: it is read anonymously.
+def change(scope: Scope, name: str, body: Mapping[str, Any]) -> Row:
+    """Change an origin's options, and its ``secret``; None: it is read anonymously.
 
     Raises OriginNotFound, InvalidRequest.
     """
     path = f"/v1/origins/{find(scope, name)['id']}"
-    changed: Row = client.call("PATCH", path, query=tenant(scope), body={"secret": secret or {}})
+    secret = {"secret": body["secret"] or {}} if "secret" in body else {}
+    changed: Row = client.call("PATCH", path, query=tenant(scope), body={**body, **secret})
     return changed
 
 

@@ -24,6 +24,7 @@ from edgecache.protocol.resources import (
     AccessKeyOptions,
     BucketOptions,
     OriginKind,
+    OriginOptions,
 )
 
 NAME: Final = re.compile(rf"\A{LABEL.pattern}\Z")
@@ -263,6 +264,14 @@ class BucketRequestSerializer(DeclaredSerializer, StrictSerializer):
     origin_prefix = serializers.CharField(max_length=PREFIX_CHARS, required=False, allow_blank=True)
 
 
+class FailureSerializer(serializers.Serializer[Any]):
+    """Why responses of a bucket failed; docs/cache.md explains the words."""
+
+    cause = serializers.CharField(help_text="The word in `Cache-Status` and in the log.")
+    count = serializers.IntegerField(help_text="Since there was a week without it.")
+    last_at = serializers.DateTimeField()
+
+
 class HostRecordSerializer(serializers.Serializer[Any]):
     """A DNS record to create and to keep."""
 
@@ -314,18 +323,19 @@ class AccessKeyRequestSerializer(DeclaredSerializer, StrictSerializer):
     options = OptionsOf(AccessKeyOptions, sets_defaults=True)
 
 
-class OriginSerializer(serializers.Serializer[Any]):
+class OriginSerializer(DeclaredSerializer):
     """An origin, without its secret."""
 
     name = serializers.CharField()
     kind = serializers.CharField()
     config = serializers.DictField()
     has_secret = serializers.BooleanField()
+    options = OptionsOf(OriginOptions)
     created_by = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField(allow_null=True)
 
 
-class OriginRequestSerializer(StrictSerializer):
+class OriginRequestSerializer(DeclaredSerializer, StrictSerializer):
     """An origin to create.
 
     config and secret depend on the kind: docs/cache.md lists them. Without a secret it is read
@@ -340,14 +350,21 @@ class OriginRequestSerializer(StrictSerializer):
     secret = serializers.DictField(
         child=serializers.CharField(max_length=SECRET_CHARS, trim_whitespace=False), required=False
     )
+    options = OptionsOf(OriginOptions, sets_defaults=True)
 
 
-class OriginChangeSerializer(StrictSerializer):
-    """New credentials of an origin, all of them; null: it is read anonymously from now on."""
+class OriginChangeSerializer(DeclaredSerializer, StrictSerializer):
+    """What of an origin can change.
+
+    secret: new credentials, all of them; null: it is read anonymously from now on.
+    """
 
     secret = serializers.DictField(
-        child=serializers.CharField(max_length=SECRET_CHARS, trim_whitespace=False), allow_null=True
+        child=serializers.CharField(max_length=SECRET_CHARS, trim_whitespace=False),
+        allow_null=True,
+        required=False,
     )
+    options = OptionsOf(OriginOptions)
 
 
 # Whole lists: the limits of an environment keep them short.
@@ -358,6 +375,13 @@ class BucketListSerializer(serializers.Serializer[Any]):
     """All buckets of the environment."""
 
     results = BucketSerializer(many=True)
+
+
+@extend_schema_serializer(many=False)
+class FailureListSerializer(serializers.Serializer[Any]):
+    """All causes of the last week."""
+
+    results = FailureSerializer(many=True)
 
 
 @extend_schema_serializer(many=False)

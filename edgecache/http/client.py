@@ -125,6 +125,7 @@ class HttpClient:
         *,
         body: AsyncIterator[bytes] | None = None,
         waits_for_all: bool = False,
+        connect_timeout_s: float | None = None,
         stall_s: float | None = None,
         has_no_timeout: bool = False,
         is_repeatable: bool = True,
@@ -133,6 +134,7 @@ class HttpClient:
 
         body: what follows; an early response, such as an error, ends it.
         waits_for_all: wait for the response's body, too, which is small.
+        connect_timeout_s: if different from the client's.
         stall_s: while the body is sent, and until the response; if different from the client's.
         has_no_timeout: wait for a permit without a limit.
         is_repeatable: send it again if a kept connection turns out to be closed; with a body it
@@ -142,11 +144,13 @@ class HttpClient:
         """
         share_key = self._share_key()
         wait_s = self._stall_s if stall_s is None else stall_s
+        connect_s = connect_timeout_s or self._connect_timeout_s
         await self.running.take(share_key, has_no_timeout=has_no_timeout)
         connection: OutgoingConnection | None = None
         try:
             goes_on_new = body is not None and is_repeatable
-            connection = await (self._connect if goes_on_new else self._connection)(address)
+            connect = self._connect if goes_on_new else self._connection
+            connection = await connect(address, connect_s)
             connection.send(request, check, waits_for_all=waits_for_all)
             try:
                 if body is not None:
@@ -158,7 +162,7 @@ class HttpClient:
                 if not is_repeatable:
                     raise RequestFailed("closed") from None
                 self._drop(connection)
-                connection = await self._connect(address)
+                connection = await self._connect(address, connect_s)
                 connection.send(request, check, waits_for_all=waits_for_all)
                 await connection.answered(wait_s)
         except BaseException:
@@ -211,7 +215,7 @@ class HttpClient:
                 return
         self._drop(connection)
 
-    async def _connection(self, address: ServerAddress) -> OutgoingConnection:
+    async def _connection(self, address: ServerAddress, timeout_s: float) -> OutgoingConnection:
         idle = self._idle.get(address)
         while idle:
             connection = idle.pop()
@@ -219,9 +223,9 @@ class HttpClient:
                 connection.is_new = False
                 return connection
             self._drop(connection)
-        return await self._connect(address)
+        return await self._connect(address, timeout_s)
 
-    async def _connect(self, address: ServerAddress) -> OutgoingConnection:
+    async def _connect(self, address: ServerAddress, timeout_s: float) -> OutgoingConnection:
         if len(self._all) >= self.running.limit:
             self._close_idle()
         loop = asyncio.get_running_loop()
@@ -234,13 +238,13 @@ class HttpClient:
             context = _context(address.ca) if address.ca or not self._trust else self._trust
         failure: Exception | None = None
         try:
-            async with asyncio.timeout(self._connect_timeout_s):
+            async with asyncio.timeout(timeout_s):
                 addresses = await self._resolve(address, host, port)
         except (OSError, TimeoutError) as exc:
             raise RequestFailed("unreachable") from exc
         for each in addresses:
             try:
-                async with asyncio.timeout(self._connect_timeout_s):
+                async with asyncio.timeout(timeout_s):
                     _, connection = await loop.create_connection(
                         lambda: OutgoingConnection(loop, stall_s=self._stall_s),
                         each,

@@ -183,6 +183,7 @@ class OutgoingConnection(asyncio.Protocol):
     """A connection.
 
     deadline: the event loop's time at which it is closed.
+    stall_s: how long the body may pause.
     share_key: the share in which its request counts.
     head: of the response, once it has come.
     may_be_kept: False if the next request needs another connection.
@@ -199,7 +200,7 @@ class OutgoingConnection(asyncio.Protocol):
         self.share_key: ShareKey | None = None
         self.may_be_kept = True
         self.has_clean_end = False
-        self._stall_s = stall_s
+        self.stall_s = stall_s
         self._loop = loop
         self._transport: asyncio.Transport
         self._check: HeadCheck | None = None
@@ -310,7 +311,7 @@ class OutgoingConnection(asyncio.Protocol):
                 return b""
             if self._failure is not None:
                 raise self._failure
-            self.deadline = self._loop.time() + self._stall_s
+            self.deadline = self._loop.time() + self.stall_s
             await self._wait()
         # A slow reader is not a stall of the server.
         self.deadline = NEVER

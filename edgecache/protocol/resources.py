@@ -18,6 +18,9 @@ PREFIX_CHARS: Final = 1024
 CONFIG_CHARS: Final = 2048
 SECRET_CHARS: Final = 16384
 
+# A host name, with its port.
+CONFIG_HOST_CHARS: Final = 259
+
 OriginKind = Literal["s3", "gcs", "http"]
 KeyAccess = Literal["read", "write"]
 
@@ -48,6 +51,41 @@ class BucketOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             description="Request headers that an HTTP origin gets as well; `*` for all but a few.",
         ),
     ] = ()
+
+
+class OriginOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of an origin, which may change at any time.
+
+    Each is a column of ``brain_origin``, as those of a bucket.
+    """
+
+    connect_timeout_s: Annotated[
+        int,
+        Meta(ge=1, le=60, description="Seconds in which a connection is made, TLS included."),
+    ] = 5
+    first_byte_timeout_s: Annotated[
+        int, Meta(ge=1, le=600, description="Seconds until a response begins.")
+    ] = 30
+    idle_timeout_s: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3600,
+            description="Seconds between two pieces of a body; 0 for no limit. "
+            "Event streams have none.",
+        ),
+    ] = 30
+    connections: Annotated[
+        int,
+        Meta(ge=0, le=1024, description="Requests of each brain at a time; 0 for no limit."),
+    ] = 0
+    host: Annotated[
+        str,
+        Meta(
+            max_length=CONFIG_HOST_CHARS,
+            description="The `Host` that an HTTP origin gets; empty for that of its URL.",
+        ),
+    ] = ""
 
 
 class AccessKeyOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

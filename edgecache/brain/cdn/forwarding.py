@@ -166,7 +166,11 @@ class Forwarding:
             asking = target.driver.forward(scope.method, target.url, headers, body)
             reply = await stack.enter_async_context(asking)
             replies.append(reply)
-            urls = caching_rules.invalidated(target.url, reply.status, reply.pairs)
+            urls = [
+                url
+                for page in (target.url, target.driver.named(target.url))
+                for url in caching_rules.invalidated(page, reply.status, reply.pairs)
+            ]
             keys = (target.driver.key_of(urlsplit(url).path) for url in urls)
             return list(dict.fromkeys(key for key in keys if key is not None))
 

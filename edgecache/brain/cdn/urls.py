@@ -94,13 +94,17 @@ class CacheUrl:
 
         What a browser makes of the result is compared with that, so that it leads to no other host.
         """
-        at_origin = browser_urls.parse(self.url)
+        if self.driver is None:
+            return reference
+        # As the origin was asked, and where it is.
+        at_origin = browser_urls.parse(self.driver.named(self.url))
+        at_address = browser_urls.parse(self.url)
         meant = None if at_origin is None else at_origin.join(reference)
-        if self.driver is None or at_origin is None or meant is None:
+        if at_origin is None or at_address is None or meant is None:
             return reference
         here = at_origin._replace(host=CACHE_HOST, port=None, path=self.prefix + self.target.path)
         path = None
-        if _is_home(meant, at_origin):
+        if _is_home(meant, at_origin) or _is_home(meant, at_address):
             path = self.driver.path_of(meant.path)
         if path is None:
             return reference if _leads(reference, here, meant) else str(meant)

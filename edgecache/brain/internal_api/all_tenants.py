@@ -12,6 +12,7 @@ from edgecache.brain.directory.versions import BUCKET, bucket_of
 from edgecache.brain.internal_api import access_keys, buckets
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.protocol.fields import Count, Message, RowId, Text
+from edgecache.protocol.resources import OriginOptions
 
 PAGE: Final = 100
 # Case-insensitive; a name is searched in each of its parts.
@@ -81,7 +82,9 @@ LISTINGS: Final = (
     TenantsListing(
         "origins",
         "SELECT id, organization_id, environment_pk, name, kind, config, created_by,"
-        " created_at FROM brain_origin WHERE ",
+        " created_at, {} FROM brain_origin WHERE ".replace(
+            "{}", ", ".join(OriginOptions.__struct_fields__)
+        ),
         "id",
         "name || ' ' || config::text",
         has_number=True,

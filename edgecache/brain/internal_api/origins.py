@@ -1,30 +1,30 @@
 """``/v1/origins``: where buckets' objects come from. Secrets go in and never come out."""
 
 from typing import Any
+from uuid import UUID
 
-from edgecache.brain.core.creator import CreatorMessage
+from msgspec import UNSET
+
+from edgecache.brain.core.creator import Creator
 from edgecache.brain.core.errors import Invalid
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.origins.catalog import Catalog
-from edgecache.protocol.fields import FieldError, Message, Text
+from edgecache.protocol.fields import FieldError, Text, read
 from edgecache.protocol.names import parse_label
+from edgecache.protocol.resources import OriginOptions
 
 
-class OriginRequest(CreatorMessage, frozen=True, kw_only=True):
+class OriginRequest(OriginOptions, frozen=True, kw_only=True):
     """An origin to create. ``origins.config`` checks its kind, configuration and secret."""
 
     name: Text
     kind: Text
     config: dict[str, Any] = {}
     secret: dict[str, Any] = {}
-
-
-class OriginChange(Message, frozen=True):
-    """New credentials; none is anonymous access."""
-
-    secret: dict[str, Any] = {}
+    created_by: Text = ""
+    creator_id: UUID | None = None
 
 
 def routes(catalog: Catalog) -> list[Route]:
@@ -38,14 +38,24 @@ def routes(catalog: Catalog) -> list[Route]:
         if parse_label(body.name) is None:
             raise Invalid([FieldError("name", "must be of a-z, 0-9 and hyphens")])
         row = await catalog.create(
-            tenant, body.name, body.kind, body.config, body.secret or None, creator=body.creator
+            tenant,
+            body.name,
+            body.kind,
+            body.config,
+            body.secret or None,
+            options=body,
+            creator=Creator(body.created_by, body.creator_id),
         )
         return JsonResponse(row, 201)
 
-    async def change_secret(call: JsonCall) -> JsonResponse:
+    async def change(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        secret = call.read(OriginChange).secret
-        return JsonResponse(await catalog.change_secret(tenant, number(call), secret or None))
+        given = call.read(dict[str, Any])
+        secret: Any = UNSET
+        if "secret" in given:
+            secret = read(given.pop("secret"), dict[str, Any]) or None
+        read(given, OriginOptions)
+        return JsonResponse(await catalog.change(tenant, number(call), given, secret))
 
     async def delete(call: JsonCall) -> JsonResponse:
         await catalog.delete(tenant_of(call.query), number(call))
@@ -54,6 +64,6 @@ def routes(catalog: Catalog) -> list[Route]:
     return [
         Route("GET", "/v1/origins", listing),
         Route("POST", "/v1/origins", create),
-        Route("PATCH", "/v1/origins/{id}", change_secret),
+        Route("PATCH", "/v1/origins/{id}", change),
         Route("DELETE", "/v1/origins/{id}", delete),
     ]

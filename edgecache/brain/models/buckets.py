@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from common.models import ModelWithoutLabel
-from edgecache.protocol.resources import KEY_LABEL_CHARS, BucketOptions, OriginKind
+from edgecache.protocol.resources import KEY_LABEL_CHARS, BucketOptions, OriginKind, OriginOptions
 
 KINDS: Final = get_args(OriginKind)
 
@@ -17,6 +17,7 @@ class Origin(ModelWithoutLabel):
     config: what the kind needs (endpoint, bucket, region), without secrets.
     secret: credentials as encrypted JSON; empty means anonymous, never the machine's own identity.
     created_by, creator_id: the member's name at that time and id; no id for an API key.
+    The columns of ``OriginOptions`` follow.
     """
 
     organization_id = models.BigIntegerField()
@@ -72,7 +73,7 @@ class Bucket(ModelWithoutLabel):
 
 
 def _column(default: Any) -> "models.Field[Any, Any]":
-    """Return the column of an option of a bucket."""
+    """Return the column of an option of a bucket or an origin."""
     match default:
         case bool():
             return models.BooleanField(db_default=default)
@@ -83,10 +84,11 @@ def _column(default: Any) -> "models.Field[Any, Any]":
     return models.TextField(blank=True, db_default=default)
 
 
-for _name, _default in zip(
-    BucketOptions.__struct_fields__, BucketOptions.__struct_defaults__, strict=True
-):
-    Bucket.add_to_class(_name, _column(_default))
+for _model, _options in ((Bucket, BucketOptions), (Origin, OriginOptions)):
+    for _name, _default in zip(
+        _options.__struct_fields__, _options.__struct_defaults__, strict=True
+    ):
+        _model.add_to_class(_name, _column(_default))
 
 
 class Host(ModelWithoutLabel):

@@ -1,11 +1,11 @@
-"""Origins as tenants see them: create, list, new credentials, delete. No secret is returned."""
+"""Origins as tenants see them: create, list, change, delete. No secret is returned."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import orjson
+from msgspec import UNSET, UnsetType
 from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
@@ -15,28 +15,46 @@ from edgecache.brain.core.errors import InUse, NoSuchOrigin, OriginExists
 from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db import environment_limits
 from edgecache.brain.db.coherence import Coherence
-from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.origins.config import OriginConfig, parse
+from edgecache.brain.db.database import BrainDatabase, Row
+from edgecache.brain.origins.config import OriginConfig, check_options, parse
+from edgecache.protocol.resources import OriginOptions
 
 # Those of OriginInfo.
 COLUMNS: Final = "id, name, kind, config, secret <> '' AS has_secret, created_by, created_at"
-INSERT: Final = (
+OPTIONS: Final = OriginOptions.__struct_fields__
+
+
+def _sql(text: LiteralString) -> LiteralString:
+    """Return SQL with the names of columns.
+
+    ``{columns}``: of an origin; ``{options}``: of OriginOptions; ``{values}``: as many parameters.
+    """
+    options = ", ".join(OPTIONS)
+    values = ", ".join("%s" for _ in OPTIONS)
+    with_columns = text.replace("{columns}", f"{COLUMNS}, {options}")
+    return with_columns.replace("{options}", options).replace("{values}", values)
+
+
+INSERT: Final = _sql(
     "INSERT INTO brain_origin (organization_id, environment_pk, name, kind, config, secret,"
-    " created_by, creator_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+    " created_by, creator_id, {options}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, {values})"
     " RETURNING {columns}"
-).replace("{columns}", COLUMNS)
-LIST: Final = (
+)
+LIST: Final = _sql(
     "SELECT {columns} FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"
     ' ORDER BY name COLLATE "C"'
-).replace("{columns}", COLUMNS)
-SET_SECRET: Final = (
-    "UPDATE brain_origin SET secret = %s"
-    " WHERE organization_id = %s AND environment_pk = %s AND id = %s RETURNING {columns}"
-).replace("{columns}", COLUMNS)
+)
+FIND: Final = _sql(
+    "SELECT {columns}, secret FROM brain_origin"
+    " WHERE organization_id = %s AND environment_pk = %s AND id = %s FOR UPDATE"
+)
+CHANGE: Final = _sql(
+    "UPDATE brain_origin SET secret = %s, ({options}) = ROW({values}) WHERE id = %s"
+    " RETURNING {columns}"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class OriginInfo:
+class OriginInfo(OriginOptions, frozen=True, kw_only=True):
     """An origin without its secret."""
 
     id: int
@@ -46,6 +64,9 @@ class OriginInfo:
     has_secret: bool
     created_by: str
     created_at: datetime
+
+
+DEFAULTS: Final = OriginOptions()
 
 
 class Catalog:
@@ -61,7 +82,7 @@ class Catalog:
     async def list(self, tenant: EnvironmentKey) -> list[OriginInfo]:
         """Return the environment's origins by name. Raises DatabaseUnavailable."""
         rows = await self._database.all(LIST, tenant)
-        return [OriginInfo(*row) for row in rows]
+        return [OriginInfo(**row._asdict()) for row in rows]
 
     async def create(
         self,
@@ -71,6 +92,7 @@ class Catalog:
         config: Mapping[str, Any],
         secret: Mapping[str, Any] | None,
         *,
+        options: OriginOptions = DEFAULTS,
         creator: Creator = NO_CREATOR,
     ) -> OriginInfo:
         """Create an origin of the fields of ``origins.config``; the caller checks the name's form.
@@ -78,6 +100,7 @@ class Catalog:
         Raises Invalid with the fields, OriginExists, LimitReached, DatabaseUnavailable.
         """
         parsed = parse(kind, config, secret, allows_private=self._allows_private)
+        check_options(kind, options)
         try:
             async with self._database.transaction() as change:
                 await environment_limits.check(change, "brain_origin", tenant)
@@ -90,33 +113,39 @@ class Catalog:
                         Jsonb(dict(parsed.config)),
                         _kept(parsed),
                         *creator,
+                        *(getattr(options, name) for name in OPTIONS),
                     ],
                 )
         except postgres.UniqueViolation:
             raise OriginExists from None
-        return OriginInfo(*(row or ()))
+        return _info(row)
 
-    async def change_secret(
-        self, tenant: EnvironmentKey, origin_id: int, secret: Mapping[str, Any] | None
+    async def change(
+        self,
+        tenant: EnvironmentKey,
+        origin_id: int,
+        options: Mapping[str, Any],
+        secret: Mapping[str, Any] | UnsetType | None = UNSET,
     ) -> OriginInfo:
-        """Replace an origin's credentials, which its next requests use; None makes it anonymous.
+        """Change an origin's options, and its credentials; its next requests use them.
 
+        options: those that change. secret: all credentials, None for anonymous access.
         Its address never changes: a user could have the stored credentials sent elsewhere.
         Raises NoSuchOrigin, Invalid with the fields, DatabaseUnavailable.
         """
-        whose = [*tenant, origin_id]
         async with self._coherence.transaction() as change:
-            row = await change.one(
-                "SELECT kind, config FROM brain_origin"
-                " WHERE organization_id = %s AND environment_pk = %s AND id = %s FOR UPDATE",
-                whose,
-            )
+            row = await change.one(FIND, [*tenant, origin_id])
             if row is None:
                 raise NoSuchOrigin
-            parsed = parse(row.kind, row.config, secret, allows_private=self._allows_private)
-            changed = await change.one(SET_SECRET, [_kept(parsed), *whose])
+            kept = row.secret
+            if secret is not UNSET:
+                allows = self._allows_private
+                kept = _kept(parse(row.kind, row.config, secret, allows_private=allows))
+            values = {name: options.get(name, getattr(row, name)) for name in OPTIONS}
+            check_options(row.kind, OriginOptions(**values))
+            changed = await change.one(CHANGE, [kept, *values.values(), origin_id])
             change.announce("origin", origin_id)
-        return OriginInfo(*(changed or ()))
+        return _info(changed)
 
     async def delete(self, tenant: EnvironmentKey, origin_id: int) -> None:
         """Remove an origin that no bucket names.
@@ -135,6 +164,10 @@ class Catalog:
                 change.announce("origin", origin_id)
         except postgres.ForeignKeyViolation:
             raise InUse("A bucket still has this origin.") from None
+
+
+def _info(row: Row | None) -> OriginInfo:
+    return OriginInfo(**({} if row is None else row._asdict()))
 
 
 def _kept(parsed: OriginConfig) -> str:

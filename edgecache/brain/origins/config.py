@@ -21,13 +21,14 @@ from urllib.parse import SplitResult, urlsplit
 
 from edgecache.brain.core.errors import Invalid
 from edgecache.protocol.fields import FieldError
-from edgecache.protocol.resources import CONFIG_CHARS, SECRET_CHARS, OriginKind
+from edgecache.protocol.resources import CONFIG_CHARS, SECRET_CHARS, OriginKind, OriginOptions
 
 BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}[A-Za-z0-9]")
 REGION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+PORT_DIGITS: Final = 5
 ADDRESSING: Final = re.compile(r"path|virtual")
 
 
@@ -97,6 +98,19 @@ def parse(
     if errors:
         raise Invalid(errors)
     return OriginConfig(kind, given, kept)  # type: ignore[arg-type]  # one of CONFIG's keys
+
+
+def check_options(kind: str, options: OriginOptions) -> None:
+    """Raise Invalid for an option that the kind does not have, or that is none."""
+    if not options.host:
+        return
+    if kind != "http":
+        sentence = "belongs to HTTP origins: a signature covers the host of others."
+        raise Invalid([FieldError("host", sentence)])
+    name, _, port = options.host.partition(":")
+    is_port = port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS
+    if not HOST.fullmatch(name) or not (is_port or options.host == name):
+        raise Invalid([FieldError("host", "must be a host name, with a port if it has one.")])
 
 
 def _fields(

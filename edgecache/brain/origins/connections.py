@@ -11,20 +11,26 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from edgecache.brain.core.errors import OriginError, OriginFailed, OriginTimeout
+from edgecache.brain.core.errors import OriginError, OriginFailed, OriginTimeout, Overloaded
 from edgecache.brain.origins.headers import Pairs, pairs_of
 from edgecache.http.client import HttpClient, ServerAddress, head_bytes
 from edgecache.http.outgoing import (
     BODYLESS,
+    NEVER,
     OutgoingConnection,
     RequestFailed,
     ResponseHead,
     any_body,
 )
+from edgecache.protocol.resources import OriginOptions
+from edgecache.runtime.fair_shares import Shares
 
+# Unless an origin has its own.
 CONNECT_TIMEOUT_S: Final = 5.0
-# For the head, and for each piece of a body.
 STALL_TIMEOUT_S: Final = 30.0
+# How long a request waits for one of the origin's connections.
+PERMIT_WAIT_S: Final = 5.0
+EVENT_STREAM: Final = "text/event-stream"
 # A safe request (RFC 9110 §9.2.1) is repeated once.
 SAFE_METHODS: Final = ("GET", "HEAD")
 ATTEMPTS: Final = 2
@@ -59,15 +65,41 @@ FRAMED: Final = frozenset({"content-length", "transfer-encoding"})
 
 @dataclass(frozen=True, slots=True)
 class OriginConnections:
-    """The connections of one organization to its origins, or of the platform to its store."""
+    """The connections of one organization to an origin, or of the platform to its store.
+
+    options: None for the client's own timeouts. permits: for the origin's requests, None without a
+    limit.
+    """
 
     client: HttpClient
     owner: int = 0
+    options: OriginOptions | None = None
+    permits: Shares | None = None
+
+    @classmethod
+    def of(cls, client: HttpClient, owner: int, options: OriginOptions) -> "OriginConnections":
+        """Return the connections to an origin with these options."""
+        permits = None
+        if options.connections:
+            permits = Shares(options.connections, refusal=_busy, wait_s=PERMIT_WAIT_S)
+        return cls(client, owner, options, permits)
 
     def address(self, url: str) -> ServerAddress:
         """Return where a URL is asked for."""
         parts = urlsplit(url)
         return ServerAddress(f"{parts.scheme}://{parts.netloc}", owner=self.owner)
+
+    @asynccontextmanager
+    async def permit(self) -> AsyncIterator[None]:
+        """Hold one of the origin's connections. Raises Overloaded."""
+        if self.permits is None:
+            yield
+            return
+        await self.permits.take(())
+        try:
+            yield
+        finally:
+            self.permits.give_back(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +153,28 @@ async def exchange(
     A safe request is sent again if it fails; try_again: the statuses for which it is, too. Others
     are sent once: the origin may have acted before the connection broke.
     attempts: how often it is sent at most, whatever the method, if its body is no iterator.
-    Raises OriginTimeout, OriginFailed, OriginForbidden.
+    Raises OriginTimeout, OriginFailed, OriginForbidden, Overloaded.
     """
+    async with (
+        connections.permit(),
+        _exchange(connections, request, try_again, attempts) as reply,
+    ):
+        yield reply
+
+
+@asynccontextmanager
+async def _exchange(
+    connections: OriginConnections,
+    request: Request,
+    try_again: frozenset[HTTPStatus],
+    attempts: int,
+) -> AsyncIterator[Reply]:
     client, address = connections.client, connections.address(request.url)
     attempts = attempts or (ATTEMPTS if request.method in SAFE_METHODS else 1)
     for attempt in range(1, attempts + 1):
         is_last = attempt == attempts
         try:
-            connection = await _send(client, address, request)
+            connection = await _send(connections, address, request)
         except OriginFailed:
             if is_last:
                 raise
@@ -140,6 +186,8 @@ async def exchange(
         await asyncio.sleep(PAUSE_S)
     try:
         pairs = _pairs(connection.head)
+        if connections.options is not None:
+            connection.stall_s = _idle_timeout_s(connections.options, pairs)
         is_complete = partial(_is_complete, connection, pairs)
         yield Reply(connection.status, pairs, _body(connection), is_complete)
         await _read_rest(connection)
@@ -151,7 +199,16 @@ async def exchange(
         client.release(address, connection)
 
 
-async def _send(client: HttpClient, address: ServerAddress, request: Request) -> OutgoingConnection:
+def _idle_timeout_s(options: OriginOptions, pairs: Pairs) -> float:
+    """Return how long a body may pause. Events come when they come."""
+    kind = dict(pairs).get("content-type", "").partition(";")[0].strip().lower()
+    return NEVER if kind == EVENT_STREAM else options.idle_timeout_s or NEVER
+
+
+async def _send(
+    connections: OriginConnections, address: ServerAddress, request: Request
+) -> OutgoingConnection:
+    options = connections.options
     given = {name.lower() for name, _ in request.headers}
     fields = [*request.headers, *(pair for pair in COMMON if pair[0] not in given)]
     if request.method not in SAFE_METHODS and "content-length" not in given and not request.body:
@@ -160,11 +217,13 @@ async def _send(client: HttpClient, address: ServerAddress, request: Request) ->
     is_short = isinstance(request.body, bytes) and len(request.body) <= PIECE_BYTES
     try:
         head = head_bytes(request.method, target, fields)
-        return await client.request(
+        return await connections.client.request(
             address,
             head + request.body if isinstance(request.body, bytes) and is_short else head,
             partial(any_body, is_head=request.method == "HEAD"),
             body=None if is_short else _pieces(request.body),
+            connect_timeout_s=None if options is None else options.connect_timeout_s,
+            stall_s=None if options is None else options.first_byte_timeout_s,
             is_repeatable=False,
         )
     except RequestFailed as failure:
@@ -224,6 +283,11 @@ def _is_complete(connection: OutgoingConnection, pairs: Pairs) -> bool:
         return True
     head = connection.head
     return head.is_http_1_1 and head.announces_close and connection.has_clean_end
+
+
+def _busy() -> Overloaded:
+    sentence = "All connections that the origin may have are in use."
+    return Overloaded(sentence, cause="too-many-connections")
 
 
 def _error(failure: RequestFailed, *, in_body: bool = False) -> OriginError:

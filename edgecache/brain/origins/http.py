@@ -45,12 +45,19 @@ SAFE_QUERY: Final = SAFE_ENCODED + "?"
 
 
 class HttpDriver:
-    """A base URL followed by the key."""
+    """A base URL followed by the key. host: that the origin gets, if not that of the URL."""
 
     def __init__(
-        self, connections: OriginConnections, base_url: str, *, prefix: str, authorization: str = ""
+        self,
+        connections: OriginConnections,
+        base_url: str,
+        *,
+        prefix: str,
+        authorization: str = "",
+        host: str = "",
     ) -> None:
         self._connections = connections
+        self._host = host
         self._base = base_url.rstrip("/") + "/" + quote(prefix, safe=SAFE)
         self._authorization = authorization
 
@@ -82,7 +89,7 @@ class HttpDriver:
         It is sent without the credentials that the origin gave for reading: the client must not
         gain their rights. body: as long as the headers say.
         """
-        request = Request(method, url, _head(headers, url), body)
+        request = Request(method, url, self._head(headers, url), body)
         async with exchange(self._connections, request) as reply:
             yield reply
 
@@ -96,6 +103,11 @@ class HttpDriver:
             raise KeyRefused("This bucket's origin cannot hold a key with a '.' or '..' segment.")
         spelled = quote(key, safe=SAFE) if path is None else encoded(path, SAFE_ENCODED)
         return self._base + spelled + (f"?{encoded(query, SAFE_QUERY)}" if query else "")
+
+    def named(self, url: str) -> str:
+        """Return a URL of the origin with the host that the origin gets."""
+        parts = urlsplit(url)
+        return parts._replace(netloc=self._host).geturl() if self._host else url
 
     def path_of(self, path: str) -> str | None:
         """Return what follows the base in a path at the origin, None for another path."""
@@ -114,6 +126,12 @@ class HttpDriver:
             return check_url_key(whole.removeprefix(base).decode())
         except (UnicodeDecodeError, KeyRefused):
             return None
+
+    def _head(self, headers: Pairs, url: str) -> Pairs:
+        """Return the fields of a request, the host of another site after a redirect."""
+        is_home = _site(url) == _site(self._base)
+        host = self._host if self._host and is_home else urlsplit(url).netloc
+        return [("host", host), *((name, lossless(value)) for name, value in headers)]
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> KeyPage:
         raise OriginReadOnly("The bucket's origin cannot list its objects.")
@@ -145,7 +163,7 @@ class HttpDriver:
         self, method: str, url: str, request: OriginRequest, *, has_rights: bool
     ) -> AsyncIterator[Reply]:
         """Send one request. has_rights: with the credentials that the origin was given."""
-        headers = _head(list(request.headers), url)
+        headers = self._head(list(request.headers), url)
         if self._authorization and has_rights:
             headers = [pair for pair in headers if pair[0] != "authorization"]
             headers.append(("authorization", self._authorization))
@@ -164,11 +182,6 @@ def encoded(text: str, safe: str) -> str:
 def _is_dots(segment: str) -> bool:
     """True if a server may take a segment for '.' or '..'; some ignore what follows a ';'."""
     return segment.partition(";")[0] in {".", ".."}
-
-
-def _head(headers: list[tuple[str, str]], url: str) -> list[tuple[str, str]]:
-    named = [(name, lossless(value)) for name, value in headers]
-    return [("host", urlsplit(url).netloc), *named]
 
 
 def _site(url: str) -> tuple[str, str]:

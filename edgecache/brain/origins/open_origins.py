@@ -3,7 +3,7 @@
 import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Final
@@ -32,6 +32,7 @@ from edgecache.brain.origins.guard import Guard
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.origins.s3 import S3Driver, google_location, location_of
 from edgecache.http.client import ConnectionShareExhausted, HttpClient, ServerAddress
+from edgecache.protocol.resources import OriginOptions
 from edgecache.runtime.fair_shares import Shares
 
 log = structlog.get_logger(__name__)
@@ -40,7 +41,10 @@ ORIGINS_KEPT: Final = 256
 # Connections are limited by the requests, which those who ask limit.
 CONNECTIONS: Final = 2**16
 IDLE_CONNECTIONS: Final = 16
-ORIGIN: Final = "SELECT id, organization_id, kind, config, secret FROM brain_origin WHERE id = %s"
+OPTIONS: Final = OriginOptions.__struct_fields__
+ORIGIN: Final = (
+    "SELECT id, organization_id, kind, config, secret, {options} FROM brain_origin WHERE id = %s"
+).replace("{options}", ", ".join(OPTIONS))
 
 # Returns the driver for one prefix within the origin.
 Opener = Callable[[str], Driver]
@@ -63,7 +67,7 @@ class Origins:
     allows_private: allow private addresses, and S3 without TLS, for development and tests.
     refused: networks that are refused in addition to the built-in ones.
     trust: a PEM file of additional certificate authorities.
-    stall_timeout_s: how long an origin may be silent.
+    stall_timeout_s: how long an origin may be silent, instead of its own timeouts.
     """
 
     def __init__(
@@ -75,14 +79,15 @@ class Origins:
         allows_private: bool,
         refused: Sequence[Network] = (),
         trust: Path | None = None,
-        stall_timeout_s: float = STALL_TIMEOUT_S,
+        stall_timeout_s: float | None = None,
     ) -> None:
+        self._stall_timeout_s = stall_timeout_s
         self._database = database
         self._data_directory = data_directory
         self._guard = Guard(allows_private=allows_private, refused=refused)
         self._client = HttpClient(
             connect_timeout_s=CONNECT_TIMEOUT_S,
-            stall_s=stall_timeout_s,
+            stall_s=stall_timeout_s or STALL_TIMEOUT_S,
             running=Shares(CONNECTIONS, refusal=ConnectionShareExhausted),
             resolve=self._resolve,
             trust=_trusting("" if trust is None else trust.read_text(encoding="ascii")),
@@ -134,9 +139,12 @@ class Origins:
                 "The origin's credentials cannot be read.", cause="credentials-unreadable"
             ) from None
         config = OriginConfig(row.kind, row.config, secret)
-        connections = OriginConnections(self._client, row.organization_id)
+        options = OriginOptions(**{name: getattr(row, name) for name in OPTIONS})
+        connections = OriginConnections.of(self._client, row.organization_id, options)
+        if self._stall_timeout_s is not None:
+            connections = replace(connections, options=None)
         if config.kind == "http":
-            return OpenOrigin(row, partial(_http, connections, config))
+            return OpenOrigin(row, partial(_http, connections, config, options.host))
         return OpenOrigin(row, partial(_s3, connections, config, self._data_directory))
 
     async def _resolve(self, server: ServerAddress, host: str, port: int) -> list[str]:
@@ -149,9 +157,12 @@ class Origins:
         self._open.clear()
 
 
-def _http(connections: OriginConnections, config: OriginConfig, prefix: str) -> HttpDriver:
+def _http(
+    connections: OriginConnections, config: OriginConfig, host: str, prefix: str
+) -> HttpDriver:
     authorization = config.secret.get("authorization", "")
-    return HttpDriver(connections, config.config["url"], prefix=prefix, authorization=authorization)
+    url = config.config["url"]
+    return HttpDriver(connections, url, prefix=prefix, authorization=authorization, host=host)
 
 
 def _s3(

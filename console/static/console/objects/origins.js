@@ -7,6 +7,7 @@ import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
 import { restoreDraft } from "../lib/drafts.js";
 import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
+import { StoredForm, textField } from "../lib/stored.js";
 
 const PATH = "/v1/cache/origins";
 
@@ -32,9 +33,13 @@ const FIELDS = {
   ],
 };
 
+const NUMBERS = ["connect_timeout_s", "first_byte_timeout_s", "idle_timeout_s", "connections"];
+
 let mayChange = false;
-/** Whose credentials the open form replaces. */
+/** The origin that the open form changes. */
 let changed = "";
+/** @type {StoredForm} */
+let options;
 
 /** @param {boolean} isAdmin */
 export function bindOrigins(isAdmin) {
@@ -60,6 +65,33 @@ export function bindOrigins(isAdmin) {
     await showOrigins();
   });
   bindSecrets();
+  bindOptions();
+}
+
+/** Bind the form of one origin's options. */
+function bindOptions() {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("origin-options-dialog"));
+  const form = /** @type {HTMLFormElement} */ (byId("origin-options-form"));
+  const numbers = NUMBERS.map((name) => [name, numberField(within(form, `[name="${name}"]`))]);
+  options = new StoredForm(form, { ...Object.fromEntries(numbers), host: textField(within(form, '[name="host"]')) });
+  onSubmit(form, async () => {
+    const { changes } = options;
+    if (Object.keys(changes).length) await call("PATCH", pathOf(changed), changes);
+    dialog.close();
+    announce(Object.keys(changes).length ? `The options of ${changed} are saved.` : "Nothing is changed.");
+    await showOrigins();
+  });
+}
+
+/** @param {any} origin */
+function openOptions(origin) {
+  changed = origin.name;
+  byId("origin-options-title").textContent = `Options of ${changed}`;
+  const form = /** @type {HTMLFormElement} */ (byId("origin-options-form"));
+  clearProblem(form);
+  options.show(origin);
+  show(byId("origin-host-group"), origin.kind === "http");
+  /** @type {HTMLDialogElement} */ (byId("origin-options-dialog")).showModal();
 }
 
 /** Bind the form of one origin's new credentials. */
@@ -102,7 +134,9 @@ function row(origin) {
   const by = origin.created_by ? `, by ${origin.created_by}` : "";
   fill(made, { name: origin.name, about: `${origin.kind}: ${where}, ${how}${by}` });
   show(within(made, ".actions"), mayChange);
-  const [secrets, remove] = ["secrets", "remove"].map((name) => within(made, `[data-action="${name}"]`));
+  const [change, secrets, remove] = ["options", "secrets", "remove"].map((name) => within(made, `[data-action="${name}"]`));
+  change.setAttribute("aria-label", `Change the options of ${origin.name}`);
+  change.addEventListener("click", () => openOptions(origin));
   secrets.setAttribute("aria-label", `Replace the credentials of ${origin.name}`);
   secrets.addEventListener("click", () => openSecrets(origin));
   remove.setAttribute("aria-label", `Remove ${origin.name}`);
@@ -113,6 +147,15 @@ function row(origin) {
     await showOrigins();
   });
   return made;
+}
+
+/**
+ * @param {HTMLElement} input
+ * @returns {import("../lib/stored.js").Field}
+ */
+function numberField(input) {
+  const field = textField(input);
+  return { read: () => (field.read() === "" ? null : Number(field.read())), write: (number) => field.write(String(number)) };
 }
 
 /** @param {Field} field */
