@@ -35,6 +35,7 @@ from edgecache.api.serializers import (
     BucketListSerializer,
     BucketRequestSerializer,
     BucketSerializer,
+    FailureListSerializer,
     HostListSerializer,
     HostRequestSerializer,
     HostSerializer,
@@ -58,6 +59,7 @@ class BucketViewSet(CacheResource):
         "retrieve": needs("objects", "read"),
         "partial_update": needs("buckets", "update"),
         "destroy": needs("buckets", "delete"),
+        "failures": needs("buckets", "read"),
         "hosts": needs("buckets", "read"),
         "host": needs("buckets", "read"),
         "add_host": needs("buckets", "create"),
@@ -68,6 +70,7 @@ class BucketViewSet(CacheResource):
         "retrieve": (BucketNotFound,),
         "partial_update": (BucketNotFound,),
         "destroy": (BucketNotFound, BucketNotEmpty),
+        "failures": (BucketNotFound,),
         "hosts": (BucketNotFound,),
         "host": (BucketNotFound,),
         "add_host": (
@@ -88,6 +91,7 @@ class BucketViewSet(CacheResource):
     }
     response_serializers = {
         "list": BucketListSerializer,
+        "failures": FailureListSerializer,
         "hosts": HostListSerializer,
         "host": HostSerializer,
         "add_host": HostSerializer,
@@ -131,6 +135,14 @@ class BucketViewSet(CacheResource):
         buckets.delete(self.principal.scope, bucket_name)
         trail.record_request(self.platform_request, CacheTag.BUCKET_DELETE, bucket=bucket_name)
         return self.no_content()
+
+    @extend_schema(
+        operation_id="cache_bucket_failures_list", summary="List why a bucket's responses failed"
+    )
+    @action(detail=True)
+    def failures(self, request: Request, bucket_name: str) -> Response:
+        """List the causes of failed responses in the last week, the last one first."""
+        return self.respond({"results": buckets.failures(self.principal.scope, bucket_name)})
 
     @extend_schema(operation_id="cache_hosts_list", summary="List a bucket's hosts")
     @action(detail=True)

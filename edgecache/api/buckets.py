@@ -29,6 +29,16 @@ def find(scope: Scope, name: str) -> Row:
     return row
 
 
+def failures(scope: Scope, name: str) -> list[Row]:
+    """Return why responses of a bucket failed in the last week. Raises BucketNotFound."""
+    if not BUCKET.fullmatch(name):
+        raise BucketNotFound
+    path = f"/v1/buckets/{name}/failures"
+    found = client.call("GET", path, query=tenant(scope), disabled={"failures": []})
+    rows: list[Row] = found["failures"]
+    return rows
+
+
 def create(scope: Scope, body: Mapping[str, Any]) -> Row:
     """Create a bucket. body: ``name``, ``origin`` (its name) and the switches.
 

@@ -129,6 +129,16 @@ class CdnApi:
         if scope.method not in METHODS and scope.method not in caching_rules.UNSAFE:
             raise OriginReadOnly
         cache_url = await self._cache_url(scope, bucket_id)
+        try:
+            await self._admit(scope, exchange, cache_url)
+        except Exception as exc:
+            refusal = refusals.refusal_of(exc)
+            if refusal.is_failure:
+                self._dependencies.meters.record_failure(cache_url.bucket.id, refusal.cause)
+            raise
+
+    async def _admit(self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl) -> None:
+        """Answer a request in its bucket's share."""
         if cache_url.bucket.origin_id is not None and _has_been_here(scope):
             raise Refused(HTTPStatus.LOOP_DETECTED, "loop")
         share_key = use_share_of_bucket(

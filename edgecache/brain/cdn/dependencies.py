@@ -5,6 +5,7 @@ from typing import Protocol
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.metering.meters import Meters
 from edgecache.brain.nodes.known_nodes import KnownNodes
 from edgecache.brain.nodes.regions import Locator
 from edgecache.brain.objects.object_cache import ObjectCache
@@ -23,5 +24,6 @@ class CdnDependencies(Protocol):
     nodes: KnownNodes
     locator: Locator
     streamer: Streamer
+    meters: Meters
     proxies: TrustedProxies
     running: Shares

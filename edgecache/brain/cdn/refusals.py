@@ -38,6 +38,9 @@ STATUSES: Final = (
     (ServiceStopped, HTTPStatus.PAYMENT_REQUIRED),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
 )
+FAILURES: Final = frozenset(
+    {HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT, HTTPStatus.LOOP_DETECTED}
+)
 HEADERS: Final[dict[HTTPStatus, HeaderPairs]] = {
     HTTPStatus.METHOD_NOT_ALLOWED: [("allow", ", ".join(METHODS))],
     HTTPStatus.SERVICE_UNAVAILABLE: [("retry-after", "1")],
@@ -63,6 +66,13 @@ class Refusal:
     cause: str = ""
     headers: HeaderPairs = ()
     sentence: str = ""
+
+    @property
+    def is_failure(self) -> bool:
+        """True if the bucket's owner should know: its origin, or the way there, has failed."""
+        if self.cause == "too-many-connections":
+            return True
+        return self.status in FAILURES and self.cause != "only-if-cached"
 
 
 def refusal_of(exc: Exception) -> Refusal:

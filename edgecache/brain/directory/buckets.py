@@ -29,6 +29,7 @@ LEFTOVERS: Final = (
     "DELETE FROM brain_purgerecord WHERE bucket_id = %s",
     "DELETE FROM brain_pendingwrite WHERE bucket_id = %s",
     "DELETE FROM brain_filllease WHERE bucket_id = %s",
+    "DELETE FROM brain_originfailure WHERE bucket_id = %s",
 )
 INSERT: Final = bucket_sql(
     "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name, origin_prefix,"

@@ -68,7 +68,7 @@ def _routes(dependencies: InternalApiDependencies) -> Iterator[Route]:
     if not dependencies.settings.metrics_port:
         yield metrics.scrape_route(dependencies)
     yield from purges.routes(dependencies)
-    yield from buckets.routes(dependencies.buckets, dependencies.repair)
+    yield from buckets.routes(dependencies.buckets, dependencies.repair, dependencies.meters)
     yield from objects.ObjectsApi(dependencies).routes()
     yield from access_keys.routes(dependencies.database, dependencies.coherence)
     yield from origins.routes(dependencies.catalog)

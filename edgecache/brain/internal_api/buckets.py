@@ -10,6 +10,7 @@ from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.http_caching.cache_keys import EVERYTHING, is_forwardable
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
+from edgecache.brain.metering.meters import Meters
 from edgecache.brain.nodes.repair import Repair
 from edgecache.protocol.fields import FieldError, read
 from edgecache.protocol.names import BUCKET_RULE
@@ -26,7 +27,7 @@ class BucketRequest(BucketOptions, frozen=True, kw_only=True, forbid_unknown_fie
     origin_prefix: str = ""
 
 
-def routes(buckets: Buckets, repair: Repair) -> list[Route]:
+def routes(buckets: Buckets, repair: Repair, meters: Meters) -> list[Route]:
     async def listing(call: JsonCall) -> JsonResponse:
         rows = await buckets.list(tenant_of(call.query))
         return JsonResponse({"buckets": [shape(row) for row in rows]})
@@ -51,10 +52,18 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
             raise NoSuchBucket
         return JsonResponse(shape(await buckets.one(tenant_of(call.query), name)))
 
+    async def failures(call: JsonCall) -> JsonResponse:
+        name = call.captures["name"]
+        if not is_bucket_name(name):
+            raise NoSuchBucket
+        bucket = await buckets.one(tenant_of(call.query), name)
+        return JsonResponse({"failures": await meters.failures(bucket.id)})
+
     return [
         Route("GET", "/v1/buckets", listing),
         Route("POST", "/v1/buckets", create),
         Route("GET", "/v1/buckets/{name}", one),
+        Route("GET", "/v1/buckets/{name}/failures", failures),
         *_changes(buckets, repair),
     ]
 

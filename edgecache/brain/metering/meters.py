@@ -56,8 +56,34 @@ INSERT_MEASUREMENT: Final[LiteralString] = """
         latencies = excluded.latencies
 """
 
+# Of buckets that exist. After a week without a failure its count begins anew.
+ADD_FAILURES: Final[LiteralString] = """
+    INSERT INTO brain_originfailure (bucket_id, cause, count, last_at)
+    SELECT given.* FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::timestamptz[])
+        AS given (bucket_id, cause, count, last_at)
+    JOIN brain_bucket b ON b.id = given.bucket_id
+    ON CONFLICT (bucket_id, cause) DO UPDATE SET
+        count = excluded.count + CASE
+            WHEN brain_originfailure.last_at > now() - interval '7 days'
+            THEN brain_originfailure.count ELSE 0 END,
+        last_at = greatest(brain_originfailure.last_at, excluded.last_at)
+"""
+FAILURES: Final[LiteralString] = (
+    "SELECT cause, count, last_at FROM brain_originfailure"
+    " WHERE bucket_id = %s AND last_at > now() - interval '7 days' ORDER BY last_at DESC, cause"
+)
+
 # A read: its tenant, bucket, node, client's address, bytes and Unix time.
 IsCreditable = Callable[[EnvironmentKey, int, UUID, str, int, float], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class OriginFailure:
+    """Why responses of a bucket failed, how often and when last."""
+
+    cause: str
+    count: int
+    last_at: datetime
 
 
 class UsageKey(NamedTuple):
@@ -106,6 +132,7 @@ class MeterCounts:
 
     own: the measures of ``lines`` by bucket, without a node.
     by_node: the others by bucket, node and is_creditable.
+    failures: how often, and when last (Unix time), by bucket and cause.
 
     So each response needs one look-up, with an existing key.
     """
@@ -115,6 +142,11 @@ class MeterCounts:
     lines: dict[UsageKey, Measure] = field(default_factory=dict)
     own: dict[int, Measure] = field(default_factory=dict)
     by_node: dict[tuple[int, UUID, bool], Measure] = field(default_factory=dict)
+    failures: dict[tuple[int, str], tuple[int, float]] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.lines and not self.failures
 
     def begin(self, key: UsageKey) -> Measure:
         """Return the measure of a key that was not counted yet."""
@@ -204,6 +236,19 @@ class Meters:
         measure.bytes_served += bytes_served
         measure.latencies.add(seconds)
 
+    def record_failure(self, bucket_id: int, cause: str) -> None:
+        """Count a response of a bucket that failed. cause: its word."""
+        count, _ = self._open.failures.get((bucket_id, cause), (0, 0.0))
+        self._open.failures[bucket_id, cause] = (count + 1, self._clock())
+
+    async def failures(self, bucket_id: int) -> list[OriginFailure]:
+        """Return why a bucket's responses failed in the last week, the last one first.
+
+        What happened in the last ten seconds may be missing. Raises DatabaseUnavailable.
+        """
+        rows = await self._database.all(FAILURES, [bucket_id])
+        return [OriginFailure(*row) for row in rows]
+
     def since_start(self) -> Measure:
         """Return the counts since the brain started: they only rise."""
         found = self.unwritten()
@@ -241,7 +286,7 @@ class Meters:
             # A batch that could not be written comes first; newer counts are collected in the
             # meantime.
             for _ in range(2):
-                if self._unwritten is None and self._open.lines:
+                if self._unwritten is None and not self._open.is_empty:
                     self._unwritten, self._open = self._open, MeterCounts(slice_of(self._clock()))
                 if self._unwritten is None:
                     return
@@ -257,6 +302,10 @@ class Meters:
             await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
             if not await connection.run(ADD_BATCH, [batch.id]):
                 # An earlier attempt had been committed after all.
+                return
+            if batch.failures:
+                await connection.run(ADD_FAILURES, _failure_columns(batch))
+            if not batch.lines:
                 return
             await add_usage(connection, hour_of(batch.began_at.timestamp()), batch.lines)
             # In the table a null node means all nodes.
@@ -285,6 +334,14 @@ async def add_usage(
     ]
     columns: list[Any] = [list(column) for column in zip(*rows, strict=True)]
     await connection.run(ADD_USAGE, columns)
+
+
+def _failure_columns(batch: MeterCounts) -> list[list[Any]]:
+    rows = [
+        (bucket_id, cause, count, datetime.fromtimestamp(last_at, UTC))
+        for (bucket_id, cause), (count, last_at) in sorted(batch.failures.items())
+    ]
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def slice_of(now: float) -> datetime:

@@ -37,6 +37,23 @@ class UsageCounter(ModelWithoutLabel):
         ]
 
 
+class OriginFailure(ModelWithoutLabel):
+    """Why responses of a bucket failed lately: one row for each cause (``BrainError.cause``).
+
+    count: since there was a week without it.
+    """
+
+    bucket_id = models.BigIntegerField()
+    cause = models.CharField(max_length=64)
+    count = models.BigIntegerField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["bucket_id", "cause"], name="origin_failure_once")
+        ]
+
+
 class UsageLine(ModelWithoutLabel):
     """Usage as it is billed: of one bucket through one node, in one hour. Append-only.
 

@@ -20,7 +20,7 @@ from edgecache.brain.access.platform_keys import is_platform_key
 from edgecache.brain.aws import requests, xml
 from edgecache.brain.aws.errors import S3Error, from_brain_error
 from edgecache.brain.core import values
-from edgecache.brain.core.errors import BrainError, DatabaseUnavailable
+from edgecache.brain.core.errors import BrainError, DatabaseUnavailable, OriginError
 from edgecache.brain.core.share_key import use_share_of_organization, use_share_of_unknown_client
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.versions import Directory
@@ -177,6 +177,8 @@ class ObjectApi:
         except NotModified as not_modified:
             response = S3Response(304, not_modified.headers)
         except BrainError as exc:
+            if isinstance(exc, OriginError):
+                context.note_failure(exc)
             raise described(exc, request) from exc
         finally:
             context.close()

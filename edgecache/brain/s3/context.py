@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.sigv4.verification import StreamSigning
 from edgecache.brain.aws.xml import CONTENT_TYPE
-from edgecache.brain.core.errors import Overloaded
+from edgecache.brain.core.errors import OriginError, Overloaded
 from edgecache.brain.core.share_key import SHARE_KEY, use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo, EnvironmentKey, is_bucket_name
 from edgecache.brain.s3.dependencies import S3Dependencies
 from edgecache.http.exchange import Exchange
 from edgecache.runtime.fair_shares import ShareKey
+
+# Statuses of an origin's errors that its owner should know.
+ORIGIN_FAILURES: Final = frozenset({502, 504})
 
 
 class RequestSigner(NamedTuple):
@@ -35,7 +38,7 @@ class RequestContext:
 
     identity: None for an anonymous request.
     is_hit: for the request's line in the log; None while unknown.
-    share_key: who is charged for the running request, once its bucket is known.
+    bucket_id, share_key: of the first bucket, and who is charged for the running request.
     xml: who is charged for the memory of its XML, and how much.
     """
 
@@ -44,6 +47,7 @@ class RequestContext:
     exchange: Exchange
     identity: RequestSigner | None
     is_hit: bool | None = None
+    bucket_id: int | None = None
     share_key: ShareKey | None = None
     xml: tuple[ShareKey, int] | None = None
 
@@ -60,6 +64,11 @@ class RequestContext:
         if not self.dependencies.data_directory.buffers.shares.try_take(*held):
             raise Overloaded
         self.xml = held
+
+    def note_failure(self, exc: OriginError) -> None:
+        """Count an error of the bucket's origin for its owner."""
+        if self.bucket_id is not None and exc.status in ORIGIN_FAILURES:
+            self.dependencies.meters.record_failure(self.bucket_id, exc.cause)
 
     def count_empty(self, bucket: BucketInfo, *, is_hit: bool) -> None:
         """Count an answer about an object that has no bytes of it."""
@@ -120,6 +129,7 @@ class RequestContext:
     def _charge(self, bucket: BucketInfo, *, client: str = "") -> None:
         """Charge the request to the first bucket that it names. Raises Overloaded."""
         if self.share_key is None:
+            self.bucket_id = bucket.id
             share_key = use_share_of_bucket(bucket, client)
             if not self.dependencies.running.try_take(share_key):
                 raise Overloaded

@@ -4,7 +4,7 @@
 import { call, get } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, show, within } from "../lib/dom.js";
-import { dated } from "../lib/format.js";
+import { count, dated } from "../lib/format.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
 import { StoredForm, switchField, wordsField } from "../lib/stored.js";
@@ -57,6 +57,15 @@ export async function showSettings() {
   settings.show(bucket);
   show(byId("forwarding"), Boolean(bucket.origin));
   await showHostsOf(bucket);
+  await showFailures(name);
+}
+
+/** @param {string} name of the bucket */
+async function showFailures(name) {
+  const { results } = await get(`${bucketPath(name)}/failures`);
+  const rows = results.map((/** @type {any} */ { cause, count: times, last_at: at }) => element("li", `${cause}: ${count(times, "response")}, the last one ${dated(at)}`));
+  byId("failure-list").replaceChildren(...rows);
+  if (!rows.length) byId("failure-list").append(element("li", "There are none."));
 }
 
 function showFacts() {
