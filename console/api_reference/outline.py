@@ -205,11 +205,11 @@ def _answer(reader: SchemaReader, status: str, response: Mapping[str, Any]) -> D
 
 
 def _curl(method: str, url: str, operation: Mapping[str, Any], content: Mapping[str, Any]) -> str:
-    """Return the command. The caller fills in $TOKEN and what is in braces."""
+    """Return the command. The caller fills in $ZONAL_TOKEN and what is in braces."""
     is_implied = method == "GET" or (method == "POST" and content)
     lines = [" ".join(["curl", *([] if is_implied else ["-X", method]), shlex.quote(url)])]
     if any(operation.get("security", ())):
-        lines.append('-H "Authorization: Bearer $TOKEN"')
+        lines.append('-H "Authorization: Bearer $ZONAL_TOKEN"')
     for media, body in list(content.items())[:1]:
         lines.append(f"-H 'Content-Type: {media}'")
         lines.append(f"-d {shlex.quote(_pretty(body.get('example', {})))}")

@@ -13,6 +13,8 @@ from edgecache.http.addresses import (
 )
 from edgecache.http.headers import Headers
 
+FORWARDED_PROTO: Final = "x-forwarded-proto"
+SCHEMES: Final = ("http", "https")
 FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
 
 
@@ -65,7 +67,7 @@ def address_of(client: str) -> str:
 
 
 class TrustedProxies:
-    """Proxies whose X-Forwarded-For counts."""
+    """Proxies whose X-Forwarded-For and X-Forwarded-Proto count."""
 
     def __init__(self, networks: Sequence[IpNetwork] = ()) -> None:
         self._networks = networks
@@ -78,6 +80,15 @@ class TrustedProxies:
         """Return the client of a connection's address, and of a request's headers."""
         forwarded = headers.get_all(FORWARDED_FOR) if self._networks else ()
         return client_behind(peer, forwarded, self._networks)
+
+    def scheme_of(self, scope: HttpScope) -> str:
+        """Return http or https, as the client asked one of these proxies, or this server."""
+        if self._networks and self.include(scope.client_address):
+            # Of several proxies the first one has the client's connection.
+            said = scope.headers.get(FORWARDED_PROTO).partition(",")[0].strip().lower()
+            if said in SCHEMES:
+                return said
+        return scope.scheme
 
     def include(self, peer: str) -> bool:
         """True if a connection's address is one of these."""

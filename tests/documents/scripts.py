@@ -18,5 +18,5 @@ def script_of(page: str, *, only: str = "", but: str = "") -> str:
     chosen = [text for text in chosen if only in text and not (but and but in text)]
     script = "\n".join(chosen)
     for gap in GAPS:
-        script = script.replace(f"'Authorization: {gap}'", '"Authorization: Bearer $TOKEN"')
+        script = script.replace(f"'Authorization: {gap}'", '"Authorization: Bearer $ZONAL_TOKEN"')
     return script

@@ -50,7 +50,7 @@ def test_every_command_is_run_or_listed_with_its_reason() -> None:
 @pytest.mark.parametrize("page", ["docs/authentication.md", "docs/teams.md", "README.md"])
 def test_the_commands_of_a_page_work(terminal: Terminal, page: str) -> None:
     token = terminal.sign_up()
-    terminal.paste(script_of(page), TOKEN=token, BASE=terminal.site, ACCESS=token)
+    terminal.paste(script_of(page), ZONAL_TOKEN=token, BASE=terminal.site, ACCESS=token)
 
 
 def test_the_tutorial_works(terminal: Terminal) -> None:
@@ -88,7 +88,7 @@ def test_the_command_of_webhooks_works(terminal: Terminal, monkeypatch: pytest.M
         return found if host == "hooks.example.com" else real(host, *given, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    assert "whsec_" in terminal.paste(script_of(WEBHOOKS), TOKEN=terminal.sign_up())
+    assert "whsec_" in terminal.paste(script_of(WEBHOOKS), ZONAL_TOKEN=terminal.sign_up())
 
 
 def test_the_commands_of_zonal_work(terminal: Terminal) -> None:
@@ -116,7 +116,7 @@ def test_the_commands_of_sql_work(terminal: Terminal) -> None:
     token = terminal.sign_up()
     terminal.post("/v1/sql", {"query": PREPARED_SQL}, token)
     (terminal.folder / "items.csv").write_text("id,name\n1,first\n2,second\n")
-    said = terminal.paste(script_of(SQL, but=CANCELLED), TOKEN=token)
+    said = terminal.paste(script_of(SQL, but=CANCELLED), ZONAL_TOKEN=token)
     assert '"row_count":2' in said
     assert '"state":"committed"' in said
 
@@ -129,7 +129,7 @@ def test_the_command_that_cancels_ends_a_statement_that_runs(terminal: Terminal)
     slow, cancel = script_of(SQL, only=CANCELLED).split(" &\n")
 
     def refused_by_curl(command: str) -> str:
-        return terminal.paste(f"{command.strip()} || test $? = 22", TOKEN=token)
+        return terminal.paste(f"{command.strip()} || test $? = 22", ZONAL_TOKEN=token)
 
     with ThreadPoolExecutor(1) as first_terminal:
         slow_answer = first_terminal.submit(refused_by_curl, slow)
@@ -143,7 +143,7 @@ def with_access_key(terminal: Terminal) -> dict[str, str]:
     token = terminal.sign_up()
     key = terminal.post("/v1/cache/access-keys", {"label": "reader"}, token)
     return {
-        "TOKEN": token,
+        "ZONAL_TOKEN": token,
         "AWS_ACCESS_KEY_ID": key["access_key_id"],
         "AWS_SECRET_ACCESS_KEY": key["secret_access_key"],
         "AWS_DEFAULT_REGION": "us-east-1",
@@ -166,6 +166,6 @@ def test_the_presigned_links_of_the_cache_work(terminal: Terminal) -> None:
 def test_the_commands_of_api_keys_work(terminal: Terminal) -> None:
     token, wanted = terminal.sign_up(), {"name": "reader", "role": "reader"}
     key = terminal.post("/v1/api-keys", wanted, token)["key"]
-    said = terminal.paste(script_of("docs/api-keys.md"), TOKEN=token, ZONAL_API_KEY=key)
+    said = terminal.paste(script_of("docs/api-keys.md"), ZONAL_TOKEN=token, ZONAL_API_KEY=key)
     assert '"rows":[{"answer":42}]' in said
     assert '"key":"zk_' in said

@@ -49,7 +49,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def test_the_command_that_caps_what_is_spent_works(terminal: Terminal) -> None:
     assert '"cap_cents":5000' in terminal.paste(
-        script_of(PAGE, only=CAP), TOKEN=terminal.sign_up()
+        script_of(PAGE, only=CAP), ZONAL_TOKEN=terminal.sign_up()
     ).replace(": ", ":")
 
 

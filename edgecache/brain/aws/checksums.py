@@ -2,7 +2,8 @@
 
 Stored as ``{"crc32": base64, …, "type": "FULL_OBJECT" | "COMPOSITE"}``; a composite one is the
 checksum of the parts' checksums, followed by ``-N``. If the client named the algorithm, the parts'
-checksums are in ``"parts"``, separated by commas.
+checksums are in ``"parts"``, separated by commas. An object made of parts has its upload's id in
+``"upload"``, by which a repeated completion is recognized.
 """
 
 import base64
@@ -26,6 +27,7 @@ MODE_HEADER: Final = "x-amz-checksum-mode"
 FULL: Final = "FULL_OBJECT"
 COMPOSITE: Final = "COMPOSITE"
 PARTS: Final = "parts"
+UPLOAD: Final = "upload"
 # By name: bytes of a digest.
 SIZES: Final[Mapping[str, int]] = {
     "crc32": 4,

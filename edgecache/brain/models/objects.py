@@ -50,7 +50,7 @@ class ObjectFields(ModelWithoutLabel):
     etag: without quotes. headers: Cache-Control and the like, and the tags (``x-amz-tagging``, as
     that header has them); lower-case names. metadata: the caller's
     own (``x-amz-meta-``). checksums: ``{"sha256": base64, …, "type": "FULL_OBJECT"}``,
-    with those of the parts in "parts" (``s3.checksums``).
+    with those of the parts in "parts" and the upload in "upload" (``aws.checksums``).
     parts: sizes of the parts of a multipart upload.
     """
 

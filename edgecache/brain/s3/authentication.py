@@ -35,7 +35,11 @@ async def authenticate(request: S3Request, keys: AccessKeys) -> RequestSigner | 
     if claims is None:
         return None
     if request.header("x-amz-security-token") or request.has("X-Amz-Security-Token"):
-        raise S3Error("InvalidToken")
+        raise S3Error(
+            "InvalidToken",
+            "Access keys have no session token. Remove it: clients take it from AWS_SESSION_TOKEN, "
+            "some from TOKEN, in their environment.",
+        )
     _check_payload_hash(claims.payload_hash)
     _check_platform_use(claims)
     key = await _find_key(claims.access_key, keys)

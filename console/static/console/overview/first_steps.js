@@ -14,10 +14,10 @@ export function showSteps(who, isOpen) {
     "step-token": ["TOKEN='zk_…'"],
     "step-login": [`zonal login --url ${base} --environment ${who.environment.id}`, "zonal sql -c 'SELECT 40 + 2 AS answer'"],
     "step-sql": [
-      `curl -s ${base}/v1/sql -H "Authorization: Bearer $TOKEN" \\`,
+      `curl -s ${base}/v1/sql -H "Authorization: Bearer $ZONAL_TOKEN" \\`,
       `  -H 'Content-Type: application/json' -d '{"query": "SELECT 40 + 2 AS answer"}'`,
     ],
-    "step-who": [`curl -s ${base}/v1/whoami -H "Authorization: Bearer $TOKEN"`],
+    "step-who": [`curl -s ${base}/v1/whoami -H "Authorization: Bearer $ZONAL_TOKEN"`],
   };
   for (const [id, text] of Object.entries(lines)) byId(id).textContent = text.join("\n");
   bindCopies();

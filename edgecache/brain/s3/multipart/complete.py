@@ -98,7 +98,7 @@ async def _write(
         content_type=upload.content_type,
         headers=upload.headers,
         metadata=upload.metadata,
-        checksums=object_checksums(upload, parts, request),
+        checksums={**object_checksums(upload, parts, request), checksums.UPLOAD: upload.id},
         parts=tuple(part.size for part in parts),
         etag=multipart_etag([part.etag for part in parts]),
     )
@@ -131,13 +131,14 @@ async def _join(
 async def _completed(
     context: RequestContext, bucket: BucketInfo, listed: list[ListedPart]
 ) -> ObjectVersion | None:
-    """Return the object that these parts have become already."""
+    """Return the object that this upload, with these parts, has become already."""
     try:
         version = await context.dependencies.objects.head(bucket, context.request.key)
     except OriginMissing:
         return None
+    is_same = version.checksums.get(checksums.UPLOAD) == context.request.query("uploadId")
     etag = multipart_etag([each.etag for each in listed])
-    return version if version.etag == etag else None
+    return version if is_same and version.etag == etag else None
 
 
 async def _respond_late(context: RequestContext, task: asyncio.Task[ObjectVersion]) -> None:
@@ -163,8 +164,9 @@ def _result(context: RequestContext, version: ObjectVersion) -> bytes:
     request = context.request
     bucket = "" if request.is_host_style else f"/{request.bucket}"
     path = encoded(f"{bucket}/{request.key}", safe="/")
+    scheme = context.dependencies.proxies.scheme_of(context.exchange.scope)
     nodes: list[Node] = [
-        ("Location", f"http://{request.host}{path}"),
+        ("Location", f"{scheme}://{request.host}{path}"),
         ("Bucket", request.bucket),
         ("Key", request.key),
         ("ETag", f'"{version.etag}"'),

@@ -13,7 +13,7 @@ from edgecache.brain.core.errors import PreconditionFailed, StorageFull, UploadM
 from edgecache.brain.core.values import ObjectVersion
 from edgecache.brain.s3.multipart import complete
 from edgecache.http.exchange import Exchange
-from edgecache.http.scope import HttpScope
+from edgecache.http.scope import HttpScope, TrustedProxies
 from tests.edgecache.http.support import ask, head, run, serving
 
 FOUND = ObjectVersion(
@@ -56,7 +56,10 @@ def answered(ending: Callable[[], ObjectVersion], monkeypatch: pytest.MonkeyPatc
                 headers={"if-none-match": "*"},
                 query=lambda _name: "U",
             )
-            call: Any = SimpleNamespace(request=request, exchange=exchange)
+            dependencies = SimpleNamespace(proxies=TrustedProxies())
+            call: Any = SimpleNamespace(
+                request=request, exchange=exchange, dependencies=dependencies
+            )
             asyncio.get_running_loop().call_later(0.1, go_on.set)
             await complete._respond_late(call, asyncio.create_task(work()))
 

@@ -63,6 +63,24 @@ def test_an_unfinished_upload_is_not_an_object(s3: Any, bucket: str) -> None:
     assert "Contents" not in s3.list_objects_v2(Bucket=bucket)
 
 
+def test_an_upload_that_was_aborted_is_not_completed_by_another_s_object(
+    s3: Any, bucket: str
+) -> None:
+    done, aborted = Upload(s3), Upload(s3)
+    for upload in (done, aborted):
+        upload.add(1, b"the same part")
+    done.complete()
+    s3.abort_multipart_upload(**aborted.options)
+    assert refused(aborted.complete) == (404, "NoSuchUpload")
+    unknown = Upload(s3)
+    unknown.parts, unknown.options["UploadId"] = done.parts, "unknown"
+    assert refused(unknown.complete) == (404, "NoSuchUpload")
+    other = Upload(s3)
+    other.add(1, b"other")
+    assert refused(lambda: done.complete(other.parts)) == (404, "NoSuchUpload")
+    done.complete()
+
+
 def test_a_part_may_be_sent_again(cluster: Cluster, s3: Any, bucket: str) -> None:
     before = parts_of(cluster)
     upload = Upload(s3)
