@@ -2,8 +2,8 @@
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
 
 from edgecache.brain.core.errors import Overloaded, PartMissing, StoreMissing
@@ -18,16 +18,13 @@ from edgecache.brain.stores.upload_parts_limit import (
     UploadPartsLimit,
     count_local_parts,
 )
-from edgecache.runtime.fair_shares import Shares
 
 # Shorter ones are joined on this machine, so that workers get copies of the file immediately.
 # Longer ones are not: a read would not restore them either, or they would take much of the room.
 STREAMED_BYTES: Final = RESTORED_BYTES
 STREAMED_SHARE: Final = 8
-# Concurrent completions of multipart uploads; each takes disk and processor time.
-COMPLETIONS: Final = 16
-# Each keeps its list in memory: 6 MB for 10,000 parts.
-COMPLETION_WAIT_S: Final = 20.0
+# Memory of a part in the list of a completion: 6 MB for 10,000.
+LISTED_PART_BYTES: Final = 640
 
 
 class PartFile(NamedTuple):
@@ -46,7 +43,7 @@ class StoredPart(NamedTuple):
 
 
 class UploadParts:
-    """This process's reads and writes of parts. At most COMPLETIONS objects are made of them."""
+    """This process's reads and writes of parts."""
 
     def __init__(
         self,
@@ -60,16 +57,21 @@ class UploadParts:
         self._stores = stores
         self._limit = limit
         self._recount_at = 0.0
-        self._completing = Shares(COMPLETIONS, refusal=Overloaded, wait_s=COMPLETION_WAIT_S)
 
-    @asynccontextmanager
-    async def completing(self, bucket: BucketInfo) -> AsyncIterator[None]:
-        """Hold one of an organization's permits for completing an upload.
+    @contextmanager
+    def completing(self, bucket: BucketInfo, parts: int) -> Iterator[None]:
+        """Reserve memory for the list of an upload's parts. Raises Overloaded.
 
-        A completion continues without its client. Raises Overloaded.
+        A completion continues without its client, whose own permit has ended then.
         """
-        async with self._completing.permit((bucket.tenant.organization_id, bucket.id)):
+        shares = self._data_directory.buffers.shares
+        held = ((bucket.tenant.organization_id, bucket.id), parts * LISTED_PART_BYTES)
+        if not shares.try_take(*held):
+            raise Overloaded
+        try:
             yield
+        finally:
+            shares.give_back(*held)
 
     async def check_room(self, tenant: EnvironmentKey, size: int) -> None:
         """Check before a part is received that the organization may have it.

@@ -68,7 +68,7 @@ async def _complete(
     find = partial(uploads.find, context.dependencies.database, bucket, key, upload_id)
     try:
         upload = await find()
-        async with context.dependencies.upload_parts.completing(bucket):
+        with context.dependencies.upload_parts.completing(bucket, len(listed)):
             return await _write(context, bucket, upload, listed)
     except (S3Error, UploadMissing):
         try:
