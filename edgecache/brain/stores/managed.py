@@ -41,12 +41,11 @@ from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.reachable_stores import KnownStore, Stores
 from edgecache.brain.stores.stored_blobs import BlobLocation, NewBlob
 from edgecache.protocol.batches import BATCHED_BYTES
-from edgecache.runtime.fair_shares import Shares
 
 log = structlog.get_logger(__name__)
 
-# Objects that reads restore to this disk concurrently, so that workers can get them; an
-# organization may have two of these.
+# Objects that reads restore to this disk concurrently, so that workers can get them. Others are
+# restored when they are read again: until then their reads go to the store.
 CONCURRENT_RESTORES: Final = 4
 RESTORED_BYTES: Final = 2**30
 # After these the row was not written, so that the bytes can be deleted immediately.
@@ -124,7 +123,6 @@ class ManagedStore:
         self._stores = stores
         self._on_restored = on_restored
         self._restoring: set[bytes] = set()
-        self.restores = Shares(CONCURRENT_RESTORES, refusal=Overloaded)
         self._tasks = BackgroundTasks()
 
     async def stop(self) -> None:
@@ -232,13 +230,10 @@ class ManagedStore:
 
     def _restore(self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest) -> None:
         """Fetch a copy in the background: no worker seems to have these bytes."""
-        if found.sha256 in self._restoring or found.size > RESTORED_BYTES:
-            return
-        share_key = (bucket.tenant.organization_id,)
-        if self.restores.try_take(share_key):
+        has_room = len(self._restoring) < CONCURRENT_RESTORES and found.size <= RESTORED_BYTES
+        if has_room and found.sha256 not in self._restoring:
             self._restoring.add(found.sha256)
-            task = self._tasks.add(self._restored(bucket, found, manifest))
-            task.add_done_callback(lambda _: self.restores.give_back(share_key))
+            self._tasks.add(self._restored(bucket, found, manifest))
 
     async def _restored(
         self, bucket: BucketInfo, found: ObjectVersion, manifest: BlobManifest

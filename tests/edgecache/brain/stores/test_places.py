@@ -1,6 +1,7 @@
 """One organization's requests to the managed store leave places for those of others."""
 
 import asyncio
+import secrets
 import threading
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from edgecache.brain.stores import folder_store as folders
 from edgecache.brain.stores import managed, object_store
 from edgecache.brain.stores.folder_store import FolderStore
 from edgecache.brain.stores.object_store import ObjectStore, open_object_store
+from edgecache.brain.stores.stored_blobs import SMALL_BYTES
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Rows, running, until
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
@@ -185,12 +187,12 @@ async def test_large_bodies_in_a_folder_leave_threads_for_another_organization(
     await asyncio.gather(*working)
 
 
-async def test_objects_that_are_brought_back_leave_places_for_another_organization(
+async def test_another_organization_reads_while_one_fills_the_restores(
     rows: Rows, tmp_path: Path, s3_store: StoreSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = asyncio.Event()
     async with running(rows.url, tmp_path / "brain", stores=[s3_store]) as brain:
-        take, restores = brain.data_directory.take, brain.managed.restores
+        take = brain.data_directory.take
 
         async def held(body: AsyncIterator[bytes]) -> StagedFile:
             if SHARE_KEY.get()[0] == CHARLIE.organization_id:
@@ -199,18 +201,22 @@ async def test_objects_that_are_brought_back_leave_places_for_another_organizati
 
         async def read_all(bucket: BucketInfo, count: int) -> None:
             use_share_of_bucket(bucket)
-            for n in range(count):
-                await brain.put(bucket, f"{n}", b"%d of %d" % (n, bucket.id))
+            bodies = [secrets.token_bytes(2 * SMALL_BYTES) for _ in range(count)]
+            for n, body in enumerate(bodies):
+                await brain.put(bucket, f"{n}", body)
             for path in (brain.data_directory.root / "blobs").glob("*/*"):
                 path.unlink()
             brain.kept.clear()
-            for n in range(count):
-                assert await brain.get(bucket, f"{n}") == b"%d of %d" % (n, bucket.id)
+            for n, body in enumerate(bodies):
+                assert await brain.get(bucket, f"{n}") == body
 
         monkeypatch.setattr(brain.data_directory, "take", held)
         await read_all(await brain.bucket(tenant=CHARLIE), managed.CONCURRENT_RESTORES)
-        assert restores.taken == managed.CONCURRENT_RESTORES / 2
-        await read_all(await brain.bucket(tenant=ALICE), 1)
-        await until(lambda: brain.kept)
+        other = await brain.bucket(tenant=ALICE)
+        await read_all(other, 1)
+        assert not brain.kept
+
         gate.set()
-        await until(lambda: not restores.taken)
+        await until(lambda: len(brain.kept) == managed.CONCURRENT_RESTORES)
+        await brain.get(other, "0")
+        await until(lambda: len(brain.kept) == managed.CONCURRENT_RESTORES + 1)
