@@ -74,7 +74,7 @@ class HttpClient:
     stall_s: a connection without a byte of a response for this time is closed.
     local: this machine's address for connections; '' leaves it to the system.
     running: permits for requests until their responses are read; it refuses with
-        ConnectionShareExhausted.
+        ConnectionShareExhausted. None where those who ask are limited.
     share_key: returns the share key of a request.
     resolve: looks up a server's name, and refuses forbidden addresses.
     trust: the authorities that are trusted, where a server has none of its own.
@@ -95,7 +95,8 @@ class HttpClient:
         trust: ssl.SSLContext | None = None,
         idle_limit: int = IDLE_LIMIT,
     ) -> None:
-        self.running = running or Shares(RUNNING_LIMIT, refusal=ConnectionShareExhausted)
+        self._running = running
+        self._limit = RUNNING_LIMIT if running is None else running.limit
         self._share_key = share_key
         self._local = (local, 0) if local else None
         self._connect_timeout_s = connect_timeout_s
@@ -145,7 +146,8 @@ class HttpClient:
         share_key = self._share_key()
         wait_s = self._stall_s if stall_s is None else stall_s
         connect_s = connect_timeout_s or self._connect_timeout_s
-        await self.running.take(share_key, has_no_timeout=has_no_timeout)
+        if self._running is not None:
+            await self._running.take(share_key, has_no_timeout=has_no_timeout)
         connection: OutgoingConnection | None = None
         try:
             goes_on_new = body is not None and is_repeatable
@@ -168,7 +170,7 @@ class HttpClient:
         except BaseException:
             if connection is not None:
                 self._drop(connection)
-            self.running.give_back(share_key)
+            self._give_back(share_key)
             raise
         connection.share_key = share_key
         return connection
@@ -202,7 +204,7 @@ class HttpClient:
     def release(self, address: ServerAddress, connection: OutgoingConnection) -> None:
         """Keep a connection for the next request if its response was read, otherwise close it."""
         if connection.share_key is not None:
-            self.running.give_back(connection.share_key)
+            self._give_back(connection.share_key)
             connection.share_key = None
         if connection.is_spent:
             idle = self._idle.get(address)
@@ -215,6 +217,10 @@ class HttpClient:
                 return
         self._drop(connection)
 
+    def _give_back(self, share_key: ShareKey) -> None:
+        if self._running is not None:
+            self._running.give_back(share_key)
+
     async def _connection(self, address: ServerAddress, timeout_s: float) -> OutgoingConnection:
         idle = self._idle.get(address)
         while idle:
@@ -226,7 +232,7 @@ class HttpClient:
         return await self._connect(address, timeout_s)
 
     async def _connect(self, address: ServerAddress, timeout_s: float) -> OutgoingConnection:
-        if len(self._all) >= self.running.limit:
+        if len(self._all) >= self._limit:
             self._close_idle()
         loop = asyncio.get_running_loop()
         parts = urlsplit(address.endpoint)

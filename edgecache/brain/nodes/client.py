@@ -71,10 +71,11 @@ class WorkerClient(HttpClient):
     def __init__(self, limit: int = 0) -> None:
         """limit: of concurrent requests; 0 chooses by the machine's memory and open files."""
         limit = limit or max(RUNNING_LIMIT, connections_allowed() // CLIENTS_A_REQUEST)
+        self.permits = Shares(limit, refusal=ConnectionShareExhausted, wait_s=WAIT_S)
         super().__init__(
             connect_timeout_s=CONNECT_TIMEOUT_S,
             stall_s=STALL_S,
-            running=Shares(limit, refusal=ConnectionShareExhausted, wait_s=WAIT_S),
+            running=self.permits,
             share_key=SHARE_KEY.get,
         )
 

@@ -31,15 +31,12 @@ from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.guard import Guard
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.origins.s3 import S3Driver, google_location, location_of
-from edgecache.http.client import ConnectionShareExhausted, HttpClient, ServerAddress
+from edgecache.http.client import HttpClient, ServerAddress
 from edgecache.protocol.resources import OriginOptions
-from edgecache.runtime.fair_shares import Shares
 
 log = structlog.get_logger(__name__)
 
 ORIGINS_KEPT: Final = 256
-# Connections are limited by the requests, which those who ask limit.
-CONNECTIONS: Final = 2**16
 IDLE_CONNECTIONS: Final = 16
 OPTIONS: Final = OriginOptions.__struct_fields__
 ORIGIN: Final = (
@@ -88,7 +85,6 @@ class Origins:
         self._client = HttpClient(
             connect_timeout_s=CONNECT_TIMEOUT_S,
             stall_s=stall_timeout_s or STALL_TIMEOUT_S,
-            running=Shares(CONNECTIONS, refusal=ConnectionShareExhausted),
             resolve=self._resolve,
             trust=_trusting("" if trust is None else trust.read_text(encoding="ascii")),
             idle_limit=IDLE_CONNECTIONS,

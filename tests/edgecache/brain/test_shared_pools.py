@@ -75,7 +75,7 @@ POOLS: Final[dict[str, Callable[[Brain], Shares]]] = {
     "unfinished bytes on disk": lambda brain: brain.data_directory.budget._shares,
     "threads for files": lambda brain: brain.data_directory.threads._shares,
     "running requests": lambda _: Shares(connections_allowed(), refusal=Overloaded),
-    "reads from workers": lambda _: WorkerClient().running,
+    "reads from workers": lambda _: WorkerClient().permits,
     "forwarded requests": lambda _: Forwarding(Mock())._shares,
 }
 

@@ -196,9 +196,12 @@ class Sharing:
 
     def __init__(self, limit: int, *, wait_s: float = 0.01) -> None:
         self.share_key: ShareKey = ("bob",)
-        running = Shares(limit, refusal=ConnectionShareExhausted, wait_s=wait_s)
+        self.running = Shares(limit, refusal=ConnectionShareExhausted, wait_s=wait_s)
         self.client = HttpClient(
-            connect_timeout_s=2.0, stall_s=5.0, running=running, share_key=lambda: self.share_key
+            connect_timeout_s=2.0,
+            stall_s=5.0,
+            running=self.running,
+            share_key=lambda: self.share_key,
         )
 
     async def begin(
@@ -227,11 +230,11 @@ async def test_slow_readers_of_one_organization_leave_connections(sharing: Shari
 
         sharing.share_key = ("alice",)
         others = [await sharing.begin(address) for _ in range(3)]
-        assert sharing.client.running.taken == 9
+        assert sharing.running.taken == 9
 
         for connection in (*held, *others):
             sharing.client.release(address, connection)
-        assert sharing.client.running.taken == 0
+        assert sharing.running.taken == 0
 
 
 async def test_a_failed_request_gives_its_place_back(sharing: Sharing) -> None:
@@ -239,7 +242,7 @@ async def test_a_failed_request_gives_its_place_back(sharing: Sharing) -> None:
         await sharing.begin(ServerAddress("http://127.0.0.1:1"))
     with pytest.raises(RequestFailed, match="unreachable"):
         await fetch(sharing.client, ServerAddress("http://127.0.0.1:1"))
-    assert sharing.client.running.taken == 0
+    assert sharing.running.taken == 0
 
 
 async def test_a_patient_request_waits_for_a_place(sharing: Sharing) -> None:
