@@ -1,7 +1,7 @@
 """The SQL that migration tools write runs in an environment: up, down, and after a failed step.
 
-Django writes its SQL here. That of Alembic 1.20 (SQLAlchemy 2.1) and drizzle-kit 0.31 is as these
-wrote it: ``alembic upgrade --sql``, ``alembic downgrade --sql``, ``drizzle-kit generate``.
+Django writes its SQL here. That of drizzle-kit 0.31 is as it wrote it: ``drizzle-kit generate``.
+Alembic's is run by the command, in tests/clients/cli.
 """
 
 import json
@@ -50,24 +50,6 @@ def django(name: str, *options: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_alembic_migrates_up_and_down_and_after_a_failed_step(alice: Caller) -> None:
-    version = "SELECT version_num FROM alembic_version"
-    assert run(alice, "alembic_0001_up.sql").status == 200
-    alice.sql("INSERT INTO notes (text) VALUES ('first')")
-
-    failed = run(alice, "alembic_0002_up.sql")
-
-    assert (failed.status, failed.body["sqlstate"]) == (400, "23502"), failed.body
-    assert failed.body["column_name"] == "stars"
-    assert (alice.value(version), alice.value(OWN)) == ("0001", "alembic_version notes")
-    alice.sql("DELETE FROM notes")
-    assert run(alice, "alembic_0002_up.sql").status == 200
-    assert (alice.value(version), alice.value(OWN)) == ("0002", "alembic_version notes stars")
-    assert run(alice, "alembic_down.sql").status == 200
-    assert alice.value(OWN) == "alembic_version"
-    assert run(alice, "alembic_0001_up.sql").body["sqlstate"] == "42P07"
 
 
 def test_django_migrates_up_and_down_and_after_a_failed_step(alice: Caller) -> None:

@@ -1,0 +1,1 @@
+"""A tenant's project of Alembic; its tool reads the rest of this folder."""
