@@ -44,19 +44,17 @@ def send(
     template: str,
     context: Mapping[str, templates.Scalar],
     *,
-    organization_id: int | None,
     delivery_id: UUID,
 ) -> None:
     """Compose a mail and pass it to the backend of ZMAIL_URL.
 
-    organization_id: printed in the mail, because recovery asks for it; None to omit it. The
-    Message-ID contains delivery_id, so that many mailboxes show a repeated mail once.
+    The Message-ID contains delivery_id, so that many mailboxes show a repeated mail once.
     Raises PermanentFailure, TemporaryFailure.
     """
     if not is_mailed_as_written(to):
         # Stored by an earlier version: the library would send to another mailbox, or raise.
         raise PermanentFailure("mail_address_refused")
-    composed = templates.compose(template, context, organization_id=organization_id)
+    composed = templates.compose(template, context)
     message = _message(to, composed, delivery_id)
     try:
         # The block also closes a half-open connection: a server without the required STARTTLS.

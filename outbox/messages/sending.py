@@ -39,7 +39,7 @@ def _send(delivery: Delivery) -> Failure | None:
     try:
         content = json.loads(decrypt(delivery.payload))
         if delivery.kind == Delivery.Kind.MAIL:
-            mail.send(**content, organization_id=delivery.organization_id, delivery_id=delivery.pk)
+            mail.send(**content, delivery_id=delivery.pk)
         else:
             import_string(settings.SMS_BACKEND)(**content, **settings.SMS_OPTIONS)
     except Failure as failure:

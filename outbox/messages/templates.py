@@ -211,13 +211,8 @@ def check(name: str, context: Mapping[str, Scalar]) -> None:
             raise ValueError(f"{name}: {field} is not an http link.")
 
 
-def compose(
-    name: str, context: Mapping[str, Scalar], *, organization_id: int | None = None
-) -> MailContent:
-    """Render a mail; every value is put on one line, and escaped in the HTML form.
-
-    organization_id: the recipient's; each mail prints it, because recovery asks for it.
-    """
+def compose(name: str, context: Mapping[str, Scalar]) -> MailContent:
+    """Render a mail; every value is put on one line, and escaped in the HTML form."""
     values = {
         field: single_line(value) if isinstance(value, str) else value
         for field, value in context.items()
@@ -225,7 +220,7 @@ def compose(
     service = settings.SERVICE_NAME.capitalize()
     title = TEMPLATES[name].subject.format_map(values)
     subject = single_line(f"{title} – {service}")[:MAX_SUBJECT_CHARS]
-    values |= {"service": service, "subject": subject, "organization_number": organization_id}
+    values |= {"service": service, "subject": subject}
     return MailContent(
         subject=subject,
         text=render_to_string(f"{_PATHS[name]}.txt", values).strip() + "\n",

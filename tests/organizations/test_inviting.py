@@ -110,7 +110,6 @@ def test_only_the_mailbox_learns_that_it_has_an_account(alice: User, charlie: Us
     invite(alice, "charlie@example.org")
     (mail,) = inbox.messages("mail")
     assert (mail["to"], mail["template"]) == ("charlie@example.org", "invitation_conflict")
-    # "Your organization's number" in it, which recovery asks for, is of the recipient's own.
     assert Delivery.objects.get().organization_id == charlie.organization_id
     # Nothing in it lets anybody in.
     assert "#" not in mail["context"]["link"]

@@ -137,7 +137,6 @@ def test_an_address_with_an_account_cannot_be_proven(alice: User, charlie: User)
     caller = signed_in(alice)
     begin_change(caller, "charlie@example.org")
     (conflict,) = inbox.messages("mail", "email_change_conflict")
-    # "Your organization's number" in it, which recovery asks for, is of the recipient's own.
     mailed_to = Delivery.objects.get(template="email_change_conflict")
     assert mailed_to.organization_id == charlie.organization_id
     assert "code" not in conflict["context"]
