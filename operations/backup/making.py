@@ -21,6 +21,7 @@ from operations.backup.manifest import BackupManifest
 from operations.backup.sealing import Digest
 from operations.backup.work import EnvironmentPlan, Plan, Say, Work, retry_while_unavailable
 from sqlgateway.databases.copies import restores
+from sqlgateway.databases.copies.trials import Trial
 from sqlgateway.errors import EngineUnavailable
 from sqlgateway.models import Database
 
@@ -48,13 +49,14 @@ class BackupResult:
     """A finished backup. failed: environments without a dump, with the reason.
 
     without_data: unfinished and failed copies, which have nothing to dump.
-    not_restorable: environments whose dump cannot be restored, with the reason. Those that an
-    interrupted call has dumped are not among them.
+    not_restorable: environments whose dump cannot be restored, with the reason. left_out: those of
+    whose dump a restore leaves objects out. Neither has those that an interrupted call has dumped.
     """
 
     manifest: BackupManifest
     failed: list[dict[str, Any]]
     not_restorable: list[dict[str, Any]]
+    left_out: list[dict[str, Any]]
     without_data: list[dict[str, Any]]
     missing_objects: int
     uploaded_objects: int
@@ -71,7 +73,7 @@ def make(archive: BackupArchive, work: Work, say: Say, *, only: int | None = Non
         say(f"Continuing {plan.id}.")
     else:
         plan = _begin(archive, work, kind, only, say)
-    failed, not_restorable = _environments(archive, work, plan, say)
+    failed, not_restorable, left_out = _environments(archive, work, plan, say)
     moved = object_upload.TransferResult()
     if kind == PLATFORM:
         moved = object_upload.upload(archive, work, catalogue.known_objects(archive), say)
@@ -100,7 +102,7 @@ def make(archive: BackupArchive, work: Work, say: Say, *, only: int | None = Non
         if row.state in WITHOUT_DATA
     ]
     missing, uploaded = len(moved.missing), moved.uploaded
-    return BackupResult(made, failed, not_restorable, empty, missing, uploaded)
+    return BackupResult(made, failed, not_restorable, left_out, empty, missing, uploaded)
 
 
 def kind_of(only: int | None) -> str:
@@ -181,19 +183,25 @@ def _plan_environments(connection: psycopg.Connection, only: int | None) -> list
 
 def _environments(
     archive: BackupArchive, work: Work, plan: Plan, say: Say
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Dump the remaining environments; return those that failed, and that cannot be restored."""
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Dump the remaining environments; return those that failed, and that cannot be restored whole.
+
+    The second list has those that cannot be restored, the third those that lose objects.
+    """
     done = work.done()
     said_at = time.monotonic()
     failed: list[dict[str, Any]] = []
     not_restorable: list[dict[str, Any]] = []
+    left_out: list[dict[str, Any]] = []
     for count, environment in enumerate(plan.environments, start=1):
         if environment.state in HAVE_DATA and environment.file not in done:
             about = {"org_id": environment.organization_id, "environment": environment.slug}
             try:
-                complaint = _dump(archive, work, plan, environment)
-                if complaint:
-                    not_restorable.append({**about, "reason": complaint})
+                trial = _dump(archive, work, plan, environment)
+                if trial and trial.complaint:
+                    not_restorable.append({**about, "reason": trial.complaint})
+                if trial and trial.left_out:
+                    left_out.append({**about, "objects": [*trial.left_out]})
             except Unreachable:
                 raise
             except (CommandRefused, EngineUnavailable) as exc:
@@ -201,7 +209,7 @@ def _environments(
         if time.monotonic() - said_at >= SAY_EVERY_S:
             said_at = time.monotonic()
             say(f"{count} of {len(plan.environments)} environments.")
-    return failed, not_restorable
+    return failed, not_restorable, left_out
 
 
 def _reason(exc: CommandRefused | EngineUnavailable) -> str:
@@ -209,8 +217,10 @@ def _reason(exc: CommandRefused | EngineUnavailable) -> str:
     return said or reason(exc)
 
 
-def _dump(archive: BackupArchive, work: Work, plan: Plan, environment: EnvironmentPlan) -> str:
-    """Write one environment's dump; return why it cannot be restored, or ''.
+def _dump(
+    archive: BackupArchive, work: Work, plan: Plan, environment: EnvironmentPlan
+) -> Trial | None:
+    """Write one environment's dump; return whether it can be restored, None without a dump.
 
     An environment that was deleted in the meantime is not a failure: it has no dump.
     Raises CommandRefused, EngineUnavailable.
@@ -221,7 +231,7 @@ def _dump(archive: BackupArchive, work: Work, plan: Plan, environment: Environme
         .first()
     )
     if database is None:
-        return ""
+        return None
     plain = work.scratch("environment")
     plain.unlink(missing_ok=True)
     try:
@@ -230,7 +240,7 @@ def _dump(archive: BackupArchive, work: Work, plan: Plan, environment: Environme
         work.add(environment.file, _put_sealed(archive, work, name, plain))
     finally:
         plain.unlink(missing_ok=True)
-    return made.trial.complaint
+    return made.trial
 
 
 def _put_sealed(archive: BackupArchive, work: Work, name: str, source: Path) -> Digest:

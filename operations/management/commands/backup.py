@@ -84,6 +84,7 @@ class Command(OpsCommand):
             "missing_objects": made.missing_objects,
             "not_dumped": made.failed,
             "not_restorable": made.not_restorable,
+            "left_out": made.left_out,
             "without_data": made.without_data,
         }
         trail.add(None, OperationTag.CLI_BACKUP_CREATE, data=made.manifest.facts())
@@ -155,12 +156,19 @@ def _text(made: BackupResult) -> str:
         f"{found.id}: {found.environments} environments, {found.objects} objects "
         f"({made.uploaded_objects} new)."
     )
-    return "\n".join([first, *map(_without_data, made.without_data)])
+    return "\n".join(
+        [first, *map(_without_data, made.without_data), *map(_left_out, made.left_out)]
+    )
 
 
 def _without_data(each: dict[str, Any]) -> str:
     named = f"{each['org_id']}:{each['environment']}"
     return f"Environment {named} is a copy that was not finished, and has no data."
+
+
+def _left_out(each: dict[str, Any]) -> str:
+    named = f"{each['org_id']}:{each['environment']}"
+    return f"A restore of environment {named} will leave out {', '.join(each['objects'])}."
 
 
 def _unfinished(made: BackupResult) -> str:

@@ -9,7 +9,7 @@ large or takes long: a tenant must not hold up the backup of the platform.
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -55,6 +55,8 @@ SELECT EXISTS (
     )
 )
 """
+# What tenants can make, and a restore of a file does not (archives.NOT_RESTORED).
+LEFT_OUT: Final = "SELECT 'PUBLICATION ' || pubname FROM pg_publication ORDER BY 1"
 
 log = structlog.get_logger(__name__)
 
@@ -63,18 +65,23 @@ log = structlog.get_logger(__name__)
 class Trial:
     """Whether a dump can be restored. is_known: False if it was not tried, or not to the end.
 
-    complaint: of one that cannot, for its tenant; otherwise ''.
+    complaint: of one that cannot, for its tenant; otherwise ''. left_out: objects that a restore
+    does not make, such as ``PUBLICATION p``.
     """
 
     is_known: bool
     complaint: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """A sentence about the dump, or ''."""
+        """Sentences about the dump, or ''."""
         if self.complaint:
             return f"The dump cannot be restored: {self.complaint}."
-        return "" if self.is_known else "Whether the dump can be restored is not known."
+        sentences = [] if self.is_known else ["Whether the dump can be restored is not known."]
+        if self.left_out:
+            sentences.append(f"A restore will leave out {', '.join(self.left_out)}.")
+        return " ".join(sentences)
 
 
 def judge(
@@ -84,10 +91,17 @@ def judge(
     *,
     snapshot: str,
 ) -> Trial:
-    """Return whether a dump of a snapshot can be restored.
+    """Return whether a dump of a snapshot can be restored, and what of it will not be.
 
-    inside: the administrator's connection to the database.
+    inside: the administrator's connection to the database. Raises psycopg.Error.
     """
+    left_out = tuple(name for (name,) in inside.execute(LEFT_OUT.encode()))
+    return replace(_judge(database, inside, reader, snapshot), left_out=left_out)
+
+
+def _judge(
+    database: Database, inside: psycopg.Connection, reader: ProgramLogin, snapshot: str
+) -> Trial:
     try:
         row = inside.execute(COMPUTES.encode()).fetchone()
         if row == (False,):

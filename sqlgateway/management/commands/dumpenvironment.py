@@ -39,6 +39,7 @@ class Command(OpsCommand):
                 "database": database.pk,
                 "size_bytes": made.size_bytes,
                 **({"cannot_restore": made.trial.complaint} if made.trial.complaint else {}),
+                **({"left_out": [*made.trial.left_out]} if made.trial.left_out else {}),
             },
         )
         facts = {
@@ -48,6 +49,7 @@ class Command(OpsCommand):
             "size_bytes": made.size_bytes,
             "is_tried": made.trial.is_known,
             "cannot_restore": made.trial.complaint,
+            "left_out": [*made.trial.left_out],
         }
         said = f"{options['file']}: {made.size_bytes} bytes."
         if made.trial.complaint:

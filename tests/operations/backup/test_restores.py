@@ -204,7 +204,11 @@ def test_a_database_whose_functions_find_others_comes_back_and_another_is_named(
     alice_sql(common_schemas.MANY)
     place = ("--environment", f"{home.pk}:live")
     words = ("--identity", str(keys.file), *place)
-    assert facts("backup", *place)["not_restorable"] == []
+    alice_sql("CREATE PUBLICATION p")
+    made = facts("backup", *place)
+    assert made["not_restorable"] == []
+    lost = {"org_id": home.pk, "environment": "live", "objects": ["PUBLICATION p"]}
+    assert made["left_out"] == [lost]
     alice_sql("DROP TABLE a")
     facts("restore", *words)
     assert alice_sql(common_schemas.MANY_QUERY) == [{"v": common_schemas.MANY_VALUE}]

@@ -51,14 +51,16 @@ def test_what_looks_like_the_platforms_is_restored_and_what_is_not_is_named(
     for schema in ("APP", "DATA"):
         alice.sql(f'CREATE SCHEMA "{schema}"; CREATE TABLE "{schema}".zonal AS SELECT 7 AS id')
     alice.sql("CREATE PUBLICATION p")
-    file = _dump(alice, tmp_path / "live.dump")
-
+    file = tmp_path / "live.dump"
     organization = str(alice.scope.organization_id)
+
+    made = facts("dumpenvironment", organization, "live", str(file))
     restored = facts("restoreenvironment", organization, "live", str(file))
 
     for schema in ("APP", "DATA"):
         assert alice.value(f'TABLE "{schema}".zonal') == 7
-    assert restored["left_out"] == ["PUBLICATION p"]
+    assert made["left_out"] == restored["left_out"] == ["PUBLICATION p"]
+    assert AuditEvent.objects.get(tag="cli:database:dump").data["left_out"] == ["PUBLICATION p"]
 
 
 def _refusal(someone: Caller, file: Path, *options: str) -> str:
