@@ -69,6 +69,23 @@ def test_a_reload_goes_on_at_the_second_step(visitor: Visitor, picture: Picture)
     expect(visitor.page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
 
 
+def test_a_reload_asks_anew_when_the_question_is_over(visitor: Visitor) -> None:
+    sign_up(visitor)
+    seed, _ = set_up_app(visitor)
+    sign_out(visitor)
+    enter_password(visitor)
+    visitor.sees("Enter the code that your authenticator app shows.")
+    Challenge.objects.all().delete()
+    visitor.fill("Code", next_code(seed))
+    visitor.press("Verify")
+    visitor.sees("This challenge can no longer be answered.")
+    visitor.page.reload()
+    visitor.sees("Enter the code that your authenticator app shows.")
+    visitor.fill("Code", next_code(seed))
+    visitor.press("Verify")
+    visitor.is_at("/console/")
+
+
 def test_a_reload_goes_on_with_the_factor_that_a_sign_in_requires(visitor: Visitor) -> None:
     sign_up(visitor)
     sign_out(visitor)

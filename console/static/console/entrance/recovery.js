@@ -37,9 +37,15 @@ const step = keptStep("zonal-recovery-step");
 let recoveryId = "";
 /** The new password, kept until the second factor is proven with it. */
 let chosen = "";
-/** The question about the second factor: another one would send another code. @type {any} */
-let open = null;
-/** The answer to the right code. @type {any} */
+/**
+ * The question about the second factor: another one would send another code.
+ * @type {any}
+ */
+let openQuestion = null;
+/**
+ * The answer to the right code.
+ * @type {any}
+ */
 let verified = null;
 /** @type {string[]} */
 let methods = [];
@@ -84,7 +90,7 @@ function comeByMail({ recovery, token }) {
 function goOn(kept) {
   if (!kept) return;
   recoveryId = kept.id;
-  open = kept.question ?? null;
+  openQuestion = kept.question ?? null;
   if (kept.enrolment) void attempt(byId("enrolment"), () => askToEnrol(kept.enrolment));
   else if (kept.verified) goOnVerified(kept.verified);
   else if (kept.questions) ask(kept.questions);
@@ -150,7 +156,7 @@ function waitForToken(how, until) {
 async function verify({ token }) {
   const answer = await post(`${PATH}/verify`, { recovery_id: recoveryId, token });
   step.keep({ id: recoveryId, verified: answer }, answer.expires_at);
-  open = null;
+  openQuestion = null;
   goOnVerified(answer);
 }
 
@@ -186,12 +192,13 @@ async function proveSecondFactor() {
   show(byId("new-account-part"), newAccountOffered);
   await challenge({
     ask: async (method) => {
-      const question = open ?? (await post(`${PATH}/challenge`, { method }));
-      open = null;
+      const question = openQuestion ?? (await post(`${PATH}/challenge`, { method }));
+      openQuestion = null;
       step.keep({ id: recoveryId, verified, question }, verified.expires_at);
       return question;
     },
     reply: (question, given) => complete({ challenge_id: question.challenge_id, ...given }),
+    gone: () => step.keep({ id: recoveryId, verified }, verified.expires_at),
     methods,
   });
 }

@@ -181,6 +181,7 @@ async function askForSecondFactor(answer, open = null) {
       reply: async (question, given) => {
         await orStartAgain(post(`/v1/auth/2fa/challenge/${question.challenge_id}/verify`, given)).then(proceed);
       },
+      gone: () => secondStep.keep({ answer, question: null }, answer.mfa_expires_at),
       methods: answer.methods.map((/** @type {{method: string}} */ each) => each.method),
       canTrust: answer.trusted_device_allowed,
     },

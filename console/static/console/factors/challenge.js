@@ -6,6 +6,7 @@ import { factorLabel, loadFactorLabels } from "./factors.js";
 import { attempt, clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { deviceName } from "../lib/format.js";
 import { prove } from "./passkeys.js";
+import { Problem } from "../lib/problem.js";
 import { announce } from "../lib/status.js";
 
 /**
@@ -21,6 +22,7 @@ import { announce } from "../lib/status.js";
  * @typedef {object} Dialogue
  * @property {(method: string) => Promise<Question>} ask '' for the default method
  * @property {(question: Question, reply: Reply) => Promise<void>} reply
+ * @property {() => void} [gone] the question cannot be answered any more
  * @property {string[]} [methods] to choose from where the first question cannot be asked
  * @property {boolean} [canTrust] offer to trust this device
  */
@@ -74,7 +76,12 @@ function bind() {
     if (dialogue.canTrust && values.trust_device) {
       Object.assign(reply, { trust_device: true, device_name: deviceName() });
     }
-    await dialogue.reply(question, reply);
+    try {
+      await dialogue.reply(question, reply);
+    } catch (error) {
+      if (error instanceof Problem && error.code === "challenge_gone") dialogue.gone?.();
+      throw error;
+    }
   });
   onPress(byId("challenge-again"), form(), async () => {
     const before = question?.challenge_id;

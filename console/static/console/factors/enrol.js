@@ -10,6 +10,7 @@ import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { deviceName } from "../lib/format.js";
 import { keptStep } from "../lib/kept_step.js";
 import { create, isAvailable } from "./passkeys.js";
+import { Problem } from "../lib/problem.js";
 
 const PATH = "/v1/auth/2fa";
 /** How long a set-up of an app can be proved. */
@@ -159,8 +160,7 @@ function askForAppCode(id, key) {
 /** @param {import("../lib/forms.js").Values} values */
 async function finishTotp({ code }) {
   const body = { secret_id: secretId, code: code.trim() };
-  const answer = await held(post(`${PATH}/totp/verify`, body));
-  step.forget();
+  const answer = await finish("totp", body);
   /** @type {HTMLImageElement} */ (byId("totp-qr")).removeAttribute("src");
   byId("totp-key").textContent = "";
   if (answer.backup_codes.length) await showCodes(answer.backup_codes);
@@ -211,7 +211,21 @@ function askForSentCode({ method, id, hint }) {
 /** @param {import("../lib/forms.js").Values} values */
 async function finishSent({ code }) {
   const body = { verification_id: sent.verificationId, code: code.trim() };
-  await held(post(`${PATH}/${sent.method}/verify`, body));
-  step.forget();
+  await finish(sent.method, body);
   setting.done();
+}
+
+/**
+ * @param {string} method
+ * @param {object} body
+ */
+async function finish(method, body) {
+  try {
+    const answer = await held(post(`${PATH}/${method}/verify`, body));
+    step.forget();
+    return answer;
+  } catch (error) {
+    if (error instanceof Problem && error.code === "enrolment_gone") step.forget();
+    throw error;
+  }
 }
