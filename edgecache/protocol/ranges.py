@@ -13,6 +13,16 @@ class RangeNotSatisfiable(Exception):
     """The range begins after the last byte: 416."""
 
 
+def part_of_any(header: str) -> str:
+    """Return a Range header that requests one part, whatever the size; '' for all other headers."""
+    match = _RANGE.fullmatch(header)
+    if match is None:
+        return ""
+    first, last = match.groups()
+    is_part = int(last) >= int(first or "1") if last else bool(first.strip("0"))
+    return f"bytes={first}-{last}" if is_part else ""
+
+
 def requested(header: str | None, size: int) -> tuple[int, int] | None:
     """Return the start and the length that a Range header requests of ``size`` bytes.
 

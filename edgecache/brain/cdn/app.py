@@ -9,6 +9,7 @@ and redirects too. Unsafe methods are refused, unless the bucket's owner allows 
 import re
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -167,8 +168,10 @@ class CdnApi:
         except OriginChanged:
             if exchange.is_answered:
                 raise
-            # The bytes are lost, and the origin has a newer version: send that instead.
-            result = await self._lookup.fetch(request, above=result.version.generation)
+            # The bytes are lost, and the origin has a newer version, or it sent another part: send
+            # the whole from there, or a part of that.
+            whole = replace(request, wants_whole=True)
+            result = await self._lookup.fetch(whole, above=result.version.generation)
             await self._deliver(scope, exchange, request, result)
 
     async def _cache_url(self, scope: HttpScope, bucket_id: int | None) -> CacheUrl:
@@ -236,6 +239,8 @@ class CdnApi:
             exchange.response_empty(selected.status, [*selected.headers, *length])
             self._count_empty(exchange, request.bucket, is_hit=opened.is_hit)
             return
+        if not opened.covers(selected.span):
+            raise OriginChanged
         if not opened.version.sha256:
             # It is being fetched: its bytes go on as they come.
             await self._pass_through(exchange, request.bucket, selected, opened)

@@ -14,7 +14,6 @@ from edgecache.brain.objects.cacheability import Cacheability
 from edgecache.brain.origins.driver import OriginResponse
 
 CONFIRMED: Final = 304
-PARTIAL: Final = 206
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class Assessment:
         """
         if response.status == CONFIRMED and self.stale is not None and self.stored is not None:
             return self._confirmed(response, self.stale, self.stored)
-        if response.status < 200 or response.status in {PARTIAL, CONFIRMED}:
+        if response.status < 200 or response.status == CONFIRMED:
             sentence = f"The origin answered {response.status} to a plain GET."
             raise OriginFailed(sentence, cause=f"status-{response.status}")
         if self._is_replaced(response):

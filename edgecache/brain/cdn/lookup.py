@@ -339,7 +339,7 @@ class Lookup:
         above = max(above, 0 if stale is None else stale.generation)
         if not request.is_http:
             fetch_request = FetchRequest(
-                OriginRequest(method=request.method),
+                OriginRequest(method=request.method, ranged=request.ranged),
                 above=above,
                 joins=_comes_in_time,
                 client=request.client,
@@ -400,7 +400,8 @@ class Lookup:
         self, request: CdnRequest, version: ObjectVersion, stored: StoredResponse
     ) -> None:
         """Revalidate a response for no client: the fetch has this reader until its end."""
-        result = await self._confirm(replace(request, is_head=False), version, stored)
+        whole = replace(request, is_head=False, wants_whole=True)
+        result = await self._confirm(whole, version, stored)
         if result.opened is not None:
             await result.opened.whole()
 
@@ -419,6 +420,7 @@ def _to_origin(request: CdnRequest, headers: list[tuple[str, str]]) -> OriginReq
         query=target.query,
         takes_any_status=True,
         method=request.method,
+        ranged=request.ranged,
     )
 
 

@@ -11,6 +11,7 @@ from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.http_caching.cache_keys import KeyPolicy, Target
 from edgecache.brain.http_caching.caching_rules import COOKIES, Pairs
+from edgecache.brain.origins.driver import ranged_of
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.http.headers import lossless
 
@@ -120,7 +121,7 @@ class CacheUrl:
 class CdnRequest:
     """A client's request. fields: its headers, lower-case names. client: its address.
 
-    is_head: only the head of the response is wanted.
+    is_head: only the head of the response is wanted. wants_whole: also for a range of it.
     """
 
     cache_url: CacheUrl
@@ -129,6 +130,14 @@ class CdnRequest:
     only_if_cached: bool = False
     client: str = ""
     is_head: bool = False
+    wants_whole: bool = False
+
+    @property
+    def ranged(self) -> tuple[tuple[str, str], ...]:
+        """Return the fields that ask the origin for a part, if the client wants no more."""
+        if self.is_head or self.wants_whole:
+            return ()
+        return ranged_of(self.fields.get("range", ""), self.fields.get("if-range", ""))
 
     @property
     def method(self) -> str:

@@ -364,6 +364,12 @@ class TargetMissing(OriginMissing):
     """If-Match of a write finds nothing at the key that is written."""
 
 
+class OriginRangeRefused(OriginError):
+    """416: the range begins after the last byte."""
+
+    sentence = "The range begins after the object's last byte."
+
+
 class OriginDenied(OriginError):
     """The origin refuses the credentials that it was given."""
 

@@ -5,12 +5,21 @@ then to the directory; when it returns, no brain serves the previous version any
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from edgecache.brain.core.background import BackgroundTasks
-from edgecache.brain.core.errors import OriginChanged, OriginMissing, TargetMissing
+from edgecache.brain.core.blocks import Blocks
+from edgecache.brain.core.errors import (
+    BrainError,
+    OriginChanged,
+    OriginMissing,
+    OriginRangeRefused,
+    TargetMissing,
+)
 from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.core.values import (
     ALWAYS,
@@ -18,6 +27,7 @@ from edgecache.brain.core.values import (
     BucketInfo,
     Conditions,
     KeyPage,
+    Name,
     ObjectVersion,
     Span,
     StagedFile,
@@ -38,7 +48,7 @@ from edgecache.brain.objects.origin_writes import OriginWrites
 from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.objects.singleflight import Singleflight
 from edgecache.brain.objects.stored_writes import StoredWrites, Write
-from edgecache.brain.origins.driver import version_at
+from edgecache.brain.origins.driver import OriginRequest, version_at
 from edgecache.brain.origins.open_origins import Origins
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.managed import ManagedStore
@@ -72,6 +82,7 @@ class ObjectCache:
         self._data_directory = data_directory
         self._managed = managed
         self._running = BackgroundTasks()
+        self._keeping = BackgroundTasks()
         self.singleflight = Singleflight(
             database,
             directory,
@@ -91,16 +102,25 @@ class ObjectCache:
     async def stop(self) -> None:
         """Finish the writes, cancel the fetches."""
         await self._running.finish()
+        await self._keeping.stop()
         await self.singleflight.stop()
 
     # --- reading ----------------------------------------------------------------------------
 
     async def open(
-        self, bucket: BucketInfo, key: str, *, variant: str = "", client: str = ""
+        self,
+        bucket: BucketInfo,
+        key: str,
+        *,
+        variant: str = "",
+        client: str = "",
+        ranged: tuple[tuple[str, str], ...] = (),
     ) -> OpenObject:
         """Open a key's version, from the directory or from the origin.
 
         client: the address of an anonymous client.
+        ranged: the fields that ask the origin for a part (``OriginRequest``); it may be all that is
+        opened then (``OpenObject.covers``).
 
         Raises KeyRefused, OriginMissing, OriginError, NoSuchBucket, Overloaded,
         DatabaseUnavailable.
@@ -108,15 +128,23 @@ class ObjectCache:
         name = (bucket.id, check_key(key), variant)
         # Few names have a running fetch; the check saves the others a coroutine.
         if name in self.singleflight.running:
+            request = FetchRequest(OriginRequest(ranged=ranged), client=client)
             fetch = await self.singleflight.shareable(name)
-            if fetch is not None and fetch.cacheability.is_shared:
+            may_join = fetch is not None and fetch.cacheability.is_shared
+            if fetch is not None and may_join and fetch.serves(request):
                 self.singleflight.queue_for_permit(bucket, fetch, client)
-                return await self._wait(bucket, fetch)
+                try:
+                    return await self._wait_for(bucket, fetch, request)
+                except OriginRangeRefused:
+                    return await self._open_head(bucket, key, client)
         found = await self._directory.find(*name)
         if found is not None:
             return OpenObject(self, bucket, found)
-        request = FetchRequest(client=client)
-        return await self.fetch(bucket, key, variant=variant, request=request)
+        request = FetchRequest(OriginRequest(ranged=ranged), client=client)
+        try:
+            return await self.fetch(bucket, key, variant=variant, request=request)
+        except OriginRangeRefused:
+            return await self._open_head(bucket, key, client)
 
     async def fetch(
         self,
@@ -143,12 +171,12 @@ class ObjectCache:
             missing.is_remembered = True
             raise missing
         fetch = None if alone else await self.singleflight.shareable(name)
-        if fetch is None or not request.joins(fetch):
+        if fetch is None or not fetch.serves(request) or not request.joins(fetch):
             is_alone = alone or request.origin_request.is_head
             fetch = self.singleflight.start(bucket, name, request, alone=is_alone)
         else:
             self.singleflight.queue_for_permit(bucket, fetch, request.client)
-        return await self._wait(bucket, fetch)
+        return await self._wait_for(bucket, fetch, request)
 
     async def reopen(
         self, bucket: BucketInfo, found: ObjectVersion, span: Span
@@ -335,8 +363,36 @@ class ObjectCache:
 
     # --- internal ---------------------------------------------------------------------------
 
-    async def _wait(self, bucket: BucketInfo, fetch: SharedFetch) -> OpenObject:
-        return OpenObject(self, bucket, await fetch.wait_for_version(), fetch)
+    async def _wait_for(
+        self, bucket: BucketInfo, fetch: SharedFetch, request: FetchRequest
+    ) -> OpenObject:
+        """Wait for a fetch's head; start one for a range that another's fetch does not serve."""
+        is_ranged, is_own = bool(request.origin_request.ranged), fetch.request is request
+        try:
+            found = await fetch.wait_for_version()
+        except OriginRangeRefused:
+            if is_own:
+                raise
+            found = None
+        if found is None or (is_ranged and not is_own and not fetch.serves(request)):
+            fetch = self.singleflight.start(bucket, fetch.name, request, alone=True)
+            found = await fetch.wait_for_version()
+        if fetch.may_be_kept_whole and fetch.request is request:
+            self._keeping.add(self._keep_whole(bucket, fetch.name, request))
+        return OpenObject(self, bucket, found, fetch)
+
+    async def _open_head(self, bucket: BucketInfo, key: str, client: str) -> OpenObject:
+        """Open a version whose size is wanted, for the error of a range behind its end."""
+        opened = OpenObject(self, bucket, await self.head(bucket, key, client=client))
+        opened.is_hit = False
+        return opened
+
+    async def _keep_whole(self, bucket: BucketInfo, name: Name, request: FetchRequest) -> None:
+        """Fetch what a client has had a part of."""
+        whole = replace(request, origin_request=replace(request.origin_request, ranged=()))
+        with contextlib.suppress(BrainError):
+            opened = await self.fetch(bucket, name[1], variant=name[2], request=whole)
+            await opened.whole()
 
     async def _adopt(self, bucket: BucketInfo, key: str) -> OpenObject:
         """Open an object of the built-in origin and put it into the directory again."""
@@ -357,9 +413,18 @@ class ObjectCache:
         if found.variant:
             # A variant depends on the query or on request headers, which the key does not tell.
             raise OriginChanged
-        request = FetchRequest(above=found.generation)
-        opened = await self.fetch(bucket, found.key, variant=found.variant, request=request)
-        if opened.version.size not in {-1, found.size} or opened.version.etag != found.etag:
+        wanted = Blocks(manifest.chunks, manifest.size).touched_by(span)
+        ranged: tuple[tuple[str, str], ...] = ()
+        if wanted.length < found.size and found.etag:
+            text = f"bytes={wanted.start}-{wanted.start + wanted.length - 1}"
+            ranged = (("range", text), ("if-range", f'"{found.etag}"'))
+        request = FetchRequest(OriginRequest(ranged=ranged), above=found.generation)
+        try:
+            opened = await self.fetch(bucket, found.key, variant=found.variant, request=request)
+        except OriginRangeRefused:
+            raise OriginChanged from None
+        is_same = opened.version.size in {-1, found.size} and opened.version.etag == found.etag
+        if not is_same or not opened.covers(wanted):
             raise OriginChanged
         return verified(opened.body, manifest, span)
 

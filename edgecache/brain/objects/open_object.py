@@ -36,6 +36,13 @@ class OpenObject:
         self._source = source
         self._bucket = bucket
 
+    def covers(self, span: Span) -> bool:
+        """True if it has these bytes: all versions do, unless the origin sent a part."""
+        part = None if self.fetch is None else self.fetch.part
+        if part is None or not span.length:
+            return True
+        return part.start <= span.start and span.start + span.length <= part.start + part.length
+
     def body(self, span: Span | None = None) -> AsyncIterator[bytes]:
         """Yield the bytes of a span, or all of them.
 

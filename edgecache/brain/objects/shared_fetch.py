@@ -30,12 +30,15 @@ from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.objects.cacheability import Cacheability, object_cacheability
 from edgecache.brain.objects.directory_writer import DirectoryWriter
 from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginResponse, version_at
+from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.runtime.futures import retrieve
 
 log = structlog.get_logger(__name__)
 
 SMALL_BYTES: Final = 8 * 2**20
+# Statuses that a request for a part has in common with one for the whole.
+WHATEVER_THE_RANGE: Final = frozenset({200, 304, 404, 410})
 # Readers have this long to come from the head to the body, and a client to try again before it.
 ABANDON_S: Final = 5.0
 # What is passed on is in memory up to here.
@@ -134,6 +137,8 @@ class SharedFetch:
     """One fetch. opened: resolves to the version once the origin's headers are there.
 
     is_passing: its bytes are passed on and not kept; no other reader can join.
+    part: what it has of the body, if the origin was asked for a part and sent one.
+    may_be_kept_whole: the response of which it has a part may be stored, and is small.
     """
 
     def __init__(
@@ -177,7 +182,8 @@ class SharedFetch:
         self._abandon_timer: asyncio.TimerHandle | None = None
         self._size = -1
         self._has_head = self._is_whole = self._is_over = False
-        self.is_passing = False
+        self.is_passing = self.may_be_kept_whole = False
+        self.part: Span | None = None
         # Bytes that came: first those in the file, then those of the window, which only has the
         # last ones.
         self._received = 0
@@ -197,7 +203,7 @@ class SharedFetch:
                 self.cacheability = request.assess(response)
                 self._take_head(response)
                 keeps = self.cacheability.is_stored or response.status in caching_rules.TRANSIENT
-                if request.replaced is not None and not keeps:
+                if request.replaced is not None and not keeps and self.part is None:
                     await writer.forget(request.replaced)
                 if response.status == 304 and request.stale is not None:
                     self.complete(await self._confirmed(request.stale, writer))
@@ -243,6 +249,24 @@ class SharedFetch:
         finally:
             # The caller may want the body next.
             self._settle(patience_s)
+
+    def serves(self, request: FetchRequest) -> bool:
+        """True if a request may wait for this fetch, or read from it once the head is there.
+
+        A range waits for a head, which may be that of the whole, and reads what comes soon.
+        """
+        wanted = dict(request.origin_request.ranged).get("range", "")
+        if not self._has_head:
+            return bool(wanted) or not self.request.origin_request.ranged
+        if self.is_passing:
+            return False
+        if not wanted or self._size < 0:
+            return True
+        try:
+            start, _ = requested(wanted, self._size) or (0, 0)
+        except RangeNotSatisfiable:
+            return True
+        return start <= self._received + SMALL_BYTES
 
     def complete(self, found: ObjectVersion) -> None:
         """End without a body: the directory has this version."""
@@ -348,10 +372,16 @@ class SharedFetch:
     def _take_head(self, response: OriginResponse) -> None:
         """Decide whether the body is kept, now that its length and what may be done are known."""
         self._has_head = True
+        asked, status, part = self.request.origin_request, response.status, response.part
+        if part is not None:
+            is_small = response.size is not None and response.size <= SMALL_BYTES
+            self.may_be_kept_whole = is_small and self.cacheability.is_stored
+            self.part, self._received = part, part.start
+        is_for_range = status not in WHATEVER_THE_RANGE if asked.ranged else status == 206
         may_be_kept = self.cacheability.is_stored or self.cacheability.is_shared
         has_room = self._receiver.has_room(response.size or 0)
-        is_head = self.request.origin_request.is_head
-        if response.status != 304 and (is_head or not (may_be_kept and has_room)):
+        is_own = asked.is_head or is_for_range or part is not None
+        if status != 304 and (is_own or not (may_be_kept and has_room)):
             self._pass_on()
         self._on_header(self)
 
@@ -362,12 +392,13 @@ class SharedFetch:
 
     async def _receive(self, response: OriginResponse, found: ObjectVersion) -> None:
         self._size = found.size
+        end = found.size if self.part is None else self.part.start + self.part.length
         if self.request.opens_at_head:
             self.opened.set_result(found)
         if response.body is not None:
             async for chunk in response.body:
                 # Before readers can take it: what they have then cannot look complete.
-                self._check_length(found.size, coming=len(chunk))
+                self._check_length(end, coming=len(chunk))
                 await self._wait_for_readers()
                 if self.is_passing or not await self._write(chunk):
                     await self._make_room(len(chunk))
@@ -376,7 +407,7 @@ class SharedFetch:
                 if not self.opened.done():
                     self.opened.set_result(found)
                 self._wake()
-        self._check_length(found.size, is_last=True)
+        self._check_length(end, is_last=True)
         if not self.opened.done():
             self.opened.set_result(found)
 
@@ -427,9 +458,9 @@ class SharedFetch:
             self._close_file()
             await self._receiver.discard()
 
-    def _check_length(self, size: int, *, coming: int = 0, is_last: bool = False) -> None:
+    def _check_length(self, end: int, *, coming: int = 0, is_last: bool = False) -> None:
         came = self._received + coming
-        if size >= 0 and (came > size or (is_last and came != size)):
+        if end >= 0 and (came > end or (is_last and came != end)):
             raise OriginFailed(
                 "The origin sent another number of bytes than it announced.", cause="length-wrong"
             )

@@ -11,16 +11,19 @@ from edgecache.brain.core.values import (
     KeyPage,
     Name,
     ObjectVersion,
+    Span,
     StagedFile,
     WrittenFields,
 )
+from edgecache.protocol.ranges import part_of_any
 
 
 @dataclass(frozen=True, slots=True)
 class OriginRequest:
-    """What to send to an origin. Only HTTP origins get more than the method.
+    """What to send to an origin. Only HTTP origins get more than method and ranged.
 
     method: GET or HEAD.
+    ranged: Range, and maybe If-Range, for a part only.
     headers: for the origin (conditions, and the client's that are in the key).
     path: the key as the client spelled it in its URL, None to encode the key.
     query: of the URL, without the question mark.
@@ -33,6 +36,7 @@ class OriginRequest:
     query: str = ""
     takes_any_status: bool = False
     method: str = "GET"
+    ranged: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_head(self) -> bool:
@@ -42,13 +46,25 @@ class OriginRequest:
 PLAIN: Final = OriginRequest()
 
 
+def ranged_of(wanted: str, condition: str) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a request for a part; none for the whole.
+
+    wanted, condition: a client's Range and If-Range.
+    """
+    text = wanted and part_of_any(wanted)
+    if not text:
+        return ()
+    return (("range", text), ("if-range", condition)) if condition else (("range", text),)
+
+
 @dataclass(frozen=True, slots=True)
 class OriginResponse:
     """An origin's response to a GET or HEAD.
 
-    status: 200, unless the caller takes any. size: None where the origin does not say. etag:
-    without quotes. raw: its header fields, for RFC 9111 (HTTP origins). body: its bytes, as they
-    come; it raises OriginFailed when they end early and OriginTimeout when they stall.
+    status: 200, unless the caller takes any. size: None where the origin does not say. part: what
+    the body has of these bytes, if not all (the status was 206). etag: without quotes. raw: its
+    header fields, for RFC 9111 (HTTP origins). body: its bytes, as they come; it raises
+    OriginFailed when they end early and OriginTimeout when they stall.
     is_complete: called after the body; False if its end looks like a broken connection.
     """
 
@@ -62,6 +78,7 @@ class OriginResponse:
     raw: Sequence[tuple[str, str]] = ()
     is_complete: Callable[[], bool] = lambda: True
     body: AsyncIterator[bytes] | None = None
+    part: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,23 @@
 """Conversion of an origin's response headers to an object's fields."""
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final
 
-from edgecache.brain.core.values import DEFAULT_CONTENT_TYPE, METADATA_PREFIX, OBJECT_HEADERS
+from edgecache.brain.core.values import (
+    DEFAULT_CONTENT_TYPE,
+    METADATA_PREFIX,
+    OBJECT_HEADERS,
+    Span,
+)
 from edgecache.brain.origins.driver import OriginResponse
 from edgecache.http.headers import decoded
 from edgecache.http.response_head import parse_http_date
+
+CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})", re.ASCII)
 
 Pairs = list[tuple[str, str]]
 
@@ -37,6 +48,19 @@ def answer_of(status: int, pairs: Pairs) -> OriginResponse:
         },
         raw=pairs,
     )
+
+
+def part_of(answer: OriginResponse) -> OriginResponse:
+    """Return a 206 of one part as the response that it is a part of; any other one unchanged."""
+    found = CONTENT_RANGE.fullmatch(dict(answer.raw).get("content-range", ""))
+    if answer.status != HTTPStatus.PARTIAL_CONTENT or found is None:
+        return answer
+    first, last, size = (int(text) for text in found.groups())
+    part = Span(first, last + 1 - first)
+    if not first <= last < size or answer.size not in {None, part.length}:
+        return answer
+    raw = [pair for pair in answer.raw if pair[0] != "content-range"]
+    return replace(answer, status=200, size=size, part=part, raw=raw)
 
 
 def etag_of(fields: Mapping[str, str]) -> str:

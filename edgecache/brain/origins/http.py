@@ -13,6 +13,7 @@ from edgecache.brain.core.errors import (
     OriginDenied,
     OriginFailed,
     OriginMissing,
+    OriginRangeRefused,
     OriginReadOnly,
 )
 from edgecache.brain.core.values import (
@@ -32,7 +33,7 @@ from edgecache.brain.origins.connections import (
     exchange,
 )
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
-from edgecache.brain.origins.headers import Pairs, answer_of
+from edgecache.brain.origins.headers import Pairs, answer_of, part_of
 from edgecache.http.headers import lossless
 
 REDIRECTS: Final = 5
@@ -65,6 +66,10 @@ class HttpDriver:
     async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
         async with self._ask(request.method, key, request) as reply:
             answer = answer_of(reply.status, reply.pairs)
+            if request.ranged:
+                answer = part_of(answer)
+            if answer.status == HTTPStatus.PARTIAL_CONTENT and not request.takes_any_status:
+                raise OriginFailed("The origin sent a part of the object.")
             yield replace(answer, body=reply.body, is_complete=reply.is_complete)
 
     async def head(self, key: str) -> OriginResponse:
@@ -151,7 +156,7 @@ class HttpDriver:
                 asking = self._exchange(method, url, request, has_rights=is_home)
                 reply = await hop.enter_async_context(asking)
                 if reply.status not in REDIRECT:
-                    _check(reply)
+                    _check(reply, request)
                     yield reply
                     return
                 url = _next(url, reply)
@@ -163,7 +168,7 @@ class HttpDriver:
         self, method: str, url: str, request: OriginRequest, *, has_rights: bool
     ) -> AsyncIterator[Reply]:
         """Send one request. has_rights: with the credentials that the origin was given."""
-        headers = self._head(list(request.headers), url)
+        headers = self._head([*request.headers, *request.ranged], url)
         if self._authorization and has_rights:
             headers = [pair for pair in headers if pair[0] != "authorization"]
             headers.append(("authorization", self._authorization))
@@ -209,10 +214,12 @@ def _next(url: str, reply: Reply) -> str:
     return target.partition("#")[0]
 
 
-def _check(reply: Reply) -> None:
+def _check(reply: Reply, request: OriginRequest) -> None:
     status = reply.status
-    if status == HTTPStatus.OK:
+    if status == HTTPStatus.OK or (request.ranged and status == HTTPStatus.PARTIAL_CONTENT):
         return
+    if request.ranged and status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+        raise OriginRangeRefused
     if status in GONE:
         missing = OriginMissing()
         missing.is_cacheable = caching_rules.allows_negative_caching(reply.pairs)

@@ -25,6 +25,7 @@ from edgecache.brain.core.errors import (
     OriginError,
     OriginFailed,
     OriginMissing,
+    OriginRangeRefused,
     PreconditionFailed,
 )
 from edgecache.brain.core.loop_steps import in_steps
@@ -41,7 +42,7 @@ from edgecache.brain.core.values import (
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.origins.connections import OriginConnections, Reply, Request, exchange
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
-from edgecache.brain.origins.headers import answer_of, date_of, etag_of
+from edgecache.brain.origins.headers import answer_of, date_of, etag_of, part_of
 
 GOOGLE_HOST: Final = "storage.googleapis.com"
 GOOGLE_REGION: Final = "auto"
@@ -168,9 +169,16 @@ class S3Driver:
 
     @asynccontextmanager
     async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
-        async with self._ask(request.method, self._named(key)) as reply:
+        asking = self._ask(request.method, self._named(key), headers=request.ranged)
+        async with asking as reply:
+            if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                raise OriginRangeRefused
             await _check(reply)
             answer = answer_of(reply.status, reply.pairs)
+            if request.ranged:
+                answer = part_of(answer)
+            if answer.status == HTTPStatus.PARTIAL_CONTENT:
+                raise OriginFailed("The origin sent a part of the object.")
             yield replace(answer, body=reply.body, is_complete=reply.is_complete)
 
     async def head(self, key: str) -> OriginResponse:

@@ -15,6 +15,8 @@ from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
 from edgecache.brain.delivery.plan import DeliveryPlan, delivery_of, sources_of
 from edgecache.brain.delivery.response_cache import ResponseKey
 from edgecache.brain.nodes.tickets import TicketGrant, client_prefix
+from edgecache.brain.objects.open_object import OpenObject
+from edgecache.brain.origins.driver import ranged_of
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.objects.conditions import NotModified
@@ -44,20 +46,17 @@ async def get_object(context: RequestContext) -> S3Response | None:
     cache_key = _cache_key(context.request, bucket, key, overrides)
     if cache_key is not None and await _sent_from_cache(context, bucket, cache_key):
         return None
-    client = "" if context.identity is not None else context.request.client
+    opened = await _open(context, bucket, key, _ranged(context.request))
     try:
-        opened = await context.dependencies.objects.open(bucket, key, client=client)
-    except OriginMissing as missing:
-        if missing.is_remembered:
-            context.count_empty(bucket, is_hit=True)
-        raise
-    context.is_hit = opened.is_hit
-    version = opened.version
-    try:
-        selection, headers = select_and_describe(context, version, overrides)
+        selection, headers = select_and_describe(context, opened.version, overrides)
+        if not opened.covers(selection.span):
+            # The origin sent another part than it was asked for.
+            opened = await _open(context, bucket, key)
+            selection, headers = select_and_describe(context, opened.version, overrides)
     except NotModified:
         context.count_empty(bucket, is_hit=opened.is_hit)
         raise
+    version = opened.version
     dependencies = context.dependencies
     if version.size < 0:
         head = (selection.status, [(REQUEST_ID_HEADER, context.request.request_id), *headers])
@@ -146,6 +145,27 @@ def may_redirect(request: S3Request, bucket: BucketInfo) -> bool:
         return False
     is_sdk = bool(request.header("authorization"))
     return request.header(OPT_IN) == "1" or (bucket.allows_redirect and not is_sdk)
+
+
+async def _open(
+    context: RequestContext, bucket: BucketInfo, key: str, ranged: tuple[tuple[str, str], ...] = ()
+) -> OpenObject:
+    """Open the object, of which a cold one's origin is asked for a part."""
+    client = "" if context.identity is not None else context.request.client
+    try:
+        opened = await context.dependencies.objects.open(bucket, key, client=client, ranged=ranged)
+    except OriginMissing as missing:
+        if missing.is_remembered:
+            context.count_empty(bucket, is_hit=True)
+        raise
+    context.is_hit = opened.is_hit
+    return opened
+
+
+def _ranged(request: S3Request) -> tuple[tuple[str, str], ...]:
+    if request.has("partNumber"):
+        return ()
+    return ranged_of(request.header("range"), request.header("if-range"))
 
 
 def _cache_key(

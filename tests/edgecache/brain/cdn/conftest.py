@@ -21,6 +21,18 @@ class OriginAnswer:
     body: bytes = b"what the origin said"
     has_length: bool = True
     more: tuple[tuple[str, str], ...] = ()
+    has_ranges: bool = False
+
+    def part(self, wanted: str) -> "OriginAnswer":
+        """Return the response to a Range."""
+        first, _, last = wanted.removeprefix("bytes=").partition("-")
+        size = len(self.body)
+        start = int(first) if first else max(0, size - int(last))
+        if start >= size:
+            return OriginAnswer(416, {"Content-Range": f"bytes */{size}"}, b"not so many")
+        end = min(int(last) + 1, size) if first and last else size
+        headers = {**self.headers, "Content-Range": f"bytes {start}-{end - 1}/{size}"}
+        return OriginAnswer(206, headers, self.body[start:end])
 
 
 @dataclass
@@ -72,6 +84,9 @@ class Handler(BaseHTTPRequestHandler):
         etag = said.headers.get("ETag")
         if said.status == 200 and etag and fields.get("if-none-match") == etag:
             said = OriginAnswer(304, said.headers, b"")
+        is_current = fields.get("if-range", etag) == etag
+        if said.status == 200 and said.has_ranges and "range" in fields and is_current:
+            said = said.part(fields["range"])
         self.send_response(said.status)
         for name, value in (*said.headers.items(), *said.more):
             self.send_header(name, value)

@@ -14,7 +14,7 @@ from edgecache.brain.core.errors import (
     OriginMissing,
     PreconditionFailed,
 )
-from edgecache.brain.core.values import BucketInfo, Conditions, KeyPage, WrittenFields
+from edgecache.brain.core.values import BucketInfo, Conditions, KeyPage, Span, WrittenFields
 from tests.edgecache.brain.brains import Brain, Rows, read, settled
 from tests.edgecache.brain.http_origin import Asked
 from tests.edgecache.brain.objects.test_builtin_origin import HOSTILE
@@ -66,6 +66,27 @@ async def test_a_delete_that_the_origin_does_not_answer_is_sent_once(
     with pytest.raises(OriginFailed):
         await brain.objects.delete(bucket, keys)
     assert len(origin.asked) == 1
+
+
+async def test_a_cold_range_is_asked_for_as_a_range_and_lost_bytes_too(
+    brain: Brain, origin: S3Origin, bucket: BucketInfo
+) -> None:
+    origin.takes_ranges = True
+    data = bytes(range(256)) * 40_000
+    origin.store["k"] = Stored(data)
+    opened = await brain.objects.open(bucket, "k", ranged=(("range", "bytes=9000000-9000009"),))
+    assert await read(opened, Span(9_000_000, 10)) == data[9_000_000:9_000_010]
+    assert (opened.version.size, opened.version.etag) == (len(data), origin.store["k"].etag)
+
+    await brain.get(bucket, "k")
+    await settled(brain)
+    kept = await brain.objects.open(bucket, "k")
+    brain.data_directory.blob_path(kept.version.sha256).unlink()
+    assert await read(kept, Span(9_000_000, 10)) == data[9_000_000:9_000_010]
+    last = origin.asked[-1].headers
+    # The whole blocks, and of this version only.
+    assert last["if-range"] == f'"{origin.store["k"].etag}"'
+    assert last["range"].startswith("bytes=8")
 
 
 async def test_an_object_of_the_origin_is_read_with_its_headers(

@@ -15,6 +15,8 @@ from urllib.parse import quote, unquote
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.edgecache.brain.cdn.conftest import Origin as RangedOrigin
+from tests.edgecache.brain.cdn.conftest import OriginAnswer
 from tests.edgecache.brain.s3.raw import EMPTY, Signer, md5
 from tests.edgecache.cluster import Cluster, Keys
 
@@ -145,6 +147,45 @@ def test_a_range_of_an_uncached_object_is_correct(s3: Any, origin: Origin, pulle
         BODY[299990:],
         "bytes 299990-299999/300000",
     )
+
+
+def test_a_cold_range_is_asked_for_as_a_range(cluster: Cluster, keys: Keys, s3: Any) -> None:
+    large = OriginAnswer(200, {"ETag": '"v1"'}, BODY * 40, has_ranges=True)
+    server = RangedOrigin()
+    server.said["/large"] = large
+    described = {"name": "ranged", "kind": "http", "config": {"url": server.url}}
+    made = cluster.call("POST", f"/v1/origins?{keys.scope}", described)
+    cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "ranged", "origin_id": made["id"]})
+    get = partial(s3.get_object, Bucket="ranged", Key="large")
+
+    got = get(Range="bytes=-7")
+    size = len(large.body)
+    assert (got["Body"].read(), got["ETag"]) == (large.body[-7:], '"v1"')
+    assert got["ContentRange"] == f"bytes {size - 7}-{size - 1}/{size}"
+    with pytest.raises(ClientError, match="InvalidRange"):
+        get(Range=f"bytes={size}-")
+    with pytest.raises(ClientError, match="PreconditionFailed"):
+        get(Range="bytes=1-2", IfMatch='"v2"')
+    assert [asked.headers.get("range") for asked in server.asked if asked.method == "GET"] == [
+        "bytes=-7",
+        f"bytes={size}-",
+        "bytes=1-2",
+    ]
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_object_of_unknown_length_comes_in_chunks(cluster: Cluster, keys: Keys, s3: Any) -> None:
+    server = RangedOrigin()
+    server.said["/k"] = OriginAnswer(200, {"Cache-Control": "no-store"}, BODY, has_length=False)
+    described = {"name": "chunked", "kind": "http", "config": {"url": server.url}}
+    made = cluster.call("POST", f"/v1/origins?{keys.scope}", described)
+    cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "chunked", "origin_id": made["id"]})
+    for _ in range(2):
+        assert s3.get_object(Bucket="chunked", Key="k")["Body"].read() == BODY
+    assert "ContentLength" not in s3.head_object(Bucket="chunked", Key="k")
+    server.shutdown()
+    server.server_close()
 
 
 def test_a_thousand_requests_for_an_uncached_object_cost_one_fetch(
