@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from edgecache.brain.cdn import conditional_requests, refusals
+from edgecache.brain.cdn import cache_status, conditional_requests, refusals
 from edgecache.brain.cdn.dependencies import CdnDependencies
 from edgecache.brain.cdn.forwarding import Forwarding
 from edgecache.brain.cdn.lookup import Lookup, LookupResult
@@ -42,7 +42,6 @@ from edgecache.brain.http_caching.cache_keys import (
     Target,
     target_of,
 )
-from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.origins.connections import LOOP, LOOP_MARK
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.http.exchange import BODYLESS, ClientGone, Exchange
@@ -160,9 +159,12 @@ class CdnApi:
         try:
             result = await self._lookup.find(request)
         except OriginMissing as missing:
-            if missing.is_remembered:
-                self._count_empty(exchange, request.bucket, is_hit=True)
-            raise
+            if request.bucket.origin_id is None:
+                raise
+            asked = cache_status.forwarded("uri-miss", stored=False)
+            said = cache_status.HIT if missing.is_remembered else asked
+            self._count_empty(exchange, request.bucket, is_hit=cache_status.is_hit(said))
+            raise Refused(HTTPStatus.NOT_FOUND, "", said=said) from missing
         try:
             await self._deliver(scope, exchange, request, result)
         except OriginChanged:
@@ -228,22 +230,27 @@ class CdnApi:
         fields = {
             name: lossless(value) for name, value in request.fields.items() if name not in hidden
         }
-        selected = (
-            conditional_requests.select(version, headers, fields)
-            if is_ok
-            else conditional_requests.whole(version, headers, result.status)
-        )
+        try:
+            selected = (
+                conditional_requests.select(version, headers, fields)
+                if is_ok
+                else conditional_requests.whole(version, headers, result.status)
+            )
+        except conditional_requests.ConditionFailed as refused:
+            self._count_empty(exchange, request.bucket, is_hit=result.is_hit)
+            refused.cache_status = result.cache_status
+            raise
         if selected.status in BODYLESS or scope.method == "HEAD":
             has_length = selected.status not in BODYLESS and version.size >= 0
             length = [("content-length", str(selected.span.length))] if has_length else []
             exchange.response_empty(selected.status, [*selected.headers, *length])
-            self._count_empty(exchange, request.bucket, is_hit=opened.is_hit)
+            self._count_empty(exchange, request.bucket, is_hit=result.is_hit)
             return
         if not opened.covers(selected.span):
             raise OriginChanged
         if not opened.version.sha256:
             # It is being fetched: its bytes go on as they come.
-            await self._pass_through(exchange, request.bucket, selected, opened)
+            await self._pass_through(exchange, request.bucket, selected, result)
             return
         delivery = delivery_of(
             request.bucket,
@@ -252,7 +259,7 @@ class CdnApi:
             status=selected.status,
             headers=selected.headers,
             sources=await self._sources(scope, request.bucket, version),
-            is_hit=opened.is_hit,
+            is_hit=result.is_hit,
         )
         await self._dependencies.streamer.deliver(delivery, exchange, opened.body)
 
@@ -264,14 +271,19 @@ class CdnApi:
         exchange: Exchange,
         bucket: BucketInfo,
         selected: conditional_requests.ResponseSelection,
-        opened: OpenObject,
+        result: LookupResult,
     ) -> None:
+        opened = result.opened
+        if opened is None:
+            return
         headers, span = selected.headers, None
         if opened.version.size >= 0:
             headers = [*headers, ("content-length", str(selected.span.length))]
             span = selected.span
         head = (selected.status, headers)
-        await self._dependencies.streamer.pass_through(bucket, exchange, head, opened.body(span))
+        await self._dependencies.streamer.pass_through(
+            bucket, exchange, head, opened.body(span), is_hit=result.is_hit
+        )
 
     async def _send_small(
         self, exchange: Exchange, request: CdnRequest, result: LookupResult, headers: HeaderPairs
@@ -284,7 +296,7 @@ class CdnApi:
 
         head = (result.status, [*headers, ("content-length", str(len(result.small)))])
         await self._dependencies.streamer.pass_through(
-            request.bucket, exchange, head, body(), is_hit=True
+            request.bucket, exchange, head, body(), is_hit=result.is_hit
         )
 
     async def _sources(

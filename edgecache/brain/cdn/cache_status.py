@@ -3,11 +3,13 @@
 from typing import Final
 
 NAME: Final = "Zonal"
+# Of what is valid until it changes.
+HIT: Final = f"{NAME}; hit"
 
 
 def hit(*, ttl_s: int) -> str:
     """A stored response was used; a negative ttl means that it was stale."""
-    return f"{NAME}; hit; ttl={ttl_s}"
+    return f"{HIT}; ttl={ttl_s}"
 
 
 def forwarded(why: str, *, stored: bool, status: int | None = None, collapsed: bool = False) -> str:
@@ -15,7 +17,8 @@ def forwarded(why: str, *, stored: bool, status: int | None = None, collapsed: b
 
     why: ``uri-miss``, ``vary-miss``, ``stale`` … (RFC 9211 §2.2).
     status: the origin's, if the client gets another one.
-    collapsed: together with another request.
+    stored: the body will be kept, as far as its head says. collapsed: another request for the same
+    was answered by the origin.
     """
     parts = [NAME, f"fwd={why}"]
     if status is not None:
@@ -27,9 +30,14 @@ def forwarded(why: str, *, stored: bool, status: int | None = None, collapsed: b
     return "; ".join(parts)
 
 
+def is_hit(status: str) -> bool:
+    """True if the header says that the answer needed no origin: so it is counted."""
+    return status.startswith(HIT)
+
+
 def failed(why: str) -> str:
     """A stale response was used because the origin failed."""
-    return f"{NAME}; hit; detail={why}"
+    return f"{HIT}; detail={why}"
 
 
 def refused(cause: str, *, why: str) -> str:

@@ -25,12 +25,16 @@ RANGES: Final = ("accept-ranges", "bytes")
 
 
 class ConditionFailed(Exception):
-    """A condition does not hold (412), or a range is not satisfiable (416). headers: to send."""
+    """A condition does not hold (412), or a range is not satisfiable (416).
+
+    headers: to send. cache_status: of the response that it was compared with.
+    """
 
     def __init__(self, status: HTTPStatus, headers: HeaderPairs = ()) -> None:
         super().__init__(status.phrase)
         self.status = status
         self.headers = headers
+        self.cache_status = ""
 
 
 @dataclass(frozen=True, slots=True)

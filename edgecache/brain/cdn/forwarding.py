@@ -187,6 +187,10 @@ class Forwarding:
         ]
         if reply.status in BODYLESS:
             exchange.response_empty(reply.status, headers)
+            bucket = target.cache_url.bucket
+            self._dependencies.streamer.count_empty(
+                bucket.tenant, bucket.id, exchange, is_hit=False
+            )
             return
         length = dict(reply.pairs).get("content-length", "")
         if length.isascii() and length.isdigit():

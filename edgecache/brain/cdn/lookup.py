@@ -56,6 +56,11 @@ class LookupResult:
     small: bytes = b""
 
     @property
+    def is_hit(self) -> bool:
+        """Return how the answer is counted."""
+        return cache_status.is_hit(self.cache_status)
+
+    @property
     def status(self) -> int:
         """Return the status of the response as the origin sent it."""
         return 200 if self.stored is None else self.stored.status
@@ -145,7 +150,7 @@ class Lookup:
         if stored is None:
             # From an origin of objects, without HTTP's freshness: valid until it is purged.
             opened = OpenObject(self._objects, request.bucket, version)
-            return LookupResult(version, opened, None, f"{cache_status.NAME}; hit")
+            return LookupResult(version, opened, None, cache_status.HIT)
         ttl_s = stored.lifetime_s - caching_rules.age_s(stored, now=now)
         use = caching_rules.use(stored, now=now)
         if use is Reuse.REVALIDATE and not request.only_if_cached:
@@ -382,9 +387,12 @@ class Lookup:
         is_confirmed = bool(version.sha256) and attempt.fetch_request.stale is not None
         status = cache_status.forwarded(
             why,
-            stored=fetch is None or fetch.cacheability.is_stored,
+            stored=fetch is not None and fetch.will_be_stored,
             status=CONFIRMED if is_confirmed else None,
-            collapsed=fetch is not None and fetch.request is not attempt.fetch_request,
+            # Another request's fetch, here or in another brain, has the response.
+            collapsed=fetch is None
+            or fetch.is_of_other_brain
+            or fetch.request is not attempt.fetch_request,
         )
         return LookupResult(version, opened, stored, status)
 

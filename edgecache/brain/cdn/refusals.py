@@ -52,12 +52,16 @@ UNEXPECTED: Final = "internal-error"
 
 
 class Refused(Exception):
-    """A request that the cache does not carry out. cause: the word for it."""
+    """A request that the cache does not carry out.
 
-    def __init__(self, status: HTTPStatus, cause: str) -> None:
+    cause: the word for it. said: its Cache-Status, where it is another one than of a refusal.
+    """
+
+    def __init__(self, status: HTTPStatus, cause: str, *, said: str = "") -> None:
         super().__init__(cause)
         self.status = status
         self.cause = cause
+        self.cache_status = said
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +105,11 @@ def is_of_origin(exc: Exception) -> bool:
 
 def send(exchange: Exchange, exc: Exception, refusal: Refusal) -> None:
     """Send a response of the cache's own as a short text."""
+    said = exc.cache_status if isinstance(exc, ConditionFailed | Refused) else ""
     pairs = [
         ("content-type", "text/plain; charset=utf-8"),
         ("cache-control", "no-store"),
-        ("cache-status", cache_status.refused(refusal.cause, why=_why(exchange, exc))),
+        ("cache-status", said or cache_status.refused(refusal.cause, why=_why(exchange, exc))),
         *refusal.headers,
     ]
     status = refusal.status

@@ -138,6 +138,8 @@ class SharedFetch:
 
     is_passing: its bytes are passed on and not kept; no other reader can join.
     part: what it has of the body, if the origin was asked for a part and sent one.
+    will_be_stored: its end is marked, so it is stored unless it breaks off or outgrows the disk.
+    is_of_other_brain: another brain has fetched the version; this one has not asked the origin.
     may_be_kept_whole: the response of which it has a part may be stored, and is small.
     """
 
@@ -183,6 +185,7 @@ class SharedFetch:
         self._size = -1
         self._has_head = self._is_whole = self._is_over = False
         self.is_passing = self.may_be_kept_whole = False
+        self.will_be_stored = self.is_of_other_brain = False
         self.part: Span | None = None
         # Bytes that came: first those in the file, then those of the window, which only has the
         # last ones.
@@ -383,6 +386,7 @@ class SharedFetch:
         is_own = asked.is_head or is_for_range or part is not None
         if status != 304 and (is_own or not (may_be_kept and has_room)):
             self._pass_on()
+        self.will_be_stored = self.cacheability.is_stored and response.is_complete()
         self._on_header(self)
 
     def _pass_on(self) -> None:

@@ -163,6 +163,7 @@ class Singleflight:
                 # What is not shared here is not shared with other brains either.
                 found = None if alone else await self._acquire_lease(fetch)
                 if found is not None:
+                    fetch.is_of_other_brain = fetch.will_be_stored = True
                     fetch.complete(found)
                     return
                 driver = await self._origins.driver(bucket)

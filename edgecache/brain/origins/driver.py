@@ -65,7 +65,8 @@ class OriginResponse:
     the body has of these bytes, if not all (the status was 206). etag: without quotes. raw: its
     header fields, for RFC 9111 (HTTP origins). body: its bytes, as they come; it raises
     OriginFailed when they end early and OriginTimeout when they stall.
-    is_complete: called after the body; False if its end looks like a broken connection.
+    is_complete: False if the body's end looks like a broken connection; before the end, if nothing
+    marks it.
     """
 
     status: int

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from edgecache.brain.aws import checksums
+from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.core.errors import OriginMissing
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
@@ -53,7 +54,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
             # The origin sent another part than it was asked for.
             opened = await _open(context, bucket, key)
             selection, headers = select_and_describe(context, opened.version, overrides)
-    except NotModified:
+    except (NotModified, S3Error):
         context.count_empty(bucket, is_hit=opened.is_hit)
         raise
     version = opened.version
@@ -98,11 +99,16 @@ async def head_object(context: RequestContext) -> S3Response:
     bucket = await context.readable_bucket()
     key = object_key(context)
     overrides = response_overrides(context)
-    version = await find_object(context, bucket, key)
+    try:
+        version = await find_object(context, bucket, key)
+    except S3Error:
+        if bucket.origin_id is not None:
+            context.count_empty(bucket, is_hit=False)
+        raise
     is_hit = bool(context.is_hit)
     try:
         selection, headers = select_and_describe(context, version, overrides)
-    except NotModified:
+    except (NotModified, S3Error):
         context.count_empty(bucket, is_hit=is_hit)
         raise
     context.count_empty(bucket, is_hit=is_hit)
@@ -155,8 +161,8 @@ async def _open(
     try:
         opened = await context.dependencies.objects.open(bucket, key, client=client, ranged=ranged)
     except OriginMissing as missing:
-        if missing.is_remembered:
-            context.count_empty(bucket, is_hit=True)
+        if bucket.origin_id is not None:
+            context.count_empty(bucket, is_hit=missing.is_remembered)
         raise
     context.is_hit = opened.is_hit
     return opened

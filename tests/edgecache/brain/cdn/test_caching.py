@@ -12,7 +12,9 @@ import psycopg
 import pytest
 
 from tests.edgecache.brain.cdn.conftest import Asked, CdnBucket, OriginAnswer
+from tests.edgecache.brain.cdn.raw_origin import RawOrigin, raw_bucket
 from tests.edgecache.brain.support import ClusterRows
+from tests.edgecache.cluster import Cluster
 
 WAIT_S = 20.0
 
@@ -270,6 +272,9 @@ def test_each_answer_is_counted_as_its_cache_status_says(cdn_bucket: CdnBucket) 
     cdn_bucket.respond("/a", "max-age=600", b"body", ETag='"v1"')
     until(cdn_bucket.says("hit", "/a"))
     until(cdn_bucket.says("hit", "/none"))
+    cdn_bucket.respond("/empty", "max-age=600", b"")
+    until(cdn_bucket.says("hit", "/empty"))
+    cdn_bucket.respond("/mine", "no-store", b"mine")
     before = cdn_bucket.cluster.call("GET", "/v1/metrics")
     answers = [
         cdn_bucket.get("/a"),
@@ -278,10 +283,22 @@ def test_each_answer_is_counted_as_its_cache_status_says(cdn_bucket: CdnBucket) 
         cdn_bucket.get("/none"),
         cdn_bucket.get("/none"),
         cdn_bucket.get("/none", "HEAD"),
+        cdn_bucket.get("/a", if_match='"v2"'),
+        cdn_bucket.get("/a", range="bytes=9-"),
+        cdn_bucket.get("/a", range="bytes=1-2"),
+        cdn_bucket.get("/empty"),
+        cdn_bucket.get("/empty", "HEAD"),
+        cdn_bucket.get("/mine"),
+        cdn_bucket.get("/mine", "HEAD"),
+        cdn_bucket.get("/mine", if_none_match="*"),
+        cdn_bucket.get("/mine", if_match='"v2"'),
     ]
-    assert [answer.status for answer in answers] == [200, 304, 200, 404, 404, 404]
-    hits = sum("; hit" in answer.headers["cache-status"] for answer in answers)
-    assert hits >= 3
+    said = [answer.headers["cache-status"] for answer in answers]
+    statuses = [200, 304, 200, 404, 404, 404, 412, 416, 206, 200, 200, 200, 200, 304, 412]
+    assert [answer.status for answer in answers] == statuses
+    hits = sum("; hit" in text for text in said)
+    assert hits + sum("; fwd=" in text for text in said) == len(answers)
+    assert hits >= 8
 
     def is_counted() -> bool:
         after = cdn_bucket.cluster.call("GET", "/v1/metrics")
@@ -291,6 +308,50 @@ def test_each_answer_is_counted_as_its_cache_status_says(cdn_bucket: CdnBucket) 
         ) == (hits, len(answers) - hits)
 
     until(is_counted)
+
+
+def test_what_a_concurrent_request_fetched_is_collapsed_and_a_miss(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=600", b"body")
+    metrics = cdn_bucket.cluster.call("GET", "/v1/metrics")
+    came, go_on = threading.Event(), threading.Event()
+
+    def hold(_asked: Asked) -> None:
+        came.set()
+        assert go_on.wait(20)
+
+    cdn_bucket.origin.meanwhile = hold
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(cdn_bucket.get, "/a")
+        assert came.wait(20)
+        second = pool.submit(cdn_bucket.get, "/a")
+        time.sleep(0.3)
+        go_on.set()
+        said = [each.result(20).headers["cache-status"] for each in (first, second)]
+    assert said == ["Zonal; fwd=uri-miss; stored", "Zonal; fwd=uri-miss; stored; collapsed"]
+    assert cdn_bucket.asked("/a") == 1
+    until(
+        lambda: (
+            cdn_bucket.cluster.call("GET", "/v1/metrics")["total_misses"]
+            == metrics["total_misses"] + 2
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"Zonal; fwd=uri-miss\r\n"),
+        (b"HTTP/1.0 200 OK\r\n", b"Zonal; fwd=uri-miss\r\n"),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n", b"Zonal; fwd=uri-miss; stored\r\n"),
+    ],
+)
+def test_stored_is_said_only_of_a_body_that_is_kept(
+    cluster: Cluster, head: bytes, status: bytes
+) -> None:
+    answer = head + b"Cache-Control: max-age=600\r\n\r\nbody"
+    with RawOrigin(answer, closes=True) as origin:
+        bucket = raw_bucket(cluster, origin)
+        assert b"cache-status: " + status in bucket.raw("/a").lower().replace(b"zonal", b"Zonal")
 
 
 @pytest.mark.parametrize("has_length", [True, False])
