@@ -42,7 +42,7 @@ from edgecache.brain.http_caching.cache_keys import (
     Target,
     target_of,
 )
-from edgecache.brain.origins.connections import LOOP, LOOP_MARK
+from edgecache.brain.origins.connections import is_loop
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.http.exchange import BODYLESS, ClientGone, Exchange
 from edgecache.http.headers import lossless
@@ -129,6 +129,12 @@ class CdnApi:
         if scope.method not in METHODS and scope.method not in caching_rules.UNSAFE:
             raise OriginReadOnly
         cache_url = await self._cache_url(scope, bucket_id)
+        if bucket_id is None and scope.raw_path == cache_url.prefix.removesuffix("/"):
+            # Relative links of the root would leave the bucket.
+            query = f"?{scope.query_string}" if scope.query_string else ""
+            location = ("location", f"{cache_url.prefix}{query}")
+            exchange.response_empty(308, [location, ("cache-status", cache_status.NAME)])
+            return
         try:
             await self._admit(scope, exchange, cache_url)
         except Exception as exc:
@@ -139,7 +145,7 @@ class CdnApi:
 
     async def _admit(self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl) -> None:
         """Answer a request in its bucket's share."""
-        if cache_url.bucket.origin_id is not None and _has_been_here(scope):
+        if cache_url.bucket.origin_id is not None and is_loop(scope.headers):
             raise Refused(HTTPStatus.LOOP_DETECTED, "loop")
         share_key = use_share_of_bucket(
             cache_url.bucket, self._dependencies.proxies.client_of(scope)
@@ -327,9 +333,3 @@ def _object_headers(version: ObjectVersion) -> list[tuple[str, str]]:
         *etag,
         ("last-modified", modified),
     ]
-
-
-def _has_been_here(scope: HttpScope) -> bool:
-    """True if Zonal has sent a request already (RFC 8586): its origin leads here."""
-    marks = ",".join(scope.headers.get_all(LOOP)).lower().split(",")
-    return any(mark.partition(";")[0].strip() == LOOP_MARK for mark in marks)

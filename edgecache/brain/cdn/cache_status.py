@@ -12,13 +12,20 @@ def hit(*, ttl_s: int) -> str:
     return f"{HIT}; ttl={ttl_s}"
 
 
-def forwarded(why: str, *, stored: bool, status: int | None = None, collapsed: bool = False) -> str:
+def forwarded(
+    why: str,
+    *,
+    stored: bool,
+    status: int | None = None,
+    collapsed: bool = False,
+    is_stale: bool = False,
+) -> str:
     """The request was forwarded to the origin.
 
     why: ``uri-miss``, ``vary-miss``, ``stale`` … (RFC 9211 §2.2).
     status: the origin's, if the client gets another one.
     stored: the body will be kept, as far as its head says. collapsed: another request for the same
-    was answered by the origin.
+    was answered by the origin. is_stale: the response was older than it may be when it came.
     """
     parts = [NAME, f"fwd={why}"]
     if status is not None:
@@ -27,6 +34,8 @@ def forwarded(why: str, *, stored: bool, status: int | None = None, collapsed: b
         parts.append("stored")
     if collapsed:
         parts.append("collapsed")
+    if is_stale:
+        parts.append("detail=stale-on-arrival")
     return "; ".join(parts)
 
 

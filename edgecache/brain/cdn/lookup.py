@@ -393,6 +393,7 @@ class Lookup:
             collapsed=fetch is None
             or fetch.is_of_other_brain
             or fetch.request is not attempt.fetch_request,
+            is_stale=stored is not None and 0 < stored.lifetime_s <= stored.age_s,
         )
         return LookupResult(version, opened, stored, status)
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from edgecache.brain.core.errors import OriginError, OriginFailed, OriginTimeout, Overloaded
 from edgecache.brain.origins.headers import Pairs, pairs_of
 from edgecache.http.client import HttpClient, ServerAddress, head_bytes
+from edgecache.http.headers import Headers
 from edgecache.http.outgoing import (
     BODYLESS,
     NEVER,
@@ -197,6 +198,14 @@ async def _exchange(
         raise
     finally:
         client.release(address, connection)
+
+
+def is_loop(headers: Headers) -> bool:
+    """True if Zonal has sent a request already (RFC 8586): its bucket's origin leads here."""
+    if LOOP not in headers:
+        return False
+    marks = ",".join(headers.get_all(LOOP)).lower().split(",")
+    return any(mark.partition(";")[0].strip() == LOOP_MARK for mark in marks)
 
 
 def _idle_timeout_s(options: OriginOptions, pairs: Pairs) -> float:

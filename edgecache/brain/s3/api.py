@@ -314,11 +314,9 @@ def _send_error(exchange: Exchange, error: S3Error, scope: HttpScope, request_id
 
 
 def _send(exchange: Exchange, response: S3Response, request_id: str) -> None:
-    headers: HeaderPairs = [
-        ("x-amz-request-id", request_id),
-        ("x-amz-id-2", request_id),
-        *response.headers,
-    ]
+    # A request of plain HTTP has no id.
+    ids = [("x-amz-request-id", request_id), ("x-amz-id-2", request_id)] if request_id else []
+    headers: HeaderPairs = [*ids, *response.headers]
     if not response.body or exchange.scope.method == "HEAD":
         exchange.response_empty(response.status, headers)
         return

@@ -8,9 +8,10 @@ from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.sigv4.verification import StreamSigning
 from edgecache.brain.aws.xml import CONTENT_TYPE
-from edgecache.brain.core.errors import OriginError, Overloaded
+from edgecache.brain.core.errors import OriginError, OriginFailed, Overloaded
 from edgecache.brain.core.share_key import SHARE_KEY, use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo, EnvironmentKey, is_bucket_name
+from edgecache.brain.origins.connections import is_loop
 from edgecache.brain.s3.dependencies import S3Dependencies
 from edgecache.http.exchange import Exchange
 from edgecache.runtime.fair_shares import ShareKey
@@ -127,13 +128,18 @@ class RequestContext:
         return bucket
 
     def _charge(self, bucket: BucketInfo, *, client: str = "") -> None:
-        """Charge the request to the first bucket that it names. Raises Overloaded."""
+        """Charge the request to the first bucket that it names.
+
+        Raises Overloaded, OriginFailed for a loop.
+        """
         if self.share_key is None:
             self.bucket_id = bucket.id
             share_key = use_share_of_bucket(bucket, client)
             if not self.dependencies.running.try_take(share_key):
                 raise Overloaded
             self.share_key = share_key
+        if bucket.origin_id is not None and is_loop(self.request.headers):
+            raise OriginFailed("The origin leads to this bucket.", cause="loop")
 
     def check_owner(
         self, tenant: EnvironmentKey, header: str = "x-amz-expected-bucket-owner"

@@ -29,7 +29,7 @@ from tests.edgecache.brain.cdn.conftest import (
     create_bucket,
 )
 from tests.edgecache.brain.cdn.test_caching import until
-from tests.edgecache.brain.s3.raw import send
+from tests.edgecache.brain.s3.raw import Signer, send
 from tests.edgecache.cluster import Cluster
 
 KEPT = {"Cache-Control": "max-age=600"}
@@ -342,6 +342,19 @@ def test_a_circle_of_buckets_ends_after_one_round(cluster: Cluster) -> None:
 
 
 SENT = {
+def test_a_circle_by_the_object_api_ends_after_one_round(cluster: Cluster) -> None:
+    keys = cluster.tenant()
+    config = {"bucket": "ring", "region": "us-east-1", "endpoint": cluster.url}
+    secret = {"access_key_id": keys.access_key, "secret_access_key": keys.secret_key}
+    origin = {"name": "ring", "kind": "s3", "config": config, "secret": secret}
+    made = cluster.call("POST", f"/v1/origins?{keys.scope}", origin)
+    row = {"name": "ring", "origin_id": made["id"]}
+    cluster.call("POST", f"/v1/buckets?{keys.scope}", row)
+    signer = Signer(keys, cluster.url)
+    assert send(cluster.url, "GET", "/ring/a", signer.sign("GET", "/ring/a")).status >= 500
+    until(lambda: '"cause":"loop"' in cluster.log)
+
+
     "accept": "text/html",
     "accept-encoding": "br",
     "content-type": "text/css",

@@ -233,3 +233,20 @@ def test_a_response_that_breaks_off_is_never_kept(cluster: Cluster) -> None:
         for _ in range(2):
             bucket.raw("/a")
         assert len(origin.requests) >= 2
+
+
+def test_the_root_without_its_slash_leads_there(cdn_bucket: CdnBucket) -> None:
+    root = f"/p/{cdn_bucket.public_name}/"
+    for method in ("GET", "HEAD", "POST"):
+        answer = cdn_bucket.get("?a=//b", method)
+        assert (answer.status, answer.headers["location"]) == (308, f"{root}?a=//b")
+    assert cdn_bucket.origin.asked == []
+    cdn_bucket.switch(is_public=False)
+    assert cdn_bucket.get("").status == 404
+
+
+def test_a_response_that_is_stale_when_it_comes_says_so(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=60", Age="90")
+    assert cdn_bucket.get("/a").headers["cache-status"].endswith("; detail=stale-on-arrival")
+    cdn_bucket.respond("/b", "max-age=60", Age="30")
+    assert "detail" not in cdn_bucket.get("/b").headers["cache-status"]
