@@ -42,7 +42,10 @@ class BucketOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = False
     forwards_writes: Annotated[
         bool,
-        Meta(description="`POST`, `PUT`, `PATCH` and `DELETE` are forwarded to an HTTP origin."),
+        Meta(
+            description="`POST`, `PUT`, `PATCH`, `DELETE` and other unsafe methods are forwarded "
+            "to an HTTP origin."
+        ),
     ] = False
     forwarded_headers: Annotated[
         tuple[Annotated[str, Meta(max_length=HEADER_CHARS)], ...],

@@ -22,6 +22,7 @@ PROGRAMS: Final[dict[str, str]] = {
 # A page and what is in the block's text.
 NOT_RUN: Final[dict[tuple[str, str], str]] = {
     ("docs/backup.md", "ZBACKUP_URL="): SETTING,
+    ("docs/cache.md", "npm run server"): "It runs another project's test suite.",
     ("docs/earnings.md", "top-ups"): "It opens a page of Stripe's, which is not configured here.",
     ("docs/earnings.md", "billing.verify_statement"): TESTED,
     ("docs/production.md", "make-secrets.sh"): MACHINE,

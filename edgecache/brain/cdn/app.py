@@ -126,7 +126,7 @@ class CdnApi:
                 refusals.send(exchange, exc, refusal)
 
     async def _serve(self, scope: HttpScope, exchange: Exchange, bucket_id: int | None) -> None:
-        if scope.method not in METHODS and scope.method not in caching_rules.UNSAFE:
+        if scope.method not in METHODS and scope.method in caching_rules.NOT_FORWARDED:
             raise OriginReadOnly
         cache_url = await self._cache_url(scope, bucket_id)
         if bucket_id is None and scope.raw_path == cache_url.prefix.removesuffix("/"):
@@ -158,7 +158,7 @@ class CdnApi:
             self._dependencies.running.give_back(share_key)
 
     async def _answer(self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl) -> None:
-        if scope.method in caching_rules.UNSAFE:
+        if scope.method not in METHODS:
             await self._forwarding.forward(scope, exchange, cache_url)
             return
         request = await self._request(scope, cache_url)

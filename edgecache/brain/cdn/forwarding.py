@@ -1,4 +1,4 @@
-"""POST, PUT, PATCH and DELETE on ``/p/…``, for buckets that forward them.
+"""POST, PUT, PATCH, DELETE and other unsafe methods, for buckets that forward them.
 
 Off by default: anyone may send to the public name, and an origin may trust its clients. A request
 carries the client's own headers and credentials (``cache_keys``), not the origin's. The body is

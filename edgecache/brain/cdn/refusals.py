@@ -22,7 +22,6 @@ from edgecache.brain.core.errors import (
     ServiceStopped,
     Unavailable,
 )
-from edgecache.brain.http_caching import caching_rules
 from edgecache.http.exchange import BodyTimeout, Exchange
 from edgecache.http.response_head import HeaderPairs
 
@@ -121,6 +120,6 @@ def _why(exchange: Exchange, exc: Exception) -> str:
     """Return why the origin was asked, '' if it was not."""
     if not is_of_origin(exc):
         return ""
-    if exchange.scope.method in caching_rules.UNSAFE:
+    if exchange.scope.method not in METHODS:
         return "method"
     return "stale" if isinstance(exc, OriginError) and exc.is_revalidation else "uri-miss"

@@ -139,10 +139,17 @@ class KeyPolicy:
         named = sorted((self.listed | frozenset(learned)) - {AUTHORIZATION})
         digest = ""
         if named:
-            # As they are sent: two spellings that the origin can distinguish have two keys.
-            lines = (f"{name}:{sent.get(name, '')}" for name in named)
+            # Two spellings that the origin can distinguish have two keys.
+            lines = (f"{name}:{self._compared(name, sent.get(name, ''))}" for name in named)
             digest = digest_of("\n".join(lines))
         return f"{query_name(target.query)}#{digest}#{target.spelling}"
+
+    def _compared(self, name: str, value: str) -> str:
+        """Return a header as the key has it: what Vary names, without blanks around commas.
+
+        RFC 9111 §4.1. Within quotes they would be text; a listed header is taken as it is.
+        """
+        return value if name in self.listed or '"' in value else _without_blanks(value)
 
     def _can_be_sent(self, name: str) -> bool:
         if name in self.listed:

@@ -19,8 +19,12 @@ from edgecache.http.response_head import http_date, parse_http_date
 
 Pairs = Sequence[tuple[str, str]]
 
-# Unsafe methods (RFC 9110 §9.2.1); CONNECT and TRACE are not supported.
-UNSAFE: Final = ("DELETE", "PATCH", "POST", "PUT")
+# Methods that are safe (IANA's registry of methods), tunnels, and orders to caches. All others are
+# unsafe, or nobody knows (RFC 9111 §4.4).
+SAFE: Final = frozenset(
+    {"GET", "HEAD", "OPTIONS", "PROPFIND", "QUERY", "REPORT", "SEARCH", "TRACE"}
+)
+NOT_FORWARDED: Final = SAFE | {"BAN", "CONNECT", "PRI", "PURGE", "REFRESH"}
 COOKIES: Final = frozenset({"set-cookie", "set-cookie2"})
 HOP_BY_HOP: Final = frozenset(
     {

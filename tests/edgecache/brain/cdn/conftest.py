@@ -125,6 +125,10 @@ class Handler(BaseHTTPRequestHandler):
         """Respond."""
         self.do_GET()
 
+    def do_MKCOL(self) -> None:
+        """Respond."""
+        self.do_GET()
+
     def log_message(self, *_arguments: object) -> None:
         """Log nothing."""
 

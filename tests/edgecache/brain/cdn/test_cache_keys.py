@@ -142,6 +142,14 @@ def test_with_a_star_all_headers_are_sent_that_do_not_name_the_client() -> None:
     assert OPEN.variant(TARGET, sent, ("x-own",)) != OPEN.variant(TARGET, others, ("x-own",))
 
 
+def test_blanks_around_commas_are_no_difference_in_what_vary_names() -> None:
+    def variant(value: str) -> str:
+        return OPEN.variant(TARGET, OPEN.sent({"x-own": value}, ()), ("x-own",))
+
+    assert variant("1,2") == variant("1, 2") == variant("1 ,\t2")
+    assert len({variant(text) for text in ("1,2", "1 2", '"1,2"', '"1, 2"', "2,1")}) == 5
+
+
 def test_a_url_is_named_by_query_and_spelling() -> None:
     policy = KeyPolicy.of(())
     names = {

@@ -33,7 +33,8 @@ from tests.edgecache.brain.s3.raw import Signer, send
 from tests.edgecache.cluster import Cluster
 
 KEPT = {"Cache-Control": "max-age=600"}
-UNSAFE = ["POST", "PUT", "PATCH", "DELETE"]
+UNSAFE = ["POST", "PUT", "PATCH", "DELETE", "MKCOL"]
+SAFE = ["OPTIONS", "PROPFIND", "PURGE", "TRACE", "SEARCH"]
 
 
 @pytest.fixture
@@ -341,7 +342,6 @@ def test_a_circle_of_buckets_ends_after_one_round(cluster: Cluster) -> None:
     assert send(cluster.url, "GET", f"{40 * name}/nothing.css").status == 508
 
 
-SENT = {
 def test_a_circle_by_the_object_api_ends_after_one_round(cluster: Cluster) -> None:
     keys = cluster.tenant()
     config = {"bucket": "ring", "region": "us-east-1", "endpoint": cluster.url}
@@ -355,6 +355,7 @@ def test_a_circle_by_the_object_api_ends_after_one_round(cluster: Cluster) -> No
     until(lambda: '"cause":"loop"' in cluster.log)
 
 
+SENT = {
     "accept": "text/html",
     "accept-encoding": "br",
     "content-type": "text/css",
@@ -416,6 +417,14 @@ def test_only_buckets_that_allow_it_forward_requests(forwarded: CdnBucket) -> No
     assert forwarded.send("POST", "/a", b"x").status == 404
     forwarded.switch(is_public=True, forwards_writes=False)
     assert forwarded.send("POST", "/a", b"x").status == 405
+    assert forwarded.origin.asked == []
+
+
+@pytest.mark.parametrize("method", SAFE)
+def test_safe_methods_and_orders_to_caches_are_not_forwarded(
+    forwarded: CdnBucket, method: str
+) -> None:
+    assert forwarded.send(method, "/a").status == 405
     assert forwarded.origin.asked == []
 
 
