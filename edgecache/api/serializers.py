@@ -366,6 +366,14 @@ class OriginChangeSerializer(DeclaredSerializer, StrictSerializer):
     )
     options = OptionsOf(OriginOptions)
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a change of nothing."""
+        if not attrs:
+            raise serializers.ValidationError(
+                {"secret": ["Send credentials, null, or an option."]}, code="required"
+            )
+        return attrs
+
 
 # Whole lists: the limits of an environment keep them short.
 

@@ -144,3 +144,20 @@ def test_only_an_admin_of_the_organization_with_a_recent_proof_replaces_them(
     Session.objects.update(auth_time=timezone.now() - timedelta(hours=1))
     assert owner.call("PATCH", PATH, body).code == "step_up_required"
     assert sent_by(owner, cluster, web) == OLD
+
+
+def test_options_change_without_the_credentials(
+    owner: Caller, cluster: Cluster, web: Origin
+) -> None:
+    answer = owner.call("PATCH", PATH, {"host": "www.example.org", "idle_timeout_s": 0})
+    assert (answer.status, answer.body["host"], answer.body["idle_timeout_s"]) == (
+        200,
+        "www.example.org",
+        0,
+    )
+    assert sent_by(owner, cluster, web) == OLD
+    assert web.asked[-1].headers["host"] == "www.example.org"
+    for wrong in ({"connect_timeout_s": 61}, {"connections": -1}, {"host": "a b"}, {"timeout": 1}):
+        assert owner.call("PATCH", PATH, wrong).status == 400
+    (event,) = AuditEvent.objects.filter(tag="api:origin:update")
+    assert event.data["host"] == "www.example.org"
