@@ -24,7 +24,10 @@ class CacheTag(AuditTag):
     OBJECT_SHARE = ("api:object:share", "A URL that reads an object was signed.")
     OBJECT_UPLOAD = ("api:object:upload", "URLs that write an object were signed.")
     ORIGIN_CREATE = ("api:origin:create", "An origin was created.")
-    ORIGIN_UPDATE = ("api:origin:update", "An origin got new options or credentials, or lost these.")
+    ORIGIN_UPDATE = (
+        "api:origin:update",
+        "An origin got new options or credentials, or lost these.",
+    )
     ORIGIN_DELETE = ("api:origin:delete", "An origin was deleted.")
     SYNC_BUCKET_HOST_LAPSE = (
         "sync:bucket_host:lapse",

@@ -70,7 +70,8 @@ ADD_FAILURES: Final[LiteralString] = """
 """
 FAILURES: Final[LiteralString] = (
     "SELECT cause, count, last_at FROM brain_originfailure"
-    " WHERE bucket_id = %s AND last_at > now() - interval '7 days' ORDER BY last_at DESC, cause"
+    " WHERE bucket_id = %s AND last_at > now() - interval '7 days'"
+    " ORDER BY last_at DESC, cause LIMIT 50"
 )
 
 # A read: its tenant, bucket, node, client's address, bytes and Unix time.
