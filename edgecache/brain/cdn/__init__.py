@@ -2,5 +2,5 @@
 
 Door: app.
 Imports: common, core, delivery, directory, disk, edgecache.http, edgecache.protocol,
-edgecache.runtime, http_caching, nodes, objects, origins.
+edgecache.runtime, http_caching, metering, nodes, objects, origins.
 """
