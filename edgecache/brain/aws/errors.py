@@ -79,9 +79,6 @@ _MESSAGES: Final[Mapping[int, Mapping[str, str]]] = {
         "NoSuchBucketPolicy": "The bucket policy does not exist",
         "NoSuchKey": "The specified key does not exist.",
         "NoSuchLifecycleConfiguration": "The lifecycle configuration does not exist",
-        "NoSuchPublicAccessBlockConfiguration": (
-            "The public access block configuration was not found"
-        ),
         "NoSuchTagSet": "The TagSet does not exist",
         "NoSuchUpload": (
             "The specified multipart upload does not exist. The upload ID might be invalid, or "
@@ -92,7 +89,6 @@ _MESSAGES: Final[Mapping[int, Mapping[str, str]]] = {
         "ObjectLockConfigurationNotFoundError": (
             "Object Lock configuration does not exist for this bucket"
         ),
-        "OwnershipControlsNotFoundError": "The bucket ownership controls were not found",
         "ReplicationConfigurationNotFoundError": "The replication configuration was not found",
         "ServerSideEncryptionConfigurationNotFoundError": (
             "The server side encryption configuration was not found"

@@ -14,6 +14,7 @@ from common.conf import postgresql_url
 from common.settings.env import Env, SettingError
 from common.settings.table import (
     POSTGRESQL_SCHEMES,
+    flag,
     integer,
     load,
     secret_list,
@@ -238,6 +239,13 @@ class BrainSettings:
         "URL of the brain's object API.",
         shown="http://127.0.0.1:ZBRAIN_S3_PORT",
         parse=api_url,
+    )
+    is_encrypted: bool = flag(
+        "ZBRAIN_ENCRYPTED_AT_REST",
+        "Declares that everything an object is written to is encrypted: the store, the brains' and "
+        "workers' disks, the database and the backups. Only then is "
+        "`x-amz-server-side-encryption: AES256` accepted and shown.",
+        default=False,
     )
     staging_bytes: int = integer(
         "ZBRAIN_STAGING_MIB",

@@ -58,6 +58,7 @@ VALUES: Final = {
     "x-amz-bucket-namespace": "global",
     "x-amz-bucket-object-lock-enabled": "false",
     "x-amz-object-ownership": "BucketOwnerEnforced",
+    "x-amz-server-side-encryption": "AES256",
     # No object is archived.
     "x-amz-optional-object-attributes": "RestoreStatus",
 }
@@ -69,7 +70,13 @@ _BODY: Final = (
     "x-amz-trailer",
     *_CHECKSUMS,
 )
-_NEW_OBJECT: Final = ("x-amz-acl", METADATA_PREFIX, "x-amz-storage-class", "x-amz-tagging")
+_NEW_OBJECT: Final = (
+    "x-amz-acl",
+    METADATA_PREFIX,
+    "x-amz-server-side-encryption",
+    "x-amz-storage-class",
+    "x-amz-tagging",
+)
 _IS_ABSENT: Final = ("if-match", "if-none-match")
 _SOURCE: Final = (
     "x-amz-copy-source",
@@ -130,10 +137,17 @@ TAKES: Final = {
     ),
     "DeleteBucket": Takes(),
     "DeleteBucketCors": Takes(),
+    "DeleteBucketEncryption": Takes(),
+    "DeleteBucketLifecycle": Takes(),
+    "DeleteBucketOwnershipControls": Takes(),
+    "DeleteBucketPolicy": Takes(),
+    "DeleteBucketReplication": Takes(),
     "DeleteBucketTagging": Takes(),
+    "DeleteBucketWebsite": Takes(),
     "DeleteObject": Takes(parameters=("versionId",), headers=("if-match", *_LOCK)),
     "DeleteObjectTagging": Takes(parameters=("versionId",)),
     "DeleteObjects": Takes(headers=(*_BODY, *_LOCK)),
+    "DeletePublicAccessBlock": Takes(),
     "GetBucketAccelerateConfiguration": Takes(),
     "GetBucketAcl": Takes(),
     "GetBucketCors": Takes(),
@@ -213,10 +227,20 @@ TAKES: Final = {
         headers=_LISTED,
     ),
     "ListParts": Takes(parameters=("max-parts", "part-number-marker")),
+    "PutBucketAccelerateConfiguration": Takes(headers=_BODY),
+    "PutBucketAcl": Takes(headers=("x-amz-acl", *_BODY)),
     "PutBucketCors": Takes(headers=_BODY),
+    "PutBucketEncryption": Takes(headers=_BODY),
+    "PutBucketLogging": Takes(headers=_BODY),
+    "PutBucketNotificationConfiguration": Takes(headers=_BODY),
+    "PutBucketOwnershipControls": Takes(headers=_BODY),
+    "PutBucketRequestPayment": Takes(headers=_BODY),
     "PutBucketTagging": Takes(headers=_BODY),
+    "PutBucketVersioning": Takes(headers=_BODY),
     "PutObject": Takes(headers=(*_IS_ABSENT, *_NEW_OBJECT, *_BODY)),
+    "PutObjectAcl": Takes(parameters=("versionId",), headers=("x-amz-acl", *_BODY)),
     "PutObjectTagging": Takes(parameters=("versionId",), headers=_BODY),
+    "PutPublicAccessBlock": Takes(headers=_BODY),
     # Of a part its place in the file is only a description.
     "UploadPart": Takes(parameters=("partNumber",), headers=(*_BODY, "content-range")),
     "UploadPartCopy": Takes(

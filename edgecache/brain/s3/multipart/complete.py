@@ -16,6 +16,7 @@ from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import BrainError, OriginMissing, PartMissing, UploadMissing
 from edgecache.brain.core.loop_steps import in_steps
 from edgecache.brain.core.values import BucketInfo, Conditions, ObjectVersion, WrittenFields
+from edgecache.brain.s3 import encryption
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.error_details import described
@@ -55,8 +56,9 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
     task = _RUNNING.add(_complete(context, bucket, listed), has_caller=True)
     done, _ = await asyncio.wait({task}, timeout=RESPONSE_AFTER_S)
     if done:
-        return S3Response(body=_result(context, await task))
-    await _respond_late(context, task)
+        body = _result(context, await task)
+        return S3Response(headers=encryption.headers(context, bucket), body=body)
+    await _respond_late(context, task, encryption.headers(context, bucket))
     return None
 
 
@@ -141,10 +143,15 @@ async def _completed(
     return version if is_same and version.etag == etag else None
 
 
-async def _respond_late(context: RequestContext, task: asyncio.Task[ObjectVersion]) -> None:
+async def _respond_late(
+    context: RequestContext,
+    task: asyncio.Task[ObjectVersion],
+    encrypted: Sequence[tuple[str, str]] = (),
+) -> None:
     headers = [
         ("x-amz-request-id", context.request.request_id),
         ("content-type", "application/xml"),
+        *encrypted,
     ]
     exchange = context.exchange
     exchange.response_stream(200, headers)

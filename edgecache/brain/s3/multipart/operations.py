@@ -11,7 +11,7 @@ from edgecache.brain.aws.xml import Node, document, long_document
 from edgecache.brain.core.values import Span, StagedFile
 from edgecache.brain.db.database import Row
 from edgecache.brain.objects import upload_rows
-from edgecache.brain.s3 import bodies
+from edgecache.brain.s3 import bodies, encryption
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listing_query import (
     STORAGE_CLASS,
@@ -40,6 +40,7 @@ async def create_multipart_upload(context: RequestContext) -> S3Response:
     """
     bucket = await context.writable_bucket()
     request, dependencies = context.request, context.dependencies
+    encryption.check(context, bucket)
     fields = object_headers.upload_fields(request, bucket)
     algorithm = checksums.requested_algorithm(request)
     checksum_type = _checksum_type(request, algorithm)
@@ -56,9 +57,9 @@ async def create_multipart_upload(context: RequestContext) -> S3Response:
         ("Key", request.key),
         ("UploadId", upload_id),
     ]
-    headers = []
+    headers = [*encryption.headers(context, bucket)]
     if algorithm:
-        headers = [
+        headers += [
             ("x-amz-checksum-algorithm", algorithm.upper()),
             ("x-amz-checksum-type", checksum_type),
         ]
@@ -120,7 +121,8 @@ async def upload_part(context: RequestContext) -> S3Response:
     )
     name = named or upload.algorithm or checksums.DEFAULT
     checksum = (checksums.HEADER + name, received.checksums[name])
-    return S3Response(headers=[("etag", f'"{part.etag}"'), checksum])
+    encrypted = encryption.headers(context, bucket)
+    return S3Response(headers=[("etag", f'"{part.etag}"'), checksum, *encrypted])
 
 
 async def upload_part_copy(context: RequestContext) -> S3Response:
@@ -153,7 +155,9 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
         ("ETag", f'"{part.etag}"'),
         *((checksums.element(name), value) for name, value in computed.items()),
     ]
-    return S3Response(body=document("CopyPartResult", nodes))
+    return S3Response(
+        headers=encryption.headers(context, bucket), body=document("CopyPartResult", nodes)
+    )
 
 
 def _span(text: str, size: int) -> Span:

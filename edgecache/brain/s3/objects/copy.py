@@ -12,7 +12,7 @@ from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.xml import Node, document
 from edgecache.brain.core.errors import OriginChanged, OriginMissing, StoreMissing, TargetMissing
 from edgecache.brain.core.values import TAGGING_HEADER, BucketInfo, ObjectVersion, WrittenFields
-from edgecache.brain.s3 import bodies, tags
+from edgecache.brain.s3 import bodies, encryption, tags
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listing_query import iso
 from edgecache.brain.s3.objects import conditions, headers
@@ -107,6 +107,7 @@ async def copy_object(context: RequestContext) -> S3Response:
     Raises S3Error: NoSuchBucket, NoSuchKey, PreconditionFailed, InvalidRequest, InvalidArgument.
     """
     bucket = await context.writable_bucket()
+    encryption.check(context, bucket)
     wanted = conditions.write_conditions(context.request)
 
     async def copy(source: CopySource) -> ObjectVersion:
@@ -128,7 +129,9 @@ async def copy_object(context: RequestContext) -> S3Response:
         ("ETag", f'"{version.etag}"'),
         *checksums.elements(version.checksums),
     ]
-    return S3Response(body=document("CopyObjectResult", nodes))
+    return S3Response(
+        headers=encryption.headers(context, bucket), body=document("CopyObjectResult", nodes)
+    )
 
 
 def _fields(

@@ -18,6 +18,7 @@ from edgecache.brain.delivery.response_cache import ResponseKey
 from edgecache.brain.nodes.tickets import TicketGrant, client_prefix
 from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.origins.driver import ranged_of
+from edgecache.brain.s3 import encryption
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.objects.conditions import NotModified
@@ -81,7 +82,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
         version,
         span=selection.span,
         status=selection.status,
-        headers=[*headers, *selection.headers],
+        headers=[*headers, *selection.headers, *encryption.headers(context, bucket)],
         sources=sources,
         is_hit=opened.is_hit,
     )
@@ -113,7 +114,8 @@ async def head_object(context: RequestContext) -> S3Response:
         raise
     context.count_empty(bucket, is_hit=is_hit)
     length = [("content-length", str(selection.span.length))] if version.size >= 0 else []
-    return S3Response(selection.status, [*headers, *selection.headers, *length])
+    encrypted = encryption.headers(context, bucket)
+    return S3Response(selection.status, [*headers, *selection.headers, *encrypted, *length])
 
 
 def redirect_to_worker(

@@ -28,7 +28,9 @@ HEADER_LIMIT_BYTES: Final = 8192
 TAGGING_COUNT_HEADER: Final = "x-amz-tagging-count"
 OVERRIDES: Final = {f"response-{name}": name for name in (*OBJECT_HEADERS, "content-type")}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_CANNED: Final = frozenset(("", "private", "bucket-owner-full-control"))
+# Canned ACLs that ask for what holds.
+_OF_PRIVATE: Final = ("private", "bucket-owner-full-control")
+_OF_PUBLIC: Final = ("public-read", "bucket-owner-full-control")
 
 
 def check_settings(request: S3Request, *, is_public: bool) -> None:
@@ -37,17 +39,28 @@ def check_settings(request: S3Request, *, is_public: bool) -> None:
     is_public: everyone reads the bucket's objects.
     Raises S3Error: AccessControlListNotSupported, InvalidStorageClass.
     """
-    acl = request.header("x-amz-acl")
+    if request.header("x-amz-acl"):
+        check_acl(request.header("x-amz-acl"), is_public=is_public)
+    if request.header("x-amz-storage-class") not in {"", "STANDARD"}:
+        raise S3Error("InvalidStorageClass")
+
+
+def check_acl(acl: str, *, is_public: bool) -> None:
+    """Refuse a canned ACL that does not describe who reads. is_public: everyone does.
+
+    Raises S3Error AccessControlListNotSupported.
+    """
     if is_public and acl == "private":
         raise S3Error(
             "AccessControlListNotSupported",
             "The bucket is public, so x-amz-acl: private is not possible: everyone would read the "
             "object.",
         )
-    if acl not in _CANNED:
-        raise S3Error("AccessControlListNotSupported")
-    if request.header("x-amz-storage-class") not in {"", "STANDARD"}:
-        raise S3Error("InvalidStorageClass")
+    if acl not in (_OF_PUBLIC if is_public else _OF_PRIVATE):
+        raise S3Error(
+            "AccessControlListNotSupported",
+            f"ACLs are not offered: x-amz-acl: {acl[:100]} is not what holds for the bucket.",
+        )
 
 
 def upload_fields(request: S3Request, bucket: BucketInfo) -> WrittenFields:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from edgecache.brain.aws import checksums
-from edgecache.brain.s3 import bodies
+from edgecache.brain.s3 import bodies, encryption
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.objects import conditions, headers
 
@@ -14,6 +14,7 @@ async def put_object(context: RequestContext) -> S3Response:
     Raises S3Error: NoSuchBucket, AccessDenied, PreconditionFailed, what ``bodies.receive`` raises.
     """
     bucket = await context.writable_bucket()
+    encryption.check(context, bucket)
     fields = headers.upload_fields(context.request, bucket)
     wanted = conditions.write_conditions(context.request)
     # Other origins' drivers send files.
@@ -27,5 +28,9 @@ async def put_object(context: RequestContext) -> S3Response:
         conditions=wanted,
     )
     return S3Response(
-        headers=[("etag", f'"{version.etag}"'), *checksums.headers(received.checksums)]
+        headers=[
+            ("etag", f'"{version.etag}"'),
+            *checksums.headers(received.checksums),
+            *encryption.headers(context, bucket),
+        ]
     )
