@@ -13,7 +13,7 @@ from tests.accounts.api_keys.support import holder
 from tests.cast import Caller, signed_in
 from tests.edgecache.brain.cdn.conftest import Origin, OriginAnswer
 from tests.edgecache.brain.s3 import raw
-from tests.edgecache.cluster import Cluster
+from tests.edgecache.cluster import Cluster, until
 from tests.parallel import at_once
 from tests.twofactor.holder import with_totp
 
@@ -161,3 +161,16 @@ def test_options_change_without_the_credentials(
         assert owner.call("PATCH", PATH, wrong).status == 400
     (event,) = AuditEvent.objects.filter(tag="api:origin:update")
     assert event.data["host"] == "www.example.org"
+
+
+def test_the_owner_of_a_bucket_sees_why_its_responses_failed(
+    owner: Caller, cluster: Cluster, web: Origin, charlie: User
+) -> None:
+    path = "/v1/cache/buckets/site/failures"
+    web.said["/a"] = OriginAnswer(200, {"Content-Length": "x"}, b"")
+    name = owner.get("/v1/cache/buckets/site").body["public_name"]
+    assert raw.send(cluster.url, "GET", f"/p/{name}/a").status == 502
+    until(lambda: bool(owner.get(path).body["results"]))
+    (row,) = owner.get(path).body["results"]
+    assert (row["cause"], row["count"]) == ("length-unclear", 1)
+    assert signed_in(charlie).get(path).code == "bucket_not_found"

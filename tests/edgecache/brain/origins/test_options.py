@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from urllib.error import HTTPError
 
 import pytest
 
@@ -175,5 +176,6 @@ def test_options_change_at_any_time_and_are_checked(named: CdnBucket) -> None:
         {"first_byte_timeout_s": "30"},
         {"url": "http://elsewhere.example"},
     ):
-        with pytest.raises(OSError, match="400"):
+        with pytest.raises(HTTPError, match="400") as refused:
             named.cluster.call("PATCH", path, wrong)
+        refused.value.close()
