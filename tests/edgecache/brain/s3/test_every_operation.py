@@ -10,7 +10,7 @@ from typing import Any
 import botocore.session
 import pytest
 from botocore import xform_name
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.edgecache.brain.s3.raw import md5
 from tests.edgecache.cluster import Cluster
@@ -80,6 +80,53 @@ EMPTY = {
     "PutBucketNotificationConfiguration",
 }
 OTHERS = sorted({*MODEL.operation_names} - {*WRITES} - READS - REMOVALS - EMPTY)
+# Members of requests that are honoured, or ask for what holds in any case; all others are refused.
+KNOWN = {
+    "ACL",
+    "BucketRegion",
+    "BypassGovernanceRetention",
+    "CacheControl",
+    "ChecksumAlgorithm",
+    "ChecksumMode",
+    "ChecksumType",
+    "ContentDisposition",
+    "ContentEncoding",
+    "ContentLanguage",
+    "ContentType",
+    "CopySourceIfNoneMatch",
+    "CopySourceIfUnmodifiedSince",
+    "Delimiter",
+    "EncodingType",
+    "Expires",
+    "FetchOwner",
+    "IfNoneMatch",
+    "IfUnmodifiedSince",
+    "KeyMarker",
+    "Marker",
+    "MaxBuckets",
+    "MaxKeys",
+    "MaxParts",
+    "MaxUploads",
+    "Metadata",
+    "MetadataDirective",
+    "OptionalObjectAttributes",
+    "PartNumber",
+    "PartNumberMarker",
+    "Prefix",
+    "Range",
+    "RequestPayer",
+    "ResponseCacheControl",
+    "ResponseContentDisposition",
+    "ResponseContentEncoding",
+    "ResponseContentLanguage",
+    "ResponseContentType",
+    "ResponseExpires",
+    "StartAfter",
+    "StorageClass",
+    "Tagging",
+    "TaggingDirective",
+    "UploadIdMarker",
+}
 BUCKET, KEY, PART = "media", "note", b"a part"
 RULE = {"AllowedOrigins": ["https://a.example"], "AllowedMethods": ["GET"]}
 TAGS = {"TagSet": [{"Key": "team", "Value": "a"}]}
@@ -126,11 +173,11 @@ class Tenant:
                 found["uploads"].append((row["UploadId"], parts))
         return found
 
-    def call(self, name: str) -> Any:
-        """Call an operation with the parameters that it needs."""
+    def call(self, name: str, **more: Any) -> Any:
+        """Call an operation with the parameters that it needs, and more."""
         shape = MODEL.operation_model(name).input_shape
         given = {} if shape is None else _members(shape, self.named)
-        given |= PARAMETERS.get(name, {})
+        given |= {**PARAMETERS.get(name, {}), **more}
         return getattr(self.s3, xform_name(name))(**given)
 
 
@@ -190,6 +237,8 @@ def test_an_operation_that_is_not_offered_is_refused_and_changes_nothing(cluster
             tenant.call(name)
         status = refused.value.response["ResponseMetadata"]["HTTPStatusCode"]
         assert (name, 400 <= status < 502) == (name, True)
+        # The message names what is refused.
+        assert "A header or query you provided" not in str(refused.value)
         if MODEL.operation_model(name).http["method"] != "GET":
             assert (name, tenant.state()) == (name, tenant.before)
     assert tenant.state() == tenant.before
@@ -217,3 +266,16 @@ def test_a_write_changes_what_it_names(cluster: Cluster, name: str) -> None:
     else:
         assert changed
         assert all(part in WRITES[name] for part in changed)
+
+
+def test_a_member_of_a_request_that_is_not_known_is_refused(cluster: Cluster) -> None:
+    tenant = Tenant(cluster)
+    for name in sorted({*WRITES} | READS):
+        shape = MODEL.operation_model(name).input_shape
+        others = {*shape.members} - {*shape.required_members} - KNOWN
+        for member in sorted(others - {shape.serialization.get("payload")}):
+            value = _value(shape.members[member], {})
+            # A wrong value is refused as well, and what the client itself refuses is not sent.
+            with pytest.raises((ClientError, BotoCoreError)):
+                tenant.call(name, **{member: value})
+    assert tenant.state() == tenant.before
