@@ -620,7 +620,7 @@ class Bucket:
     allows_redirect: bool
     # Every read is verified, instead of once for each change of a file.
     verifies_reads: bool
-    # `POST`, `PUT`, `PATCH` and `DELETE` are forwarded to an HTTP origin.
+    # `POST`, `PUT`, `PATCH`, `DELETE` and other unsafe methods are forwarded to an HTTP origin.
     forwards_writes: bool
     # Request headers that an HTTP origin gets as well; `*` for all but a few.
     forwarded_headers: list[str]
