@@ -86,7 +86,7 @@ async def test_a_completion_without_its_client_continues_and_logs_its_failure(
     call: Any = SimpleNamespace(
         writable_bucket=nothing,
         request=SimpleNamespace(request_id="R", key="k", query=lambda _name: "u"),
-        parts=SimpleNamespace(database=None),
+        dependencies=SimpleNamespace(settings=SimpleNamespace(is_encrypted=False)),
         exchange=SimpleNamespace(response_stream=lambda *_: None, send_bytes=gone),
     )
     loop.set_exception_handler(lambda _loop, context: unheard.append(context))
