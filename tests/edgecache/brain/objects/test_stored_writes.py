@@ -9,9 +9,9 @@ import pytest
 
 from edgecache.brain.core.errors import (
     NoSuchBucket,
-    OriginMissing,
     PreconditionFailed,
     StorageFull,
+    TargetMissing,
 )
 from edgecache.brain.core.values import BucketInfo, Conditions, ObjectVersion
 from edgecache.brain.disk.syncing import sync_folder
@@ -67,7 +67,7 @@ async def test_each_write_of_a_group_fails_by_itself(brain: Brain, rows: Rows) -
         ObjectVersion,
         PreconditionFailed,
         NoSuchBucket,
-        OriginMissing,
+        TargetMissing,
         psycopg.errors.UntranslatableCharacter,
         ObjectVersion,
     ]
@@ -164,7 +164,7 @@ async def hash_of(one: Brain, bucket: BucketInfo, key: str) -> bytes | None:
     """Return the hash of an object's bytes, None if it does not exist."""
     try:
         return (await one.objects.open(bucket, key)).version.sha256
-    except OriginMissing:
+    except TargetMissing:
         return None
 
 
