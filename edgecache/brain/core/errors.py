@@ -33,6 +33,7 @@ BrainError
 └── OriginError            502
     ├── OriginMissing      404  the origin has no such object
     │   └── TargetMissing       nothing is at a write's own key, whose ETag If-Match names
+    ├── OriginRangeRefused 416  the range begins after the last byte
     ├── OriginDenied       502  it refuses the bucket's credentials
     ├── OriginForbidden    502  the egress guard refuses its address
     ├── OriginReadOnly     405  it takes no writes (HTTP origins)

@@ -2,6 +2,6 @@
 
 Door: cacheability, negative_cache, object_cache, open_object, origin_writes, shared_fetch,
 upload_rows.
-Imports: common, core, db, directory, disk, edgecache.http, edgecache.runtime, http_caching,
-origins, stores.
+Imports: common, core, db, directory, disk, edgecache.http, edgecache.protocol, edgecache.runtime,
+http_caching, origins, stores.
 """

@@ -9,6 +9,7 @@ import pytest
 
 from edgecache.brain.core.errors import (
     NoSuchBucket,
+    OriginMissing,
     PreconditionFailed,
     StorageFull,
     TargetMissing,
@@ -164,7 +165,7 @@ async def hash_of(one: Brain, bucket: BucketInfo, key: str) -> bytes | None:
     """Return the hash of an object's bytes, None if it does not exist."""
     try:
         return (await one.objects.open(bucket, key)).version.sha256
-    except TargetMissing:
+    except OriginMissing:
         return None
 
 
