@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from edgecache.http.outgoing import (
     RequestFailed,
     ResponseHead,
     Stale,
+    TakeInterim,
 )
 from edgecache.runtime.fair_shares import ShareKey, Shares
 
@@ -130,6 +131,7 @@ class HttpClient:
         stall_s: float | None = None,
         has_no_timeout: bool = False,
         is_repeatable: bool = True,
+        take_interim: TakeInterim | None = None,
     ) -> OutgoingConnection:
         """Send a request; return when the response's head has arrived.
 
@@ -140,6 +142,7 @@ class HttpClient:
         has_no_timeout: wait for a permit without a limit.
         is_repeatable: send it again if a kept connection turns out to be closed; with a body it
             goes on a new one.
+        take_interim: called with each interim response, but 100 and 101.
 
         The caller must ``release`` the connection. Raises RequestFailed.
         """
@@ -153,7 +156,14 @@ class HttpClient:
             goes_on_new = body is not None and is_repeatable
             connect = self._connect if goes_on_new else self._connection
             connection = await connect(address, connect_s)
-            connection.send(request, check, waits_for_all=waits_for_all)
+            send = partial(
+                OutgoingConnection.send,
+                request=request,
+                check=check,
+                waits_for_all=waits_for_all,
+                take_interim=take_interim,
+            )
+            send(connection)
             try:
                 if body is not None:
                     async for piece in body:
@@ -165,7 +175,7 @@ class HttpClient:
                     raise RequestFailed("closed") from None
                 self._drop(connection)
                 connection = await self._connect(address, connect_s)
-                connection.send(request, check, waits_for_all=waits_for_all)
+                send(connection)
                 await connection.answered(wait_s)
         except BaseException:
             if connection is not None:

@@ -1,6 +1,7 @@
 """One request and its answer: RSGI's protocol object, with back-pressure in both directions."""
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from edgecache.http.files import FileBody
-from edgecache.http.response_head import HeaderPairs, response_head
+from edgecache.http.response_head import HeaderPairs, HeaderRefused, response_head
 from edgecache.http.scope import HttpScope
 from edgecache.runtime.futures import wake
 
@@ -151,6 +152,16 @@ class Exchange:
         return b"".join([piece async for piece in self])
 
     # --- the answer ---------------------------------------------------------------------------
+
+    def response_interim(self, status: int, headers: HeaderPairs) -> None:
+        """Send an interim response (1xx) before the response; nothing where it cannot be.
+
+        Clients of HTTP/1.0 know none. One that is not valid is left out.
+        """
+        if self.is_answered or self.is_gone or self.scope.http_version != "1.1":
+            return
+        with contextlib.suppress(HeaderRefused):
+            self._connection.write(response_head(status, headers, None, keeps_alive=True))
 
     def response_empty(self, status: int, headers: HeaderPairs) -> None:
         """Respond without a body; a Content-Length among the headers is kept (HEAD)."""

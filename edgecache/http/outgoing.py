@@ -1,7 +1,7 @@
 """A connection to a server: one request at a time, its response read with back-pressure.
 
 The server may be a foreign machine: where a response ends must be clear, and bytes that follow it
-end the connection. Interim responses are passed over, redirects are not followed.
+end the connection. Interim responses go to who asks for them, redirects are not followed.
 """
 
 import asyncio
@@ -25,6 +25,8 @@ LENGTH_DIGITS: Final = 19
 # A chunk's size, with its extensions.
 CHUNK_LINE_LIMIT_BYTES: Final = 4096
 FINAL: Final = 200
+# Interim responses of the connection itself (RFC 9110 §15.2): 100 and 101.
+OF_THE_CONNECTION: Final = frozenset((100, 101))
 BODYLESS: Final = frozenset((204, 304))
 # Instead of a body's length.
 CHUNKED: Final = -1
@@ -91,6 +93,8 @@ class ResponseHead:
 # Returns the length of the body, or CHUNKED or UNTIL_CLOSE. Raises RequestFailed for a response
 # that is not wanted.
 HeadCheck = Callable[[ResponseHead], int]
+# Takes an interim response.
+TakeInterim = Callable[[ResponseHead], None]
 
 
 def any_body(head: ResponseHead, *, is_head: bool = False) -> int:
@@ -204,6 +208,7 @@ class OutgoingConnection(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport
         self._check: HeadCheck | None = None
+        self._take_interim: TakeInterim | None = None
         self._head = bytearray()
         self._passed = 0
         self._left = 0
@@ -264,9 +269,17 @@ class OutgoingConnection(asyncio.Protocol):
 
     # --- the reader's side --------------------------------------------------------------------
 
-    def send(self, request: bytes, check: HeadCheck, *, waits_for_all: bool) -> None:
+    def send(
+        self,
+        request: bytes,
+        check: HeadCheck,
+        *,
+        waits_for_all: bool,
+        take_interim: TakeInterim | None = None,
+    ) -> None:
         """Send a request, or the beginning of one whose body follows in pieces."""
         self._check = check
+        self._take_interim = take_interim
         self._waits_for_all = waits_for_all
         self._transport.write(request)
 
@@ -376,6 +389,8 @@ class OutgoingConnection(asyncio.Protocol):
                 self.may_be_kept = self.may_be_kept and head.keeps_connection
                 self.head, self._check, self._head, self._passed = head, None, bytearray(), 0
                 return rest
+            if self._take_interim is not None and head.status not in OF_THE_CONNECTION:
+                self._take_interim(head)
         if self._passed + len(received) > HEAD_LIMIT_BYTES:
             raise RequestFailed("head_too_long")
         del received[:start]

@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from edgecache.brain.cdn import cache_status, conditional_requests, refusals
+from edgecache.brain.cdn import cache_status, conditional_requests, interim, refusals
 from edgecache.brain.cdn.dependencies import CdnDependencies
 from edgecache.brain.cdn.forwarding import Forwarding
 from edgecache.brain.cdn.lookup import Lookup, LookupResult
@@ -161,7 +161,7 @@ class CdnApi:
         if scope.method not in METHODS:
             await self._forwarding.forward(scope, exchange, cache_url)
             return
-        request = await self._request(scope, cache_url)
+        request = await self._request(scope, exchange, cache_url)
         try:
             result = await self._lookup.find(request)
         except OriginMissing as missing:
@@ -210,7 +210,9 @@ class CdnApi:
         driver = driver if isinstance(driver, HttpDriver) else None
         return CacheUrl(bucket, target_of(key, path, scope.query_string), prefix, driver)
 
-    async def _request(self, scope: HttpScope, cache_url: CacheUrl) -> CdnRequest:
+    async def _request(
+        self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl
+    ) -> CdnRequest:
         fields = caching_rules.fields_of(scope.headers.items())
         control = caching_rules.directives([fields.get("cache-control", "")])
         return CdnRequest(
@@ -220,6 +222,7 @@ class CdnApi:
             only_if_cached="only-if-cached" in control,
             client=self._dependencies.proxies.client_of(scope),
             is_head=scope.method == "HEAD",
+            take_interim=interim.handed_on(cache_url, exchange),
         )
 
     async def _deliver(

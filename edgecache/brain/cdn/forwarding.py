@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from edgecache.brain.cdn import cache_status
+from edgecache.brain.cdn import cache_status, interim
 from edgecache.brain.cdn.dependencies import CdnDependencies
 from edgecache.brain.cdn.refusals import Refused
 from edgecache.brain.cdn.urls import CacheUrl
@@ -138,7 +138,7 @@ class Forwarding:
         running.began = NEVER
         try:
             async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
-                reply = await self._send(target, scope, staged, stack)
+                reply = await self._send(target, scope, running.exchange, staged, stack)
                 running.answered = asyncio.get_running_loop().time()
                 await self._respond(target, running.exchange, reply)
         except TimeoutError:
@@ -147,7 +147,12 @@ class Forwarding:
             await self._dependencies.data_directory.discard(staged)
 
     async def _send(
-        self, target: ForwardTarget, scope: HttpScope, staged: StagedFile, stack: AsyncExitStack
+        self,
+        target: ForwardTarget,
+        scope: HttpScope,
+        exchange: Exchange,
+        staged: StagedFile,
+        stack: AsyncExitStack,
     ) -> Reply:
         """Return the origin's response, once every brain has forgotten what it invalidates."""
         size = staged.manifest.size
@@ -161,9 +166,10 @@ class Forwarding:
             ("content-length", str(size)),
         ]
         replies: list[Reply] = []
+        take_interim = interim.handed_on(target.cache_url, exchange)
 
         async def send() -> list[str]:
-            asking = target.driver.forward(scope.method, target.url, headers, body)
+            asking = target.driver.forward(scope.method, target.url, headers, body, take_interim)
             reply = await stack.enter_async_context(asking)
             replies.append(reply)
             urls = [

@@ -430,6 +430,7 @@ def _to_origin(request: CdnRequest, headers: list[tuple[str, str]]) -> OriginReq
         takes_any_status=True,
         method=request.method,
         ranged=request.ranged,
+        take_interim=request.take_interim,
     )
 
 

@@ -11,7 +11,7 @@ from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.http_caching.cache_keys import KeyPolicy, Target
 from edgecache.brain.http_caching.caching_rules import COOKIES, Pairs
-from edgecache.brain.origins.driver import ranged_of
+from edgecache.brain.origins.driver import TakeInterim, ranged_of
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.http.headers import lossless
 
@@ -122,6 +122,7 @@ class CdnRequest:
     """A client's request. fields: its headers, lower-case names. client: its address.
 
     is_head: only the head of the response is wanted. wants_whole: also for a range of it.
+    take_interim: hands the origin's interim responses on to the client.
     """
 
     cache_url: CacheUrl
@@ -131,6 +132,7 @@ class CdnRequest:
     client: str = ""
     is_head: bool = False
     wants_whole: bool = False
+    take_interim: TakeInterim | None = None
 
     @property
     def ranged(self) -> tuple[tuple[str, str], ...]:

@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from edgecache.brain.core.errors import OriginError, OriginFailed, OriginTimeout, Overloaded
+from edgecache.brain.origins.driver import TakeInterim
 from edgecache.brain.origins.headers import Pairs, pairs_of
 from edgecache.http.client import HttpClient, ServerAddress, head_bytes
 from edgecache.http.headers import Headers
@@ -105,12 +106,17 @@ class OriginConnections:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request. url: encoded. body: sent in pieces; its length is in the headers."""
+    """A request.
+
+    url: encoded. body: sent in pieces; its length is in the headers. take_interim: called with
+    status and fields of each interim response.
+    """
 
     method: str
     url: str
     headers: Sequence[tuple[str, str]] = ()
     body: bytes | AsyncIterator[bytes] = b""
+    take_interim: TakeInterim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +240,14 @@ async def _send(
             connect_timeout_s=None if options is None else options.connect_timeout_s,
             stall_s=None if options is None else options.first_byte_timeout_s,
             is_repeatable=False,
+            take_interim=partial(_hand_on, request.take_interim) if request.take_interim else None,
         )
     except RequestFailed as failure:
         raise _error(failure) from failure.__cause__ or failure
+
+
+def _hand_on(take_interim: TakeInterim, head: ResponseHead) -> None:
+    take_interim(head.status, pairs_of(head.fields))
 
 
 async def _pieces(body: bytes | AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -17,6 +17,9 @@ from edgecache.brain.core.values import (
 )
 from edgecache.protocol.ranges import part_of_any
 
+# Takes status and fields of an interim response (1xx).
+TakeInterim = Callable[[int, Sequence[tuple[str, str]]], None]
+
 
 @dataclass(frozen=True, slots=True)
 class OriginRequest:
@@ -29,6 +32,7 @@ class OriginRequest:
     query: of the URL, without the question mark.
     takes_any_status: return every response; otherwise follow redirects and treat all but 200 as
     errors.
+    take_interim: called with what the origin sends before its response.
     """
 
     headers: Sequence[tuple[str, str]] = ()
@@ -37,6 +41,7 @@ class OriginRequest:
     takes_any_status: bool = False
     method: str = "GET"
     ranged: tuple[tuple[str, str], ...] = ()
+    take_interim: TakeInterim | None = None
 
     @property
     def is_head(self) -> bool:

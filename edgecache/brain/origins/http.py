@@ -32,7 +32,13 @@ from edgecache.brain.origins.connections import (
     Request,
     exchange,
 )
-from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
+from edgecache.brain.origins.driver import (
+    PLAIN,
+    OriginRequest,
+    OriginResponse,
+    TakeInterim,
+    WriteResult,
+)
 from edgecache.brain.origins.headers import Pairs, answer_of, part_of
 from edgecache.http.headers import lossless
 
@@ -87,14 +93,19 @@ class HttpDriver:
 
     @asynccontextmanager
     async def forward(
-        self, method: str, url: str, headers: Pairs, body: bytes | AsyncIterator[bytes]
+        self,
+        method: str,
+        url: str,
+        headers: Pairs,
+        body: bytes | AsyncIterator[bytes],
+        take_interim: TakeInterim,
     ) -> AsyncIterator[Reply]:
         """Forward a client's request, once; redirects are returned to the client.
 
         It is sent without the credentials that the origin gave for reading: the client must not
         gain their rights. body: as long as the headers say.
         """
-        request = Request(method, url, self._head(headers, url), body)
+        request = Request(method, url, self._head(headers, url), body, take_interim)
         async with exchange(self._connections, request) as reply:
             yield reply
 
@@ -174,7 +185,8 @@ class HttpDriver:
             headers.append(("authorization", self._authorization))
         # Every response is passed on, 503 included.
         try_again = frozenset() if request.takes_any_status else TRY_AGAIN
-        asking = exchange(self._connections, Request(method, url, headers), try_again=try_again)
+        sent = Request(method, url, headers, take_interim=request.take_interim)
+        asking = exchange(self._connections, sent, try_again=try_again)
         async with asking as reply:
             yield reply
 

@@ -115,7 +115,7 @@ def exactly(size: int) -> bytes:
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: y\r\n\r\n",
             id="trailers",
         ),
-        pytest.param(b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK, id="interim"),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + OK, id="interim"),
         pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", id="204"),
         pytest.param(b"HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", id="204 of 9"),
         pytest.param(b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n', id="304"),
