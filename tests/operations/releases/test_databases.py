@@ -58,7 +58,7 @@ def test_a_migration_of_this_release_may_replace_those_of_the_one_before(
     initial = import_module("edgecache.brain.migrations.0001_initial").Migration
     replaced = [("brain", "0001_before"), ("brain", "0002_before")]
     monkeypatch.setattr(initial, "replaces", replaced)
-    Record.objects.filter(app="brain").delete()
+    Record.objects.filter(app="brain", name="0001_initial").delete()
     for app, name in replaced:
         Record.objects.create(app=app, name=name)
     releases.check_start()
