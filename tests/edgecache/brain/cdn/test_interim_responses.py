@@ -44,7 +44,9 @@ def test_one_that_is_not_valid_is_left_out(cluster: Cluster) -> None:
 def test_those_of_a_forwarded_request_are_handed_on_too(cluster: Cluster) -> None:
     with RawOrigin(HINT + ANSWER) as origin:
         bucket = raw_bucket(cluster, origin)
-        cluster.call("PATCH", f"/v1/buckets/{bucket.bucket_id}?{bucket.scope}", {"forwards_writes": True})
+        cluster.call(
+            "PATCH", f"/v1/buckets/{bucket.bucket_id}?{bucket.scope}", {"forwards_writes": True}
+        )
         with socket.create_connection(("127.0.0.1", cluster.port), 20) as connection:
             head = f"POST /p/{bucket.public_name}/a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"
             connection.sendall(f"{head}Connection: close\r\n\r\n".encode())
