@@ -25,6 +25,7 @@ NOT_RUN: Final[dict[tuple[str, str], str]] = {
     ("docs/cache.md", "npm run server"): "It runs another project's test suite.",
     ("docs/earnings.md", "top-ups"): "It opens a page of Stripe's, which is not configured here.",
     ("docs/earnings.md", "billing.verify_statement"): TESTED,
+    ("docs/encryption.md", "ZBRAIN_ENCRYPTED_AT_REST="): SETTING,
     ("docs/production.md", "make-secrets.sh"): MACHINE,
     ("docs/teams.md", "GITHUB_ROLES"): SETTING,
     ("docs/teams.md", "DISCORD_ROLES"): SETTING,

@@ -105,6 +105,7 @@ def of_objects(dialogs: Dialogs) -> None:
         visitor.page.get_by_label("URL").fill("https://origin.example.com/")
         visitor.press("Create")
         press("Replace the credentials of web", "secret-dialog")
+        press("Change the options of web", "origin-options-dialog")
     with dialogs.on("objects?view=keys") as press:
         press("New access key", "key-dialog")
 
