@@ -218,7 +218,7 @@ def _check_proxy(alice: Caller, labels: set[str]) -> None:
 
 def _for_two_machines(name: str, text: str, machines: list[tuple[int, str]]) -> str:
     """Change a file of deploy/ as the documentation says, with the machines of the test."""
-    (lines,) = [b.text for b in blocks("docs/scaling.md") if b.language == name]
+    lines = next(b.text for b in blocks("docs/scaling.md") if b.language == name)
     names = (("10.0.0.11", "1a2b3c4d"), ("10.0.0.12", "5e6f7a8b"))
     for (address, example), (port, label) in zip(names, machines, strict=True):
         lines = lines.replace(f"{address}:8000", f"127.0.0.1:{port}").replace(example, label)

@@ -44,7 +44,7 @@ def test_the_recipes_run(member: User, live_server: LiveServer, tmp_path: Path) 
         done = subprocess.run(
             [*command, code.replace(PRINTED, live_server.url)],
             cwd=tmp_path,
-            env=os.environ | {"TOKEN": token},
+            env=os.environ | {"ZONAL_TOKEN": token},
             capture_output=True,
             text=True,
             timeout=30,
