@@ -46,6 +46,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-examples", action="store_true", help=text)
 
 
+class _FailuresAtOnce:
+    """Print the name of a test when it fails: a run that is ended from outside has no summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.writer = config.get_terminal_writer()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.writer.line(f"\nFailed in its {report.when}: {report.nodeid}")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Name failures at once in CI."""
+    if os.environ.get("CI") and not hasattr(session.config, "workerinput"):
+        session.config.pluginmanager.register(_FailuresAtOnce(session.config))
+
+
 def pytest_collection_finish() -> None:
     """Exclude loaded modules from garbage collection, since they stay to the end."""
     gc.collect()
