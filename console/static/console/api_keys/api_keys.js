@@ -1,6 +1,7 @@
 // @ts-check
 /** API keys of this environment: made, shown once, revoked. */
 
+import { ofEnvironment } from "../frame/environment.js";
 import { openPage } from "../frame/shell.js";
 import { call, get, post } from "../lib/api.js";
 import { copy } from "../lib/clipboard.js";
@@ -45,17 +46,19 @@ let text = "";
 /** The address of the next page, '' after the last one. */
 let next = "";
 
-await openPage(async ({ roles, environment }) => {
-  isAdmin = roles.includes("admin");
-  const mayRead = isAdmin || roles.includes("operator");
-  show(byId("api-keys"), mayRead);
-  show(byId("api-keys-closed"), !mayRead);
-  if (!mayRead) return;
-  fill(byId("api-keys"), { place: environment.name });
-  bindForm();
-  onPress(byId("api-keys-more"), byId("api-keys"), showMore);
-  await showAll();
-});
+await openPage(
+  ofEnvironment(async ({ roles, environment }) => {
+    isAdmin = roles.includes("admin");
+    const mayRead = isAdmin || roles.includes("operator");
+    show(byId("api-keys"), mayRead);
+    show(byId("api-keys-closed"), !mayRead);
+    if (!mayRead) return;
+    fill(byId("api-keys"), { place: environment.name });
+    bindForm();
+    onPress(byId("api-keys-more"), byId("api-keys"), showMore);
+    await showAll();
+  }),
+);
 
 function bindForm() {
   const dialog = /** @type {HTMLDialogElement} */ (byId("api-key-dialog"));

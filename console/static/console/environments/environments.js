@@ -1,7 +1,8 @@
 // @ts-check
 /** Environments: what each holds; create, clone, rename, delete. */
 
-import { kindOf, openPage, switchTo } from "../frame/shell.js";
+import { kindOf, switchTo } from "../frame/environment.js";
+import { openPage } from "../frame/shell.js";
 import { call, get, post } from "../lib/api.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
 import { restoreDraft } from "../lib/drafts.js";

@@ -8,6 +8,7 @@ import { onClick } from "../lib/forms.js";
 import { ACCOUNT, HOME, restrictedTo, signIn } from "../lib/navigation.js";
 import { Problem, sentenceOf } from "../lib/problem.js";
 import { broken, ready, tell } from "../lib/status.js";
+import { forgetNamed, kindOf, switchTo } from "./environment.js";
 import { findable, findMembers } from "./findable.js";
 import { bindPalette } from "./palette.js";
 import { stepUp } from "./stepup.js";
@@ -37,7 +38,7 @@ import { listen, tellOthers } from "../lib/tabs.js";
 export async function openPage(showPage, showRestricted) {
   const emailRequired = location.pathname === ACCOUNT ? null : () => location.replace(ACCOUNT);
   handle({ stepUp, signedOut: signIn, emailRequired });
-  listen();
+  listen(forgetNamed);
   onClick(byId("sign-out"), signOut);
   try {
     const who = await enter();
@@ -120,14 +121,6 @@ function choice(place, who) {
   return item;
 }
 
-/**
- * Return what an environment's colour depends on.
- * @param {{id: string}} place
- */
-export function kindOf({ id }) {
-  return id === "live" || id === "sandbox" ? id : "custom";
-}
-
 /** @param {HTMLDetailsElement} details */
 function closeLikeAMenu(details) {
   details.addEventListener("keydown", (event) => {
@@ -142,21 +135,6 @@ function closeLikeAMenu(details) {
   document.addEventListener("click", (event) => {
     if (event.target instanceof Node && !details.contains(event.target)) details.open = false;
   });
-}
-
-/**
- * Continue in another environment, in every tab.
- * @param {Place} place
- */
-export async function switchTo(place) {
-  try {
-    await post("/v1/auth/switch", { environment: place.id });
-  } catch (error) {
-    tell(error);
-    return;
-  }
-  tellOthers();
-  location.reload();
 }
 
 /** End the session, and leave for the sign-in. */

@@ -38,12 +38,19 @@ export function ready() {
  */
 export function broken(text) {
   const place = byId("page-problem");
-  for (const part of byId("main").children) show(/** @type {HTMLElement} */ (part), false);
   const again = element("button", "Try again");
   again.setAttribute("type", "button");
   again.className = "link";
   again.addEventListener("click", () => location.reload());
   place.replaceChildren(`${text} `, again);
-  show(place);
+  showOnly(place);
   ready();
+}
+
+/**
+ * Show one part of the page alone.
+ * @param {HTMLElement} part
+ */
+export function showOnly(part) {
+  for (const each of byId("main").children) show(/** @type {HTMLElement} */ (each), each === part);
 }

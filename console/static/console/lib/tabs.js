@@ -17,10 +17,12 @@ export function tellOthers() {
  * Reload this tab when another one changes the user or the environment. The visitor may keep it, for
  * example while files are uploaded. It then sends no more requests: they would go to another
  * environment than the one it shows.
+ * @param {() => void} prepare what is done before the reload
  */
-export function listen() {
+export function listen(prepare) {
   channel.addEventListener("message", () => {
     callNothing();
+    prepare();
     location.reload();
   });
 }
