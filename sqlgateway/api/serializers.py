@@ -87,6 +87,13 @@ class FormatSerializer(StrictSerializer):
         "as PostgreSQL's text, in which NULL and the JSON value null differ, and which no JSON "
         "parser changes.",
     )
+    values = serializers.ChoiceField(
+        choices=["json", "text"],
+        required=False,
+        help_text="How values of all types are written: `json` if not given, by their type; with "
+        "`text` as strings with PostgreSQL's text, and booleans as `true` and `false`. It outranks "
+        "`numeric` and `json`.",
+    )
     explain = ExplainField(
         required=False,
         help_text="Return the plan as JSON instead of running the statement; with `analyze` run "

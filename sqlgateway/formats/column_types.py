@@ -10,6 +10,7 @@ from sqlgateway.formats.encoders import Check, Encoder
 
 NumericAs = Literal["string", "number"]
 JsonAs = Literal["value", "string"]
+ValuesAs = Literal["json", "text"]
 
 # Values of other types are returned as PostgreSQL's text.
 ENCODERS: Final[Mapping[str, Encoder]] = {
@@ -56,6 +57,11 @@ def _builtin() -> dict[int, ColumnType]:
 
 
 BUILTIN: Final = _builtin()
+
+
+def text_encoder_for(kind: ColumnType, *, check: Check = encoders.unlimited) -> Encoder:
+    """Return the encoder of a type's values as strings with PostgreSQL's text."""
+    return encoders.boolean_text if kind.encoder == "bool" else encoders.text_of(check)
 
 
 def encoder_for(

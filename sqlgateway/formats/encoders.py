@@ -31,6 +31,7 @@ MINUS_ZERO: Final = b"-0"
 # Characters that JSON escapes; a column without any is copied unchanged.
 ESCAPED: Final = bytes([*range(32), 0x22, 0x5C])
 BOOLS: Final = {b"t": b"true", b"f": b"false", None: NULL}
+BOOL_TEXTS: Final = {b"t": b'"true"', b"f": b'"false"', None: NULL}
 # IEEE 754 doubles hold every whole number up to here (RFC 8259 §6).
 MAX_SAFE: Final = 2**53 - 1
 SAFE_DIGITS: Final = 15
@@ -123,6 +124,11 @@ def _json(value: bytes) -> bytes:
 def boolean(values: Values) -> Encoded:
     """Encode booleans."""
     return list(map(BOOLS.__getitem__, values)), b"", b""
+
+
+def boolean_text(values: Values) -> Encoded:
+    """Encode booleans as the strings that PostgreSQL's cast to text gives."""
+    return list(map(BOOL_TEXTS.__getitem__, values)), b"", b""
 
 
 def int8(values: Values) -> Encoded:

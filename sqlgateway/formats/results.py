@@ -12,10 +12,19 @@ import orjson
 from psycopg.pq.abc import PGresult
 
 from sqlgateway.errors import ResultNotText
-from sqlgateway.formats.column_types import BUILTIN, ColumnType, JsonAs, NumericAs, encoder_for
+from sqlgateway.formats.column_types import (
+    BUILTIN,
+    ColumnType,
+    JsonAs,
+    NumericAs,
+    ValuesAs,
+    encoder_for,
+    text_encoder_for,
+)
 from sqlgateway.formats.encoders import (
     Check,
     Encoded,
+    Encoder,
     SizeLimitExceeded,
     Values,
     unlimited,
@@ -47,6 +56,7 @@ class RowFormat:
     rows_as: RowsAs = "objects"
     numeric: NumericAs = "string"
     json: JsonAs = "value"
+    values: ValuesAs = "json"
 
 
 @dataclass(slots=True)
@@ -134,8 +144,7 @@ class RowEncoder:
 
         Raises ResultNotText, SizeLimitExceeded by ``check``.
         """
-        numeric, json = self._format.numeric, self._format.json
-        encoders = [encoder_for(kind, numeric, json, check=check) for kind in self._column_types]
+        encoders = [self._encoder_for(kind, check) for kind in self._column_types]
         try:
             encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
             # The constant parts of all rows, into which the values are inserted by column.
@@ -148,6 +157,11 @@ class RowEncoder:
         except UnicodeDecodeError as exc:
             raise ResultNotText("A value is not UTF-8.") from exc
         return text
+
+    def _encoder_for(self, kind: ColumnType, check: Check) -> Encoder:
+        if self._format.values == "text":
+            return text_encoder_for(kind, check=check)
+        return encoder_for(kind, self._format.numeric, self._format.json, check=check)
 
     def _constants(self, encoded: Sequence[Encoded], between: bytes) -> list[bytes]:
         """Return a row's constant parts, with an empty one in the place of each value."""

@@ -156,6 +156,7 @@ def _sql_text(item: dict[str, Any], path: str, limits: Quota) -> SqlText:
         numeric=item.get("numeric", "string"),
         # A plan is JSON in the answer, however the statement's own values were asked for.
         json="value" if how else item.get("json", "value"),
+        values="json" if how else item.get("values", "json"),
     )
     if not how:
         return SqlText(text, encoded, form)

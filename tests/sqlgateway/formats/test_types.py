@@ -148,6 +148,34 @@ def test_json_may_be_its_text(alice: Caller) -> None:
     assert value.rows == [{"a": None, "b": [1]}]
 
 
+def test_all_values_may_be_their_text(alice: Caller) -> None:
+    shown = {
+        "true": "true",
+        "9007199254740991::int8": "9007199254740991",
+        "'-0'::float8": "-0",
+        "1e20::float8": "1e+20",
+        "1.10::numeric": "1.10",
+        "'[0:1]={a b,NULL}'::text[]": '[0:1]={"a b",NULL}',
+        "ARRAY[true, NULL]": "{t,NULL}",
+        '\'{"a": 1,\n  "a": 1.0}\'::json': '{"a": 1,\n  "a": 1.0}',
+        "'null'::jsonb": "null",
+        "TIMESTAMPTZ '2026-11-28 10:30+00'": "2026-11-28 10:30:00+00",
+        "'empty'::int4range": "empty",
+        "'ab'::char(4)": "ab  ",
+        "'192.0.2.7'::inet": "192.0.2.7",
+        "''": "",
+        "NULL::bool": None,
+        "NULL::jsonb": None,
+    }
+    query = f"SELECT {', '.join(shown)}"
+
+    assert alice.sql(query, values="text", rows="arrays").rows == [[*shown.values()]]
+    streamed = stream(alice, query, values="text", rows="arrays", format="ndjson")
+    assert streamed.records[1] == [*shown.values()]
+    plan = alice.sql(query, values="text", explain=True).body["plan"]
+    assert plan[0]["Plan"]["Node Type"] == "Result"
+
+
 def test_types_of_ones_own_are_named(alice: Caller) -> None:
     alice.sql("CREATE TYPE mood AS ENUM ('sad', 'so \"so\"'); CREATE DOMAIN small AS int")
 
