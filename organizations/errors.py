@@ -122,6 +122,13 @@ class InvitingTooOften(TooManyRequests):
     title = "Too many invitations today."
 
 
+class AlreadyMember(Conflict):
+    """The address is a present member's, who needs and can accept no invitation."""
+
+    code = "already_member"
+    title = "This person is a member already."
+
+
 class TooManyInvitations(Conflict):
     """The organization has too many open invitations."""
 

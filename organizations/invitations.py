@@ -22,6 +22,7 @@ from common import rate_limits
 from environments.models import Organization
 from organizations import removals
 from organizations.errors import (
+    AlreadyMember,
     InvitationGone,
     InvitationNotFound,
     InvitingTooOften,
@@ -83,6 +84,18 @@ def check_rate_limit(organization_id: int, email: str, *, is_verified: bool, now
         rate_limits.enforce(
             "invitation", subject, limit=cap, window=DAY, error=InvitingTooOften, now=now
         )
+
+
+def refuse_member(organization_id: int, email: str) -> None:
+    """Raise AlreadyMember (409) for the address of a member, which could not accept an invitation.
+
+    The organization knows its members. One that an operator has prepared accepts an invitation.
+    """
+    owner = credentials.find(email)
+    if owner is None or owner.organization_id != organization_id:
+        return
+    if not address_release.is_prepared(owner):
+        raise AlreadyMember
 
 
 def invite(organization_id: int, offer: Offer, *, inviter: Inviter, now: datetime) -> Invitation:

@@ -25,6 +25,7 @@ from organizations import created, invitation_acceptance, invitations, members
 from organizations.audit_tags import OrganizationTag
 from organizations.created import NOTHING, Created
 from organizations.errors import (
+    AlreadyMember,
     InvitationGone,
     InvitationNotFound,
     InvitingTooOften,
@@ -194,7 +195,7 @@ class InvitationViewSet(ListAction):
         "accept": PUBLIC,
     }
     errors = {
-        "create": (TooManyInvitations, InvitingTooOften),
+        "create": (AlreadyMember, TooManyInvitations, InvitingTooOften),
         "destroy": (InvitationNotFound,),
         "preview": (InvitationGone, TooManyAttempts),
         "accept": (EnvironmentNotFound, EmailTaken, InvitationGone, TooManyAttempts, HashingBusy),
@@ -223,11 +224,13 @@ class InvitationViewSet(ListAction):
     def create(self, request: Request) -> Response:
         """Mail an invitation, valid once within seven days; it replaces an earlier one.
 
-        The response is the same whether or not the address has an account; only the mail differs.
+        The response is the same whether or not the address has an account elsewhere; only the mail
+        differs. A member of the organization is not invited again.
         """
         body = self.read()
         who, now = self.principal, timezone.now()
         offer = Offer(signup.canonical(body["email"]), body["roles"], body["labels"])
+        invitations.refuse_member(who.organization_id, offer.email)
         # None for a development token, which has no address.
         is_verified = who.email_verified is not False
         invitations.check_rate_limit(

@@ -18,7 +18,7 @@ from organizations import tasks
 from organizations.models import Invitation
 from outbox.models import Delivery
 from tests import inbox
-from tests.cast import Answer, Caller, member, signed_in, with_proven_address
+from tests.cast import PASSWORD, Answer, Caller, member, signed_in, with_proven_address
 from tests.organizations.support import DORA, PATH, accept, invite, invited, mailed_token, preview
 from tests.parallel import at_once
 from tests.queries import statements
@@ -77,20 +77,33 @@ def test_no_token_is_kept_or_shown(alice: User) -> None:
     assert token not in shown
 
 
-def test_the_admin_does_not_learn_whether_an_address_has_an_account(
-    alice: User, bob: User, charlie: User
+def test_the_admin_does_not_learn_whether_an_address_has_an_account_elsewhere(
+    alice: User, charlie: User
 ) -> None:
     unknown = invite(alice, "nobody@example.com")
     elsewhere = invite(alice, "CHARLIE@example.org")
-    own = invite(alice, "bob@example.com")
-    assert unknown.status == elsewhere.status == own.status == 202
-    for answer in (elsewhere, own):
-        same = without_ids(answer)
-        assert same.keys() == without_ids(unknown).keys()
-        assert same["state"] == "pending"
+    assert unknown.status == elsewhere.status == 202
+    assert without_ids(elsewhere).keys() == without_ids(unknown).keys()
+    assert elsewhere.body["state"] == "pending"
     listed = signed_in(alice).get(PATH).body["results"]
     assert {row["state"] for row in listed} == {"pending"}
     assert len({len(row.digest) for row in Invitation.objects.all()}) == 1
+
+
+def test_a_member_is_not_invited_again_whatever_state_it_is_in(
+    home: Organization, alice: User
+) -> None:
+    bob = member(home, "bob@example.com", password=PASSWORD)
+    for state in ({}, {"email_verified_at": timezone.now()}, {"is_active": False}):
+        User.objects.filter(pk=bob.pk).update(**state)
+        answer = invite(alice, "BOB@Example.com")
+        assert (answer.status, answer.code) == (409, "already_member")
+    assert not Invitation.objects.exists()
+    assert not inbox.messages("mail")
+    # It does not count against what may be sent in a day, either.
+    for _ in range(12):
+        assert invite(alice, "bob@example.com").code == "already_member"
+    assert invite(alice).status == 202
 
 
 def test_both_kinds_of_address_cost_the_same(alice: User, charlie: User) -> None:
