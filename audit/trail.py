@@ -4,19 +4,23 @@ An event is added in the transaction of the change that it records. A denied req
 caller's tenant is recorded by ``record_denial``, which common.permissions calls.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import and_
 from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
 import structlog
 from django.db import DatabaseError, connection
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast
 from django.http import HttpRequest
 from django.utils import timezone
 
+from audit.descriptions import COMMAND, NAMELESS, OPERATOR, PLATFORM, words_of
 from audit.models import AuditEvent
-from audit.tags import AuditTag, TrailTag
+from audit.tags import AuditTag, TrailTag, known
 from common import rate_limits
 from common.principals import PlatformRequest
 from common.web.addresses import client_address
@@ -156,25 +160,13 @@ def of_organization(organization_id: int) -> QuerySet[AuditEvent]:
 def matching(events: QuerySet[AuditEvent], wanted: Mapping[str, Any]) -> QuerySet[AuditEvent]:
     """Return the events that match every given filter.
 
-    wanted: ``tag`` (a whole tag or its first parts, such as ``api:session``), ``outcome``,
-    ``environment``, ``actor`` (an address or a user's id), ``request_id``, ``since`` (inclusive),
-    ``until`` (exclusive).
+    wanted: ``search`` (words, each of them in the event's sentence, actor, data, tag, address or
+    request id), ``tag`` (a whole tag or its first parts, such as ``api:session``), ``outcome``,
+    ``environment``, ``actor`` and ``affected`` (a part of an address, or a user's id),
+    ``request_id``, ``since`` (inclusive), ``until`` (exclusive). Texts match in any case.
     """
-    if "tag" in wanted:
-        events = events.filter(Q(tag=wanted["tag"]) | Q(tag__startswith=f"{wanted['tag']}:"))
-    if "actor" in wanted:
-        actor = wanted["actor"]
-        events = events.filter(Q(actor__iexact=actor) | Q(actor_id__in=_ids(actor)))
-    if "environment" in wanted:
-        events = events.filter(environment_id=wanted["environment"])
-    for name in ("outcome", "request_id"):
-        if name in wanted:
-            events = events.filter(**{name: wanted[name]})
-    if "since" in wanted:
-        events = events.filter(at__gte=wanted["since"])
-    if "until" in wanted:
-        events = events.filter(at__lt=wanted["until"])
-    return events
+    events = events.alias(data_text=Cast("data", TextField()))
+    return events.filter(*(FILTERS[name](value) for name, value in wanted.items()))
 
 
 def rows(events: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
@@ -214,9 +206,43 @@ def prune(*, retention_days: int, now: datetime) -> int:
             return deleted
 
 
-def _ids(actor: str) -> list[UUID]:
+def _is_by(text: str) -> Q:
+    found = Q(actor__icontains=text) | Q(actor_id__in=_ids(text))
+    is_nameless = Q(actor__in=NAMELESS)
+    is_command = Q(tag__startswith="cli:")
+    if text.lower() in OPERATOR:
+        found |= Q(actor=COMMAND) | (is_nameless & is_command)
+    if text.lower() in PLATFORM:
+        found |= is_nameless & ~is_command
+    return found
+
+
+def _affects(text: str) -> Q:
+    return Q(data__email__icontains=text) | Q(data__member__in=[str(key) for key in _ids(text)])
+
+
+def _has_word(word: str) -> Q:
+    tags = [tag for tag, each in known().items() if word.lower() in words_of(each).lower()]
+    found = _is_by(word) | Q(tag__icontains=word) | Q(tag__in=tags) | Q(data_text__icontains=word)
+    return found | Q(address__startswith=word) | Q(request_id=word)
+
+
+def _ids(text: str) -> list[UUID]:
     """Return the user id in a filter, if it is one."""
     try:
-        return [UUID(actor)]
+        return [UUID(text)]
     except ValueError:
         return []
+
+
+FILTERS: Final[Mapping[str, Callable[[Any], Q]]] = {
+    "search": lambda text: reduce(and_, map(_has_word, text.split())),
+    "tag": lambda tag: Q(tag=tag.lower()) | Q(tag__startswith=f"{tag.lower()}:"),
+    "outcome": lambda outcome: Q(outcome=outcome),
+    "environment": lambda environment: Q(environment_id=environment),
+    "actor": _is_by,
+    "affected": _affects,
+    "request_id": lambda request_id: Q(request_id=request_id),
+    "since": lambda at: Q(at__gte=at),
+    "until": lambda at: Q(at__lt=at),
+}

@@ -47,6 +47,17 @@ AUDIT_HEAD: Final = """# Audit tags
 Each event of the audit trail (`GET /v1/audit`) has a tag `source:subject:action`. The source is
 `api` (a request), `admin` (staff in the admin), `cli` (an operator's command), `sync` (a provider
 or DNS), `sql` (the SQL gateway) or `system` (the platform's own work). Tags are stable.
+
+An event's `sentence` says who did what, to whom. `affected` is the person whom it affects, always
+of the same organization, or an address that its admin typed. The filters compare texts in any case:
+
+- `search`: words, each of them a part of the sentence, the actor, the tag or a value of the data,
+  the beginning of the network address, or the request id
+- `actor`, `affected`: a part of the address, or a user's id
+- `tag`: a whole tag or its first parts, such as `api:session`
+- `outcome`, `environment`, `request_id`: the whole value, as it is written
+- `since`, `until`: from then on, and before then; an end that is not later is refused
+
 Written by `manage.py writedocs`; a test compares.
 
 """

@@ -95,6 +95,7 @@ def note(confirmed: ConfirmedAction, tag: AuditTag, user: User, **data: object) 
         tag,
         organization_id=user.organization_id,
         member=str(user.pk),
+        email=user.email,
         reason=confirmed.reason,
         **data,
     )

@@ -119,6 +119,7 @@ class MemberViewSet(ListAction, RetrieveAction):
                     self.platform_request,
                     OrganizationTag.MEMBER_UPDATE,
                     member=str(member.pk),
+                    email=member.email,
                     **changed,
                 )
         has_ended = found is not NOTHING and not created.is_admin(member)

@@ -21,14 +21,21 @@ class RecoveryTag(AuditTag):
     RECOVERY_QUESTIONS_UPDATE = (
         "api:recovery_questions:update",
         "A user changed their security questions.",
+        "changed their security questions",
     )
-    MEMBER_RESET_FACTORS = ("api:member:reset_factors", "An admin reset a member's second factors.")
-    CLI_USER_LOCK = ("cli:user:lock", "An operator disabled a user.")
+    MEMBER_RESET_FACTORS = (
+        "api:member:reset_factors",
+        "An admin reset a member's second factors.",
+        "reset the second factors of {email}",
+    )
+    CLI_USER_LOCK = ("cli:user:lock", "An operator disabled a user.", "disabled {email}")
     CLI_USER_UNLOCK = (
         "cli:user:unlock",
         "An operator enabled a user, or reset the counts of wrong passwords and codes.",
+        "enabled {email}, or reset the counts of wrong passwords and codes",
     )
     ADMIN_USER_UNLOCK = (
         "admin:user:unlock",
         "Staff reset a user's counts of wrong passwords and codes.",
+        "reset the counts of wrong passwords and codes of {email}",
     )

@@ -41,6 +41,7 @@ def reset_factors(
             request,
             RecoveryTag.MEMBER_RESET_FACTORS,
             member=str(key),
+            email=user.email,
             factors=number,
             reason=reason,
         )

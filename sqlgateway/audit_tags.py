@@ -31,8 +31,28 @@ class SqlTag(AuditTag):
         "sql:database:clone",
         "A database was filled with a copy of another one, or could not be: then with the reason.",
     )
-    EXTENSION_INSTALL = ("sql:extension:install", "An extension was installed in a database.")
-    EXTENSION_REMOVE = ("sql:extension:remove", "An extension was removed from a database.")
-    QUERY_SAVE = ("sql:query:save", "A query was saved for the organization.")
-    QUERY_UPDATE = ("sql:query:update", "A saved query was changed or renamed.")
-    QUERY_DELETE = ("sql:query:delete", "A saved query was deleted.")
+    EXTENSION_INSTALL = (
+        "sql:extension:install",
+        "An extension was installed in a database.",
+        "installed the extension {extension} in {environment}",
+    )
+    EXTENSION_REMOVE = (
+        "sql:extension:remove",
+        "An extension was removed from a database.",
+        "removed the extension {extension} from {environment}",
+    )
+    QUERY_SAVE = (
+        "sql:query:save",
+        "A query was saved for the organization.",
+        "saved the query {name}",
+    )
+    QUERY_UPDATE = (
+        "sql:query:update",
+        "A saved query was changed or renamed.",
+        "changed the saved query {name}",
+    )
+    QUERY_DELETE = (
+        "sql:query:delete",
+        "A saved query was deleted.",
+        "deleted the saved query {name}",
+    )

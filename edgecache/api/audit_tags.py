@@ -6,29 +6,58 @@ from audit.tags import AuditTag
 class CacheTag(AuditTag):
     """Each tag with what it records; docs/audit.md is made from it."""
 
-    NODE_CREATE = ("api:node:create", "A worker node was registered.")
-    NODE_DELETE = ("api:node:delete", "A worker node was removed.")
-    CACHE_PURGE = ("api:cache:purge", "Cached objects were purged.")
-    BUCKET_CREATE = ("api:bucket:create", "A bucket was created.")
-    BUCKET_UPDATE = ("api:bucket:update", "A bucket was changed.")
-    BUCKET_DELETE = ("api:bucket:delete", "A bucket was deleted.")
-    BUCKET_HOST_CREATE = ("api:bucket_host:create", "A host name was given to a bucket.")
-    BUCKET_HOST_DELETE = ("api:bucket_host:delete", "A host name was taken from a bucket.")
-    ACCESS_KEY_CREATE = ("api:access_key:create", "An S3 access key was created.")
-    ACCESS_KEY_DELETE = ("api:access_key:delete", "An S3 access key was deleted.")
+    NODE_CREATE = ("api:node:create", "A worker node was registered.", "registered a worker node")
+    NODE_DELETE = ("api:node:delete", "A worker node was removed.", "removed a worker node")
+    CACHE_PURGE = ("api:cache:purge", "Cached objects were purged.", "purged cached objects")
+    BUCKET_CREATE = ("api:bucket:create", "A bucket was created.", "created the bucket {bucket}")
+    BUCKET_UPDATE = ("api:bucket:update", "A bucket was changed.", "changed the bucket {bucket}")
+    BUCKET_DELETE = ("api:bucket:delete", "A bucket was deleted.", "deleted the bucket {bucket}")
+    BUCKET_HOST_CREATE = (
+        "api:bucket_host:create",
+        "A host name was given to a bucket.",
+        "gave the host name {host} to the bucket {bucket}",
+    )
+    BUCKET_HOST_DELETE = (
+        "api:bucket_host:delete",
+        "A host name was taken from a bucket.",
+        "took the host name {host} from the bucket {bucket}",
+    )
+    ACCESS_KEY_CREATE = (
+        "api:access_key:create",
+        "An S3 access key was created.",
+        "created the S3 access key {access_key}",
+    )
+    ACCESS_KEY_DELETE = (
+        "api:access_key:delete",
+        "An S3 access key was deleted.",
+        "deleted the S3 access key {access_key}",
+    )
     SYSTEM_ACCESS_KEY_DELETE = (
         "system:access_key:delete",
         "An S3 access key ended, because its creator is no admin any more.",
     )
-    OBJECT_DELETE = ("api:object:delete", "Objects were deleted.")
-    OBJECT_SHARE = ("api:object:share", "A URL that reads an object was signed.")
-    OBJECT_UPLOAD = ("api:object:upload", "URLs that write an object were signed.")
-    ORIGIN_CREATE = ("api:origin:create", "An origin was created.")
+    OBJECT_DELETE = (
+        "api:object:delete",
+        "Objects were deleted.",
+        "deleted objects in the bucket {bucket}",
+    )
+    OBJECT_SHARE = (
+        "api:object:share",
+        "A URL that reads an object was signed.",
+        "signed a URL that reads {key} in the bucket {bucket}",
+    )
+    OBJECT_UPLOAD = (
+        "api:object:upload",
+        "URLs that write an object were signed.",
+        "signed URLs that write {key} in the bucket {bucket}",
+    )
+    ORIGIN_CREATE = ("api:origin:create", "An origin was created.", "created the origin {origin}")
     ORIGIN_UPDATE = (
         "api:origin:update",
         "An origin got new options or credentials, or lost these.",
+        "changed the origin {origin}",
     )
-    ORIGIN_DELETE = ("api:origin:delete", "An origin was deleted.")
+    ORIGIN_DELETE = ("api:origin:delete", "An origin was deleted.", "deleted the origin {origin}")
     SYNC_BUCKET_HOST_LAPSE = (
         "sync:bucket_host:lapse",
         "A bucket lost a host name: its DNS record is missing.",

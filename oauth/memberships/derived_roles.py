@@ -78,7 +78,7 @@ def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: 
         OAuthTag.SYNC_MEMBER_UPDATE,
         organization_id=user.organization_id,
         data={
-            "user": str(user.pk),
+            "member": str(user.pk),
             "email": user.email,
             "because": reason,
             "derived_roles": derived,

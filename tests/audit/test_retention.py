@@ -124,6 +124,8 @@ def test_filters_are_those_of_the_api(alice: User) -> None:
             assert f"--{parameter['name'].replace('_', '-')} " in offered
     assert run("exportaudit", "--until", "2020-01-01") == ""
     assert misused("exportaudit", "--since", "yesterday") == 2
+    span = ("--since", "2026-11-21", "--until", "2026-11-20")
+    assert refused("exportaudit", *span)[1]["code"] == "span_empty"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from accounts.models import User
 from audit.models import AuditEvent
 from audit.tags import sentences
-from tests.cast import Answer, Caller, member, signed_in
+from tests.cast import Answer, Caller, member, signed_in, with_proven_address
 
 
 def happened(user: User, tag: str, **fields: Any) -> AuditEvent:
@@ -48,6 +48,43 @@ def test_an_event_says_in_a_sentence_what_happened(alice: User) -> None:
     assert [row["summary"] for row in rows] == ["", "An environment was created."]
 
 
+def test_a_sentence_says_who_did_what_to_whom(alice: User, bob: User) -> None:
+    caller = signed_in(with_proven_address(alice))
+    path = f"/v1/members/{bob.pk}"
+    for change in ({"roles": ["operator"]}, {"disabled": True}, {"labels": ["night"]}):
+        assert caller.call("PATCH", path, change).status == 200
+    assert caller.post("/v1/invitations", {"email": "new@example.com", "roles": ["admin"]}).status
+    assert caller.call("DELETE", path).status == 200
+    happened(alice, "api:bucket:create", data={})
+    happened(alice, "api:session:create", outcome="refused")
+    happened(alice, "api:email:release")
+    for tag, actor in (("cli:member:create", "command"), ("sql:database:move", "platform")):
+        data = {"member": str(bob.pk), "email": bob.email}
+        AuditEvent.objects.create(
+            tag=tag, organization_id=alice.organization_id, actor=actor, data=data
+        )
+    rows = caller.get("/v1/audit").body["results"][:10]
+    assert [(row["sentence"], row["affected"]) for row in rows] == [
+        ("A database was moved to another cluster.", "bob@example.com"),
+        (
+            "An operator of the platform created the member bob@example.com.",
+            "bob@example.com",
+        ),
+        (
+            "alice@example.com: " + sentences()["api:email:release"],
+            "",
+        ),
+        ("alice@example.com was refused at a sign-in.", ""),
+        # Without the name of the bucket.
+        ("alice@example.com: A bucket was created.", ""),
+        ("alice@example.com removed bob@example.com.", "bob@example.com"),
+        ("alice@example.com invited new@example.com as admin.", "new@example.com"),
+        ("alice@example.com changed the labels of bob@example.com.", "bob@example.com"),
+        ("alice@example.com disabled bob@example.com.", "bob@example.com"),
+        ("alice@example.com made bob@example.com an operator.", "bob@example.com"),
+    ]
+
+
 def test_every_tag_has_a_sentence_of_its_own_for_people(alice: User) -> None:
     # By a request, so that every app is loaded.
     assert signed_in(alice).get("/v1/audit").status == 200
@@ -61,10 +98,13 @@ def test_every_tag_has_a_sentence_of_its_own_for_people(alice: User) -> None:
 
 
 def test_no_role_reads_another_organizations_trail(alice: User, charlie: User) -> None:
-    happened(charlie, "api:secret:create")
+    about_charlie = {"member": str(charlie.pk), "email": charlie.email}
+    happened(charlie, "api:secret:create", data=about_charlie)
     AuditEvent.objects.create(tag="cli:platform:own")
     assert tags(signed_in(alice).get("/v1/audit")) == []
-    assert tags(signed_in(alice).get(f"/v1/audit?actor={charlie.pk}")) == []
+    for name in ("actor", "affected", "search"):
+        for text in (charlie.pk, charlie.email):
+            assert tags(signed_in(alice).get(f"/v1/audit?{name}={text}")) == []
 
 
 def test_operators_read_it_and_readers_do_not(alice: User, bob: User) -> None:
@@ -81,7 +121,20 @@ def test_operators_read_it_and_readers_do_not(alice: User, bob: User) -> None:
         ("tag=api:sess", []),
         ("outcome=refused", ["api:session:create"]),
         ("environment=sandbox", ["api:bucket:create"]),
+        ("tag=API:Session", ["api:session:delete", "api:session:create"]),
         ("actor=BOB@example.com", ["api:bucket:create"]),
+        ("actor=bob", ["api:bucket:create"]),
+        ("actor=An operator of the platform", ["cli:member:update"]),
+        ("actor=%25", []),
+        ("affected=Erin@", ["cli:member:update"]),
+        ("affected=alice", []),
+        ("search=erin OPERATOR", ["cli:member:update"]),
+        ("search=erin alice", []),
+        # Words of the sentence, of a value, and of the tag.
+        ("search=Bucket was created", ["api:bucket:create"]),
+        ("search=photos", ["api:bucket:create"]),
+        ("search=Session:Del", ["api:session:delete"]),
+        ("search=req-1", ["api:session:delete"]),
         ("request_id=req-1", ["api:session:delete"]),
         ("tag=api:session&outcome=success", ["api:session:delete"]),
         ("tag=%25", []),
@@ -90,14 +143,19 @@ def test_operators_read_it_and_readers_do_not(alice: User, bob: User) -> None:
 def test_filters_join(alice: User, bob: User, query: str, found: list[str]) -> None:
     happened(alice, "api:session:create", outcome="refused")
     happened(alice, "api:session:delete", request_id="req-1")
-    happened(bob, "api:bucket:create", environment_id="sandbox")
+    happened(bob, "api:bucket:create", environment_id="sandbox", data={"bucket": "Photos"})
+    about_erin = {"member": str(bob.pk), "email": "erin@example.com"}
+    home = alice.organization_id
+    AuditEvent.objects.create(tag="cli:member:update", organization_id=home, data=about_erin)
     assert tags(signed_in(alice).get(f"/v1/audit?{query}")) == found
 
 
-def test_a_users_id_finds_what_it_did(alice: User, bob: User) -> None:
-    happened(alice, "api:one:create")
+def test_a_users_id_finds_what_it_did_and_what_was_done_to_it(alice: User, bob: User) -> None:
+    happened(alice, "api:one:create", data={"member": str(bob.pk)})
     happened(bob, "api:two:create")
-    assert tags(signed_in(alice).get(f"/v1/audit?actor={bob.pk}")) == ["api:two:create"]
+    caller = signed_in(alice)
+    assert tags(caller.get(f"/v1/audit?actor={bob.pk}")) == ["api:two:create"]
+    assert tags(caller.get(f"/v1/audit?affected={bob.pk}")) == ["api:one:create"]
 
 
 def test_a_time_range_includes_its_beginning_and_excludes_its_end(alice: User) -> None:
@@ -115,7 +173,13 @@ def test_a_time_range_includes_its_beginning_and_excludes_its_end(alice: User) -
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [("since=yesterday", "since"), ("until=x", "until"), ("tags=api", "tags"), ("tag=", "tag")],
+    [
+        ("since=yesterday", "since"),
+        ("until=x", "until"),
+        ("tags=api", "tags"),
+        ("tag=", "tag"),
+        ("since=2026-07-02T00:00Z&until=2026-07-01T00:00Z", "until"),
+    ],
 )
 def test_an_unknown_filter_names_its_field(alice: User, query: str, field: str) -> None:
     answer = signed_in(alice).get(f"/v1/audit?{query}")

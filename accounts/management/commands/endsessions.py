@@ -81,6 +81,11 @@ def _end(user: User, *, has_devices: bool) -> int:
                 None,
                 AccountTag.CLI_SESSION_DELETE,
                 organization_id=user.organization_id,
-                data={"member": str(user.pk), "ended": number, "devices": has_devices},
+                data={
+                    "member": str(user.pk),
+                    "email": user.email,
+                    "ended": number,
+                    "devices": has_devices,
+                },
             )
     return number

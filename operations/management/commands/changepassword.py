@@ -48,7 +48,7 @@ class Command(OpsCommand):
                 None,
                 AccountTag.CLI_PASSWORD_UPDATE,
                 organization_id=user.organization_id,
-                data={"member": str(user.pk), "ended": ended},
+                data={"member": str(user.pk), "email": user.email, "ended": ended},
             )
         facts = {"user_id": str(user.pk), "email": user.email, "sessions": ended}
         return CommandResult(facts, f"{user.email} has the new password; {ended} sessions ended.")

@@ -22,10 +22,12 @@ from environments.management import arguments
 FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
 # The fields of GET /v1/audit.
 FILTERS: Final = {
+    "search": "Words, each of them anywhere in the event.",
     "tag": "Whole, or its first parts, as api:session.",
     "outcome": "As success, refused, denied.",
     "environment": "The id of one, as live.",
-    "actor": "An address or a user's id.",
+    "actor": "Who did it: a part of the address or name, or a user's id.",
+    "affected": "Whom it affects: a part of the address, or a user's id.",
     "request-id": "Of the request that it happened in.",
 }
 
@@ -86,6 +88,8 @@ class Command(OpsCommand):
             events = trail.of_organization(arguments.organization(options["organization"]).pk)
         names = (*(name.replace("-", "_") for name in FILTERS), "since", "until")
         wanted = {name: options[name] for name in names if options[name] is not None}
+        if "since" in wanted and "until" in wanted and wanted["until"] <= wanted["since"]:
+            raise CommandRefused("span_empty", "--until is not after --since.")
         found = trail.rows(trail.matching(events, wanted))
         if options["output"] is None:
             if options["json"]:

@@ -46,7 +46,7 @@ class Command(OpsCommand):
                 said=created.summary(found),
             )
             if changed:
-                data = {"member": str(member.pk), **changed}
+                data = {"member": str(member.pk), "email": member.email, **changed}
                 trail.add(
                     None,
                     OrganizationTag.CLI_MEMBER_UPDATE,

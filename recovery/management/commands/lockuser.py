@@ -42,7 +42,12 @@ class Command(OpsCommand):
                     RecoveryTag.CLI_USER_LOCK,
                     organization_id=user.organization_id,
                     actor=arguments.NAME,
-                    data={"member": str(user.pk), "reason": options["reason"], "sessions": ended},
+                    data={
+                        "member": str(user.pk),
+                        "email": user.email,
+                        "reason": options["reason"],
+                        "sessions": ended,
+                    },
                 )
         facts = {
             "user_id": str(user.pk),

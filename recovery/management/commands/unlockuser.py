@@ -46,6 +46,7 @@ class Command(OpsCommand):
                     actor=arguments.NAME,
                     data={
                         "member": str(user.pk),
+                        "email": user.email,
                         "reason": options["reason"],
                         "enabled": is_enabled,
                         **forgotten,

@@ -107,7 +107,7 @@ def test_a_change_is_recorded_in_the_audit_trail(github: GitHubServer, dora: Cal
     assert event.organization_id == user.organization_id
     assert event.actor_id is None
     assert event.data == {
-        "user": str(user.pk),
+        "member": str(user.pk),
         "email": user.email,
         "because": "github",
         "derived_roles": ["reader"],
