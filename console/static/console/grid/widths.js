@@ -15,7 +15,7 @@ const SAMPLE = 60;
 /**
  * Return the widths in which most values are seen whole.
  * @param {import("./values.js").GridColumn[]} columns
- * @param {unknown[][]} rows
+ * @param {import("./values.js").Value[][]} rows
  */
 export function fitted(columns, rows) {
   const sample = rows.slice(0, SAMPLE);

@@ -4,13 +4,8 @@
 import { call } from "../lib/api.js";
 import { byId, show } from "../lib/dom.js";
 import { save } from "../lib/download.js";
-import { csv, ndjson } from "../grid/values.js";
+import { FORMATS } from "../grid/copies.js";
 import { announce, tell } from "../lib/status.js";
-
-const FORMATS = /** @type {const} */ ({
-  csv: { type: "text/csv", write: csv },
-  ndjson: { type: "application/x-ndjson", write: ndjson },
-});
 
 /**
  * Make the buttons of the download menu work.
@@ -28,26 +23,26 @@ export function bindExports(results, ran) {
     const { format = "csv", all } = /** @type {HTMLElement} */ (button).dataset;
     button.addEventListener("click", () => {
       menu.open = false;
-      if (all === undefined) shownRows(results, /** @type {keyof FORMATS} */ (format));
-      else allRows(ran(), /** @type {keyof FORMATS} */ (format)).catch(tell);
+      if (all === undefined) shownRows(results, /** @type {keyof typeof FORMATS} */ (format)).catch(tell);
+      else allRows(ran(), /** @type {keyof typeof FORMATS} */ (format)).catch(tell);
     });
   }
 }
 
 /**
  * @param {import("./results.js").Results} results
- * @param {keyof FORMATS} format
+ * @param {keyof typeof FORMATS} format
  */
-function shownRows({ shown }, format) {
+async function shownRows({ shown, grid }, format) {
   if (!shown) return;
   const { type, write } = FORMATS[format];
-  save(nameOf(format), write(shown.columns, shown.rows), type);
+  save(nameOf(format), write(shown.columns, await grid.whole(shown.rows)), type);
 }
 
 /**
  * Run the statement again, as a reader, and save the stream.
  * @param {string} query
- * @param {keyof FORMATS} format
+ * @param {keyof typeof FORMATS} format
  */
 async function allRows(query, format) {
   announce("The rows are being fetched …");

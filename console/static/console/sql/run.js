@@ -10,7 +10,7 @@ export class GivenUp extends Cancelled {}
 const TICK_MS = 100;
 const PATH = "/v1/sql";
 
-/** @typedef {{columns: any[], rows: any[][], row_count: number, command: string, truncated: boolean, plan?: any}} Result */
+/** @typedef {{columns: any[], rows: import("../grid/values.js").Value[][], row_count: number, command: string, truncated: boolean, plan?: any}} Result */
 /**
  * @typedef {object} Answer
  * @property {Result[]} results of all statements
@@ -44,7 +44,7 @@ export class Run {
     const timer = setInterval(() => this.onTick(performance.now() - began), TICK_MS);
     try {
       const options = { headers: { "X-Request-Id": current.id }, signal: current.abort.signal };
-      const answer = await call("POST", PATH, { rows: "arrays", ...body }, options);
+      const answer = await call("POST", PATH, { rows: "arrays", values: "text", ...body }, options);
       return {
         results: answer.results ?? [answer],
         notices: answer.notices,
