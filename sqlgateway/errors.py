@@ -63,6 +63,11 @@ OUTCOME: Final[shapes.Shape] = {
     "enum": ["committed", "rolled_back", "unknown"],
     "description": "What happened to the transaction.",
 }
+# The server's messages until the error, as beside a result.
+NOTICES: Final[shapes.Shape] = {
+    "type": "array",
+    "items": {"$ref": "#/components/schemas/Notice"},
+}
 # Members that describe PostgreSQL's error and the object it is about.
 STATEMENT_MEMBERS: Final[dict[str, shapes.Shape]] = {
     "sqlstate": shapes.TEXT,
@@ -80,6 +85,7 @@ STATEMENT_MEMBERS: Final[dict[str, shapes.Shape]] = {
     "data_type": shapes.TEXT,
     # After a COMMIT of the text.
     "outcome": OUTCOME,
+    "notices": NOTICES,
 }
 
 
@@ -145,7 +151,7 @@ class QueryTimeout(errors.InvalidRequest):
 
     code = "query_timeout"
     title = "The query exceeded its deadline."
-    members = {"hint": shapes.TEXT, "outcome": OUTCOME}
+    members = {"hint": shapes.TEXT, "outcome": OUTCOME, "notices": NOTICES}
 
 
 class QueryCancelled(errors.InvalidRequest):
@@ -153,7 +159,7 @@ class QueryCancelled(errors.InvalidRequest):
 
     code = "query_cancelled"
     title = "The query was cancelled."
-    members = {"outcome": OUTCOME}
+    members = {"outcome": OUTCOME, "notices": NOTICES}
 
 
 class TransactionNotCommitted(errors.InvalidRequest):
@@ -161,7 +167,7 @@ class TransactionNotCommitted(errors.InvalidRequest):
 
     code = "transaction_not_committed"
     title = "The transaction was not committed, so it was rolled back."
-    members = {"outcome": OUTCOME}
+    members = {"outcome": OUTCOME, "notices": NOTICES}
 
 
 class TransactionEnded(errors.InvalidRequest):

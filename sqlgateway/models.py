@@ -360,6 +360,7 @@ class SqlRecord(TenantModel):
     text: without parameters' values, truncated, secrets removed.
     outcome: ``success``, or the error's code.
     row_count: of the last statement; None after an error.
+    explain: ``plan`` or ``analyze``; empty where the text ran as it is.
     """
 
     is_of_environment = True
@@ -382,6 +383,7 @@ class SqlRecord(TenantModel):
     outcome = models.CharField(max_length=64)
     sqlstate = models.CharField(max_length=5, blank=True)
     row_count = models.BigIntegerField(null=True)
+    explain = models.CharField(max_length=8, blank=True, default="", db_default="")
 
     class Meta(TenantModel.Meta):
         """Indexes: rows are read by environment, newest first, and trimmed by organization."""

@@ -46,6 +46,11 @@ class SqlRecordSerializer(serializers.Serializer[SqlRecord]):
         allow_null=True, help_text="Of the last statement; null after an error."
     )
     elapsed_ms = serializers.FloatField()
+    explain = serializers.ChoiceField(
+        ["plan", "analyze"],
+        allow_blank=True,
+        help_text="`plan`: nothing ran; `analyze`: it ran and was measured; empty for a usual run.",
+    )
 
 
 class HistoryFilterSerializer(StrictSerializer):

@@ -109,6 +109,9 @@ class Execution:
             self.outcome.error = self._ended_late(timeout_s)
         if self.outcome.error is not None and self._may_have_committed(self.outcome.error):
             self.outcome.error = outcomes.after_commit(self.outcome.error)
+        error, notices = self.outcome.error, self.outcome.notices
+        if error is not None and notices and "notices" in error.members:
+            error.extra["notices"] = notices
 
     def _may_have_committed(self, error: PlatformError) -> bool:
         """True if a COMMIT in the text or a routine may have kept changes of a failed request."""

@@ -46,13 +46,15 @@ TRIM_EVERY: Final = 500
 # arrays, of which psycopg would quote each value.
 INSERT: Final = """
 INSERT INTO sqlgateway_sqlrecord (id, organization_id, environment_id, user_id, actor, role,
-    request_id, at, text, statements, elapsed_ms, outcome, sqlstate, row_count)
+    request_id, at, text, statements, elapsed_ms, outcome, sqlstate, row_count,
+    explain)
 SELECT given.id, environment.organization_id, environment.id, given.user_id, given.actor,
     given.role, given.request_id, given.at, given.text, given.statements, given.elapsed_ms,
-    given.outcome, given.sqlstate, given.row_count
+    given.outcome, given.sqlstate, given.row_count,
+    given.explain
 FROM json_to_recordset(%s::json) AS given(id uuid, environment_id bigint, user_id uuid, actor text,
     role text, request_id text, at timestamptz, text text, statements int, elapsed_ms float8,
-    outcome text, sqlstate text, row_count bigint)
+    outcome text, sqlstate text, row_count bigint, explain text)
 JOIN environments_environment AS environment ON environment.id = given.environment_id
 """
 
@@ -63,6 +65,7 @@ class HistoryEntry:
 
     outcome: ``success`` or the error's code.
     row_count: of the last statement.
+    explain: ``plan`` or ``analyze``, if that was asked for all texts.
     size_bytes: the result's size, as in the answer; only for metrics.
     """
 
@@ -75,6 +78,7 @@ class HistoryEntry:
     outcome: str = "success"
     sqlstate: str = ""
     row_count: int | None = None
+    explain: str = ""
     size_bytes: int = 0
 
     def row(self) -> dict[str, Any]:
@@ -94,6 +98,7 @@ class HistoryEntry:
             "outcome": self.outcome,
             "sqlstate": self.sqlstate,
             "row_count": self.row_count,
+            "explain": self.explain,
         }
 
 
@@ -112,6 +117,8 @@ def recorded_request(
         statements=len(request.texts),
         at=datetime.now(UTC),
     )
+    if len(asked := {sql_text.explain for sql_text in request.texts}) == 1:
+        entry.explain = asked.pop()
     started = perf_counter()
     try:
         yield entry

@@ -54,13 +54,14 @@ class SqlText:
     params: None selects the simple protocol, in which the text may have several statements;
     otherwise the extended protocol is used, which accepts exactly one.
     offset: the number of characters that the gateway put before the caller's text.
+    explain: what was asked for instead of the result, if anything.
     """
 
     text: str
     params: Sequence[Param] | None = None
     form: RowFormat = field(default_factory=RowFormat)
     offset: int = 0
-    is_explained: bool = False
+    explain: Literal["", "plan", "analyze"] = ""
 
     @property
     def sent(self) -> bytes:
@@ -162,4 +163,6 @@ def _sql_text(item: dict[str, Any], path: str, limits: Quota) -> SqlText:
         return SqlText(text, encoded, form)
     text, offset = explained(text, how)
     # By the extended protocol: with the simple one a second statement would run without EXPLAIN.
-    return SqlText(text, encoded or [], form, offset, is_explained=True)
+    return SqlText(
+        text, encoded or [], form, offset, explain="analyze" if how == "analyze" else "plan"
+    )

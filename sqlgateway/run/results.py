@@ -171,7 +171,7 @@ class JsonSink:
             collector.finish(tag, connection.column_types) for collector, tag in self._finished
         ]
         for sql_text, statement in zip(self._request.texts, self.statements, strict=False):
-            if sql_text.is_explained and statement.batches:
+            if sql_text.explain and statement.batches:
                 statement.plan = _plan(statement.batches[0])
 
     def _new_collector(self) -> Collector:

@@ -67,6 +67,14 @@ def test_a_request_and_its_error_are_in_the_history_without_values(team: Any) ->
     assert second["row_count"] is None
 
 
+def test_plans_and_measurements_are_told_from_runs(team: Any) -> None:
+    for explain in (True, "analyze", None):
+        run(team["alice"], "SELECT 1", **({"explain": explain} if explain else {}))
+    run(team["alice"], "SELECT nonesuch", explain=True)
+
+    assert [row["explain"] for row in history_of(team["alice"])] == ["plan", "", "analyze", "plan"]
+
+
 def test_everyone_reads_their_own_and_an_admin_the_environments(team: Any) -> None:
     for name, caller in team.items():
         run(caller, f"SELECT 1 AS {name}")

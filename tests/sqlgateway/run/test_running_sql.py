@@ -248,6 +248,8 @@ def test_notices_have_the_members_that_an_error_has(alice: Caller) -> None:
     texts = ("SET standard_conforming_strings = off", "SELECT 1,\n '\\\\' AS v")
     (notice,) = alice.post({"queries": [{"query": text} for text in texts]}).body["notices"]
     assert (notice["statement"], notice["line"], notice["column"]) == (2, 2, 2)
+    failed = alice.sql("DO $$ BEGIN RAISE NOTICE 'hello'; END $$; SELECT 1/0")
+    assert (failed.body["statement"], failed.body["notices"][0]["message"]) == (2, "hello")
 
 
 def test_all_fields_of_a_notice_share_one_limit(alice: Caller) -> None:
