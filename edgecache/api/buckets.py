@@ -9,6 +9,7 @@ from common.principals import Scope
 from edgecache.api import client, origins
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import BucketNotFound
+from edgecache.api.failure_causes import meaning_of
 from edgecache.protocol.names import BUCKET
 from edgecache.protocol.resources import BucketOptions
 
@@ -30,13 +31,15 @@ def find(scope: Scope, name: str) -> Row:
 
 
 def failures(scope: Scope, name: str) -> list[Row]:
-    """Return why responses of a bucket failed in the last week. Raises BucketNotFound."""
+    """Return why responses of a bucket failed in the last week, each cause with its ``meaning``.
+
+    Raises BucketNotFound.
+    """
     if not BUCKET.fullmatch(name):
         raise BucketNotFound
     path = f"/v1/buckets/{name}/failures"
     found = client.call("GET", path, query=tenant(scope), disabled={"failures": []})
-    rows: list[Row] = found["failures"]
-    return rows
+    return [{**row, "meaning": meaning_of(row["cause"])} for row in found["failures"]]
 
 
 def create(scope: Scope, body: Mapping[str, Any]) -> Row:

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from common.api.views import StrictSerializer
 from edgecache.api.declared_fields import DeclaredSerializer, OptionsOf
+from edgecache.api.failure_causes import MEANINGS, STATUS
 from edgecache.protocol.names import (
     BUCKET,
     BUCKET_RULE,
@@ -265,9 +266,13 @@ class BucketRequestSerializer(DeclaredSerializer, StrictSerializer):
 
 
 class FailureSerializer(serializers.Serializer[Any]):
-    """Why responses of a bucket failed; docs/cache.md explains the words."""
+    """Why responses of a bucket failed."""
 
-    cause = serializers.CharField(help_text="The word in `Cache-Status` and in the log.")
+    cause = serializers.CharField(
+        help_text=f"The word in `Cache-Status` and in the log, also `{STATUS}` with a number:\n"
+        + "\n".join(f"* `{word}`: {meaning}" for word, meaning in MEANINGS.items())
+    )
+    meaning = serializers.CharField(help_text="Its sentence of these, '' for a newer word.")
     count = serializers.IntegerField(help_text="Since there was a week without it.")
     last_at = serializers.DateTimeField()
 

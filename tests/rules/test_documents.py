@@ -13,6 +13,7 @@ from billing.payouts import methods
 from common import errors
 from common.settings.env import Env
 from common.settings.table import SettingRow, rows
+from edgecache.api import failure_causes
 from edgecache.brain.directory import hosts
 from oauth.domains import verification
 from operations import conf_modules
@@ -29,6 +30,20 @@ _ = get_resolver().url_patterns  # loads every view, and with them every error
 NO_SETTINGS = re.compile(
     r"ZONAL\w*|ZFUZZ_EXAMPLES|ZK\w+|ZDOTDIR|ZLOG_LEVLE|ZSECRET_KEY|ZONED?|ZIXYCTJEOLJDQPKC"
 )
+
+
+def test_each_word_for_a_failure_has_a_sentence() -> None:
+    """The page of a bucket shows the sentence, docs/cache.md has the word."""
+    table = (DOCS / "cache.md").read_text().partition("| status | `detail` |")[2]
+    listed, status = set(), ""
+    for line in table.splitlines()[2:]:
+        if not line.startswith("|"):
+            break
+        _, number, words, _ = (cell.strip() for cell in line.split("|", 3))
+        status = number or status
+        if status in {"502", "504", "508"}:
+            listed |= set(re.findall(r"`([a-z-]+)`", words))
+    assert set(failure_causes.MEANINGS) == listed - {"only-if-cached"}
 
 
 def test_each_status_of_a_code_is_listed() -> None:

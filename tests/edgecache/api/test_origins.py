@@ -173,4 +173,5 @@ def test_the_owner_of_a_bucket_sees_why_its_responses_failed(
     until(lambda: bool(owner.get(path).body["results"]))
     (row,) = owner.get(path).body["results"]
     assert (row["cause"], row["count"]) == ("length-unclear", 1)
+    assert row["meaning"] == "The origin's answer does not say where its body ends."
     assert signed_in(charlie).get(path).code == "bucket_not_found"

@@ -3,8 +3,8 @@
 
 import { call, get } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
-import { byId, element, show, within } from "../lib/dom.js";
-import { count, dated } from "../lib/format.js";
+import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { count, dated, moment } from "../lib/format.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
 import { StoredForm, switchField, wordsField } from "../lib/stored.js";
@@ -63,9 +63,17 @@ export async function showSettings() {
 /** @param {string} name of the bucket */
 async function showFailures(name) {
   const { results } = await get(`${bucketPath(name)}/failures`);
-  const rows = results.map((/** @type {any} */ { cause, count: times, last_at: at }) => element("li", `${cause}: ${count(times, "response")}, the last one ${dated(at)}`));
-  byId("failure-list").replaceChildren(...rows);
-  if (!rows.length) byId("failure-list").append(element("li", "There are none."));
+  byId("failure-list").replaceChildren(...results.map(failureRow));
+  if (!results.length) byId("failure-list").append(element("li", "There are none."));
+  show(byId("failures-docs"), results.length > 0);
+}
+
+/** @param {any} failure */
+function failureRow({ cause, meaning, count: times, last_at: at }) {
+  const row = stamp("failure-row");
+  const last = moment(Date.parse(at) / 1000);
+  fill(row, { meaning: meaning || "The response failed.", cause, about: `${count(times, "response")}, the last one ${last}` });
+  return row;
 }
 
 function showFacts() {
