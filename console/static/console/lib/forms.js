@@ -3,6 +3,7 @@
 
 import { show, within } from "./dom.js";
 import { forgetDraft, keepDraft } from "./drafts.js";
+import { keepFocus, placeOf } from "./focus.js";
 import { Cancelled, Problem, sentenceOf } from "./problem.js";
 
 /** @typedef {Record<string, string>} Values */
@@ -52,12 +53,14 @@ function isRepeated(event) {
 async function act(pressed, root, action) {
   if (acting.has(pressed)) return;
   acting.add(pressed);
+  const place = placeOf(pressed);
   try {
     await loads.get(root);
     // Beside another action of this section, or for a row that the load has replaced, it does nothing.
     if (root.dataset.busy === undefined && pressed.isConnected) await run(root, action);
   } finally {
     acting.delete(pressed);
+    if (pressed !== root) keepFocus(pressed, place, root);
   }
 }
 
