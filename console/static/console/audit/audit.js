@@ -1,115 +1,112 @@
 // @ts-check
-/** The audit trail, newest first, page by page: sentences, with the details in a drawer. */
+/** The audit trail, newest first, day by day: sentences, with the details in a drawer. */
 
 import { openPage } from "../frame/shell.js";
+import { readAddress, writeAddress } from "../lib/address.js";
 import { get } from "../lib/api.js";
-import { byId, element, show } from "../lib/dom.js";
+import { byId, show } from "../lib/dom.js";
 import { save } from "../lib/download.js";
-import { onPress, onSubmit } from "../lib/forms.js";
-import { moment } from "../lib/format.js";
+import { attempt, onPress } from "../lib/forms.js";
+import { zone } from "../lib/format.js";
 import { announce, broken } from "../lib/status.js";
-import { bindDrawer, openDrawer, whatOf, whoOf } from "./drawer.js";
+import { showEvents } from "./days.js";
+import { bindDrawer, openDrawer } from "./drawer.js";
+import { queryOf, readFilters, refuseImpossible, showChips, writeFilters } from "./filters.js";
 
 const PATH = "/v1/audit";
-const DAY_MS = 24 * 3600 * 1000;
 /** An export is made in the browser, page by page. */
 const MOST_EXPORTED = 10_000;
 
 /** Where the next page is. */
 let older = "";
-let filters = new URLSearchParams();
+/** How often the list was asked for: a slow answer to an earlier request comes too late. */
+let requests = 0;
+/**
+ * What the list is filtered by.
+ * @type {import("./filters.js").Filters}
+ */
+let filters = {};
 
 await openPage(async (who) => {
   if (!who.roles.includes("admin") && !who.roles.includes("operator")) {
     broken("Only admins and operators see the audit trail.");
     return;
   }
-  offerEnvironments(who);
-  bindDrawer();
-  onSubmit(/** @type {HTMLFormElement} */ (byId("filter")), async (values) => {
-    filters = query(values);
+  byId("environment").append(...who.environments.map(({ id, name }) => new Option(name, id)));
+  byId("zone").textContent = `Days and times are those of ${zone()}.`;
+  bindDrawer((more) => change({ ...filters, ...more }));
+  const form = /** @type {HTMLFormElement} */ (byId("filter"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void attempt(byId("events"), () => change(readFilters()));
+  });
+  for (const select of form.querySelectorAll("select")) select.addEventListener("change", () => form.requestSubmit());
+  onPress(byId("clear"), byId("events"), () => change({}));
+  onPress(byId("refresh"), byId("events"), async () => {
     await showFirst();
+    announce("The list is up to date.");
   });
   onPress(byId("older"), byId("events"), () => showPage(older));
   onPress(byId("export"), byId("events"), exportAll);
-  await showFirst();
+  addEventListener("popstate", () => void attempt(byId("events"), showAddressed));
+  await showAddressed();
 });
 
-/** @param {import("../frame/shell.js").Who} who */
-function offerEnvironments({ environments }) {
-  byId("environment").append(
-    ...environments.map((place) => {
-      const option = /** @type {HTMLOptionElement} */ (element("option", place.name));
-      option.value = place.id;
-      return option;
-    }),
-  );
-}
-
-/** @param {Record<string, string>} values */
-function query(values) {
-  const wanted = new URLSearchParams();
-  for (const name of ["tag", "actor", "outcome", "environment"]) {
-    if (values[name]?.trim()) wanted.set(name, values[name].trim());
-  }
-  if (values.since) wanted.set("since", midnight(values.since, 0));
-  // To the end of that day.
-  if (values.until) wanted.set("until", midnight(values.until, DAY_MS));
-  return wanted;
+/** Show what the address says. */
+async function showAddressed() {
+  writeFilters(readAddress());
+  await change(readFilters(), { isStep: false });
 }
 
 /**
- * Return the midnight of a day in the reader's time zone.
- * @param {string} day
- * @param {number} laterMs
+ * @param {import("./filters.js").Filters} wanted
+ * @param {{isStep?: boolean}} [options]
  */
-function midnight(day, laterMs) {
-  return new Date(new Date(`${day}T00:00`).getTime() + laterMs).toISOString();
+async function change(wanted, options) {
+  writeFilters(wanted);
+  if (refuseImpossible(wanted)) return;
+  filters = wanted;
+  writeAddress(wanted, options);
+  showChips(wanted, (name) => void remove(name));
+  await showFirst();
+}
+
+/** @param {string} name */
+async function remove(name) {
+  const at = [...byId("chips").children].findIndex((chip) => chip.contains(document.activeElement));
+  const rest = { ...filters, [name]: "" };
+  await attempt(byId("events"), () => change(rest));
+  const chip = byId("chips").children[at] ?? byId("chips").lastElementChild;
+  (chip?.querySelector("button") ?? byId("search")).focus();
 }
 
 async function showFirst() {
-  byId("event-rows").replaceChildren();
-  await showPage(`${PATH}?${filters}`);
+  await showPage(`${PATH}?${queryOf(filters, new Date())}`, { isFirst: true });
 }
 
-/** @param {string} path */
-async function showPage(path) {
+/**
+ * @param {string} path
+ * @param {{isFirst?: boolean}} [options]
+ */
+async function showPage(path, { isFirst = false } = {}) {
+  requests += 1;
+  const mine = requests;
   const page = await get(path);
-  byId("event-rows").append(...page.results.map(row));
-  const isEmpty = !byId("event-rows").childElementCount;
+  if (mine !== requests) return;
+  if (isFirst) byId("days").replaceChildren();
+  showEvents(page.results, openDrawer);
+  const isEmpty = !byId("days").childElementCount;
+  const isFiltered = Object.values(filters).some(Boolean);
+  byId("no-events").textContent = isFiltered ? "No event matches these filters." : "Nothing has happened yet.";
   show(byId("no-events"), isEmpty);
-  show(byId("events-table"), !isEmpty);
   show(byId("export"), !isEmpty);
   older = page.next ? PATH + new URL(page.next).search : "";
   show(byId("older"), Boolean(older));
 }
 
-/** @param {any} event */
-function row(event) {
-  const made = element("tr");
-  const what = element("td");
-  const button = element("button", whatOf(event));
-  button.setAttribute("type", "button");
-  button.className = "link";
-  button.addEventListener("click", () => openDrawer(event));
-  what.append(button);
-  const outcome = element("td");
-  const badge = element("span", event.outcome);
-  badge.className = event.outcome === "success" ? "outcome" : "outcome bad";
-  outcome.append(badge);
-  made.append(
-    element("td", moment(Date.parse(event.at) / 1000)),
-    what,
-    element("td", whoOf(event)),
-    outcome,
-    element("td", event.environment),
-  );
-  return made;
-}
-
 async function exportAll() {
   const lines = [];
-  let next = `${PATH}?${new URLSearchParams([...filters, ["page_size", "200"]])}`;
+  let next = `${PATH}?${new URLSearchParams([...queryOf(filters, new Date()), ["page_size", "200"]])}`;
   while (next && lines.length < MOST_EXPORTED) {
     const page = await get(next);
     lines.push(...page.results.map((/** @type {any} */ event) => JSON.stringify(event)));
@@ -117,5 +114,5 @@ async function exportAll() {
   }
   save("audit.ndjson", `${lines.join("\n")}\n`, "application/x-ndjson");
   const more = next ? " Older ones are left out: set an end." : "";
-  announce(`${lines.length} events are in your downloads.${more}`);
+  announce(`${lines.length.toLocaleString()} events are in your downloads.${more}`);
 }

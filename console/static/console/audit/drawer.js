@@ -1,43 +1,53 @@
 // @ts-check
-/** All that an event holds, in a drawer at the side. */
+/** All that an event holds, in a drawer at the side, and the ways to the events of the same people. */
 
-import { byId, element } from "../lib/dom.js";
+import { byId, element, fill, show } from "../lib/dom.js";
+import { onClick } from "../lib/forms.js";
 import { programOf } from "../lib/format.js";
 
-export function bindDrawer() {
-  const drawer = /** @type {HTMLDialogElement} */ (byId("event"));
-  byId("event-close").addEventListener("click", () => drawer.close());
-  drawer.addEventListener("click", (event) => {
-    if (event.target === drawer) drawer.close();
+/**
+ * The people of the event that is shown.
+ * @type {Record<string, string>}
+ */
+let shown = {};
+
+function drawer() {
+  return /** @type {HTMLDialogElement} */ (byId("event"));
+}
+
+/** @param {(filters: {actor?: string, affected?: string}) => Promise<void>} narrow adds a filter */
+export function bindDrawer(narrow) {
+  byId("event-close").addEventListener("click", () => drawer().close());
+  drawer().addEventListener("click", (event) => {
+    if (event.target === drawer()) drawer().close();
   });
+  for (const name of ["actor", "affected"]) {
+    onClick(byId(`only-${name}`), async () => {
+      drawer().close();
+      await narrow({ [name]: shown[name] });
+    });
+  }
 }
 
 /**
- * Return who did it. Commands and tasks have no user.
+ * Return who did it, as sentences call it. Commands and tasks have no user.
  * @param {{actor: string, tag: string}} event
  */
-export function whoOf({ actor, tag }) {
+function whoOf({ actor, tag }) {
   if (actor && actor !== "command" && actor !== "platform") return actor;
   return actor === "command" || tag.startsWith("cli:") ? "an operator of the platform" : "the platform";
 }
 
-/**
- * Return what happened. The summary of a sign-in names all that may have become of it.
- * @param {{tag: string, summary: string, outcome: string}} event
- */
-export function whatOf({ tag, summary, outcome }) {
-  if (tag !== "api:session:create") return summary || tag;
-  if (outcome === "success") return "A user signed in.";
-  return outcome === "refused" ? "A sign-in was refused." : "A sign-in waits for a second factor.";
-}
-
 /** @param {any} event */
 export function openDrawer(event) {
-  byId("event-title").textContent = whatOf(event);
+  shown = { actor: whoOf(event), affected: event.affected };
+  byId("event-title").textContent = event.sentence || event.tag;
   const facts = [
     ["When", new Date(event.at).toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" })],
-    ["Who", whoOf(event)],
+    ["What", event.summary],
+    ["Who", shown.actor],
     ["User's id", event.actor_id ?? ""],
+    ["Whom", event.affected],
     ["Outcome", event.outcome],
     ["Environment", event.environment],
     ["Address", event.address],
@@ -58,5 +68,7 @@ export function openDrawer(event) {
         return row;
       }),
   );
-  /** @type {HTMLDialogElement} */ (byId("event")).showModal();
+  fill(drawer(), shown);
+  show(byId("only-affected"), event.affected !== "");
+  drawer().showModal();
 }

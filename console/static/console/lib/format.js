@@ -1,6 +1,9 @@
 // @ts-check
 /** Display names and formats. */
 
+/** @type {Intl.DateTimeFormatOptions} */
+const MINUTE = { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" };
+
 /** 1,000 credits are a cent, and a credit 1,000,000 µcr. */
 export const UCR_A_CENT = 1e9;
 
@@ -12,10 +15,19 @@ export function day(seconds) {
   return new Date(seconds * 1000).toLocaleDateString(undefined, { dateStyle: "medium" });
 }
 
-/** @param {number} seconds Unix time */
+/**
+ * Return a minute in the reader's zone, which it names.
+ * @param {number} seconds Unix time
+ */
 export function moment(seconds) {
-  const options = /** @type {const} */ ({ dateStyle: "medium", timeStyle: "short" });
-  return new Date(seconds * 1000).toLocaleString(undefined, options);
+  return new Date(seconds * 1000).toLocaleString(undefined, MINUTE);
+}
+
+/** Return the name of the reader's zone, with its present offset. */
+export function zone() {
+  const format = new Intl.DateTimeFormat("en", { timeZoneName: "shortOffset" });
+  const offset = format.formatToParts().find(({ type }) => type === "timeZoneName")?.value;
+  return `${format.resolvedOptions().timeZone} (${offset})`;
 }
 
 /** @param {string} text a moment as ISO 8601 */
@@ -68,7 +80,7 @@ export function share(fraction) {
  * @param {string} noun in the singular
  */
 export function count(number, noun) {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+  return `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 /** Return a name for this browser in the list of trusted devices. */
