@@ -25,13 +25,13 @@ from edgecache.http.outgoing import (
     any_body,
 )
 from edgecache.protocol.resources import OriginOptions
-from edgecache.runtime.fair_shares import Shares
 
 # Unless an origin has its own.
 CONNECT_TIMEOUT_S: Final = 5.0
 STALL_TIMEOUT_S: Final = 30.0
 # How long a request waits for one of the origin's connections.
 PERMIT_WAIT_S: Final = 5.0
+BUSY: Final = "All connections that the origin may have are in use."
 EVENT_STREAM: Final = "text/event-stream"
 # A safe request (RFC 9110 §9.2.1) is repeated once.
 SAFE_METHODS: Final = ("GET", "HEAD")
@@ -76,14 +76,12 @@ class OriginConnections:
     client: HttpClient
     owner: int = 0
     options: OriginOptions | None = None
-    permits: Shares | None = None
+    permits: asyncio.Semaphore | None = None
 
     @classmethod
     def of(cls, client: HttpClient, owner: int, options: OriginOptions) -> "OriginConnections":
         """Return the connections to an origin with these options."""
-        permits = None
-        if options.connections:
-            permits = Shares(options.connections, refusal=_busy, wait_s=PERMIT_WAIT_S)
+        permits = asyncio.Semaphore(options.connections) if options.connections else None
         return cls(client, owner, options, permits)
 
     def address(self, url: str) -> ServerAddress:
@@ -97,11 +95,15 @@ class OriginConnections:
         if self.permits is None:
             yield
             return
-        await self.permits.take(())
+        try:
+            async with asyncio.timeout(PERMIT_WAIT_S):
+                await self.permits.acquire()
+        except TimeoutError:
+            raise Overloaded(BUSY, cause="too-many-connections") from None
         try:
             yield
         finally:
-            self.permits.give_back(())
+            self.permits.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,11 +305,6 @@ def _is_complete(connection: OutgoingConnection, pairs: Pairs) -> bool:
         return True
     head = connection.head
     return head.is_http_1_1 and head.announces_close and connection.has_clean_end
-
-
-def _busy() -> Overloaded:
-    sentence = "All connections that the origin may have are in use."
-    return Overloaded(sentence, cause="too-many-connections")
 
 
 def _error(failure: RequestFailed, *, in_body: bool = False) -> OriginError:

@@ -13,20 +13,19 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from common.egress import Address, Network, is_allowed, is_port_allowed
 from edgecache.brain.core.errors import OriginFailed, OriginForbidden, OriginTimeout
-from edgecache.runtime.fair_shares import Shares
-from edgecache.runtime.futures import retrieve
+from edgecache.brain.core.shared_calls import SharedCalls
 
 Answers = list[tuple[Any, ...]]
 
 RESOLVE_TIMEOUT_S: Final = 5.0
-# Concurrent look-ups. A cancelled look-up keeps its thread until the resolver gives up.
+# Concurrent look-ups. Each keeps its thread until the resolver gives up.
 LOOK_UPS: Final = 256
-# Each level of a share key halves the part: an organization gets a sixteenth, because its origins
-# may redirect to ever new names that hang. Dozens of such organizations leave some for another one.
-LEVELS: Final = ("names",) * 3
+# Of one organization, because its origins may redirect to ever new names that hang.
+LOOK_UPS_OF_ONE: Final = 8
 
 
 class Guard:
@@ -39,9 +38,10 @@ class Guard:
     def __init__(self, *, allows_private: bool, refused: Sequence[Network] = ()) -> None:
         self.allows_private = allows_private
         self._refused = tuple(refused)
-        # One look-up for all requests for a name.
-        self._lookups: dict[tuple[str, int], asyncio.Future[Answers]] = {}
-        self._shares = Shares(LOOK_UPS, refusal=_late, wait_s=RESOLVE_TIMEOUT_S)
+        self._calls: SharedCalls[tuple[int, str, int], Answers] = SharedCalls()
+        self._running = 0
+        # Of organizations that look up names now.
+        self._turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     async def resolve(self, host: str, port: int, *, owner: int) -> list[str]:
         """Return the addresses to connect to, in the resolver's order.
@@ -68,7 +68,9 @@ class Guard:
             return [str(ipaddress.ip_address(host))]
         try:
             async with asyncio.timeout(RESOLVE_TIMEOUT_S):
-                found = await self._asked(host, port, owner)
+                found = await self._calls.share(
+                    (owner, host, port), partial(self._ask, host, port, owner)
+                )
         except (OSError, UnicodeError) as exc:
             if isinstance(exc, TimeoutError):
                 raise _late() from exc
@@ -78,28 +80,25 @@ class Guard:
         # A scope (fe80::1%eth0) only link-local addresses have, and these are refused.
         return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in found))
 
-    async def _asked(self, host: str, port: int, owner: int) -> Answers:
-        name = (host, port)
-        if name not in self._lookups:
-            await self._begin(name, owner)
-        return await asyncio.shield(self._lookups[name])
+    async def _ask(self, host: str, port: int, owner: int) -> Answers:
+        """Look up a name; this ends when the resolver gives up, whoever waits for it.
 
-    async def _begin(self, name: tuple[str, int], owner: int) -> None:
-        """Look up a name as soon as there is a free slot."""
-        await self._shares.take((owner, *LEVELS))
-        if name in self._lookups:
-            # Another request has begun to look it up.
-            self._shares.give_back((owner, *LEVELS))
-            return
-        lookup = self._lookups[name] = _ask_resolver(*name)
-        lookup.add_done_callback(partial(self._looked_up, name, owner))
-
-    def _looked_up(
-        self, name: tuple[str, int], owner: int, lookup: "asyncio.Future[Answers]"
-    ) -> None:
-        del self._lookups[name]
-        self._shares.give_back((owner, *LEVELS))
-        retrieve(lookup)
+        Raises OriginTimeout, TimeoutError, OSError, UnicodeError.
+        """
+        turns = self._turns.setdefault(owner, asyncio.Semaphore(LOOK_UPS_OF_ONE))
+        async with asyncio.timeout(RESOLVE_TIMEOUT_S):
+            await turns.acquire()
+        try:
+            if self._running >= LOOK_UPS:
+                raise _late()
+            self._running += 1
+            try:
+                # The thread cannot be cancelled.
+                return await asyncio.shield(_ask_resolver(host, port))
+            finally:
+                self._running -= 1
+        finally:
+            turns.release()
 
 
 def _late() -> OriginTimeout:
