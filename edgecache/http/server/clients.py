@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from edgecache.http.server.contract import Client
-from edgecache.runtime.fair_shares import Shares
 
 LOCAL: Final = frozenset(("127.0.0.1", "::1"))
 # Delay before a connection is refused because no slot is free.
@@ -24,9 +24,11 @@ class Clients:
         self._opening = 0
         # The open connections that have a slot.
         self._admitted = 0
-        # The connections that count towards the share of their address.
+        # The open connections that count for their address.
         self._counted: set[Client] = set()
-        self._shares = Shares(limit, refusal=ConnectionRefusedError)
+        # By address, those that are not open yet as well.
+        self._networks: Counter[str] = Counter()
+        self._remote = 0
         self._emptied = asyncio.Event()
 
     def __iter__(self) -> Iterator[Client]:
@@ -103,12 +105,11 @@ class Clients:
         return True
 
     def _is_fair(self, network: str) -> bool:
-        """True if an address, with a new connection, holds no more than it leaves for others.
+        """Count a connection if its address then has no more than half of what others leave.
 
         An idle one of its own is closed for the new one. A proxy on this machine has many clients.
         """
-        path = (network,)
-        if network in LOCAL or self._shares.try_take(path):
+        if network in LOCAL or self._count(network):
             return True
         own = (each for each in self._counted if each.network == network)
         idle = next((each for each in own if each.is_idle), None)
@@ -116,7 +117,7 @@ class Clients:
             return False
         self._uncount(idle)
         idle.close()
-        return self._shares.try_take(path)
+        return self._count(network)
 
     def _uncount(self, client: Client) -> None:
         if client in self._counted:
@@ -124,5 +125,17 @@ class Clients:
             self._give_back(client.network)
 
     def _give_back(self, network: str) -> None:
-        if network not in LOCAL:
-            self._shares.give_back((network,))
+        if network in LOCAL:
+            return
+        self._remote -= 1
+        self._networks[network] -= 1
+        if not self._networks[network]:
+            del self._networks[network]
+
+    def _count(self, network: str) -> bool:
+        own = self._networks[network]
+        if own and 2 * (own + 1) > self.limit - (self._remote - own):
+            return False
+        self._networks[network] = own + 1
+        self._remote += 1
+        return True
