@@ -14,7 +14,7 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from edgecache.http.client import HttpClient
 from edgecache.protocol.heartbeats import Problem
-from edgecache.runtime.fair_shares import ShareKey, Shares
+from edgecache.runtime.fair_shares import ShareKey
 from edgecache.runtime.futures import retrieve
 from edgecache.runtime.threads import FairThreads
 from edgecache.runtime.verified_files import FileState
@@ -24,7 +24,7 @@ from edgecache.worker.counters import Counters
 from edgecache.worker.options import Options
 from edgecache.worker.problems import Problems
 from edgecache.worker.receipts import TicketUses
-from edgecache.worker.refusals import fills_busy, node_removed, unavailable
+from edgecache.worker.refusals import node_removed, unavailable
 from edgecache.worker.store.inventory import InventoryReader
 from edgecache.worker.store.worker_store import WorkerStore
 from edgecache.worker.tickets import Verifier
@@ -40,7 +40,8 @@ VERIFY_THREADS: Final = 2
 # Whose share the work on the disk uses: this node's own, or that of a request's ticket.
 NODE: Final[ShareKey] = ("node",)
 SHARE_KEY: Final[ContextVar[ShareKey]] = ContextVar("share_key", default=NODE)
-MAX_CONCURRENT_FETCHES: Final = 64
+# Brains upload some each, an organization's a quarter of them.
+MAX_CONCURRENT_FETCHES: Final = 128
 
 
 class Status(StrEnum):
@@ -98,8 +99,8 @@ class CacheWorker:
     is_brain_up: bool = False
     wants_inventory: bool = False
     talking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    fills: Shares = field(
-        default_factory=lambda: Shares(MAX_CONCURRENT_FETCHES, refusal=fills_busy)
+    fills: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
     )
     jobs_wait: asyncio.Event = field(default_factory=asyncio.Event)
     brain_answered: asyncio.Event = field(default_factory=asyncio.Event)

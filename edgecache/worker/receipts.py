@@ -14,10 +14,9 @@ from uuid import UUID
 
 from edgecache.protocol.receipts import ReceiptLine
 from edgecache.protocol.tickets import LEEWAY_S, REPLAY_FACTOR, Refusal, Ticket, TicketRefused
-from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.worker.store.inventory import InventoryReader
 
-# Further tickets wait for the next write.
+# More than the connections of a worker use until the next write.
 OPEN_LIMIT: Final = 20_000
 # One statement for many rows: between two of them a busy event loop may keep the interpreter to
 # itself for milliseconds, while the store's lock is held.
@@ -40,20 +39,18 @@ Row = tuple[str, str, int, int, int, int, int]
 
 
 class TooManyTickets(Exception):
-    """The share of a ticket's organization is in use until the next write."""
+    """No further ticket is taken until the next write."""
 
 
 @dataclass(slots=True)
 class TicketUse:
     """What one ticket was used for.
 
-    share_key: the share in which it counts.
     reserved: bytes of responses when they began.
     running: the number of running responses.
     """
 
     ticket: Ticket
-    share_key: ShareKey
     text: str
     reserved: int
     served: int
@@ -79,27 +76,22 @@ class TicketUses:
     def __init__(self, reader: InventoryReader) -> None:
         self._reader = reader
         self._uses: dict[UUID, TicketUse] = {}
-        self._open = Shares(OPEN_LIMIT, refusal=TooManyTickets)
 
     def __len__(self) -> int:
         """Return the number of tickets with unwritten or running use."""
         return len(self._uses)
 
-    def begin(
-        self, ticket: Ticket, text: str, length: int, *, share_key: ShareKey, now: float
-    ) -> TicketUse:
+    def begin(self, ticket: Ticket, text: str, length: int, *, now: float) -> TicketUse:
         """Count a response of this size that begins. now: the brain's Unix seconds.
-
-        share_key: the share of the open receipts in which the ticket counts.
 
         Raises TicketRefused when the ticket was used for too much (replays are for retries only),
         and TooManyTickets.
         """
-        use = self._uses.get(ticket.id) or self._load(ticket, share_key, text, int(now))
+        use = self._uses.get(ticket.id) or self._load(ticket, text, int(now))
         if use.reserved + length > ticket.length * REPLAY_FACTOR:
             raise TicketRefused(Refusal.USED_UP)
         if ticket.id not in self._uses:
-            if not self._open.try_take(share_key):
+            if len(self._uses) >= OPEN_LIMIT:
                 raise TooManyTickets
             self._uses[ticket.id] = use
         use.reserved += length
@@ -122,9 +114,8 @@ class TicketUses:
     def written(self, uses: Iterable[TicketUse]) -> None:
         """Forget what was written and is not running."""
         for use in uses:
-            is_over = use.is_written and use.running == 0
-            if is_over and self._uses.pop(use.ticket.id, None) is not None:
-                self._open.give_back(use.share_key)
+            if use.is_written and use.running == 0:
+                self._uses.pop(use.ticket.id, None)
 
     def not_written(self, uses: Iterable[TicketUse]) -> None:
         """Take it back: writing failed."""
@@ -135,9 +126,9 @@ class TicketUses:
         """Return the tickets whose count may still change."""
         return list(self._uses)
 
-    def _load(self, ticket: Ticket, share_key: ShareKey, text: str, now: int) -> TicketUse:
+    def _load(self, ticket: Ticket, text: str, now: int) -> TicketUse:
         reserved, served, started_at = self._reader.receipt(ticket.id.hex) or (0, 0, now)
-        return TicketUse(ticket, share_key, text, reserved, served, started_at)
+        return TicketUse(ticket, text, reserved, served, started_at)
 
 
 def write(db: sqlite3.Connection, rows: list[Row]) -> None:

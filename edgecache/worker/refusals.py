@@ -75,8 +75,3 @@ def no_space() -> Refused:
     return Refused(
         HTTPStatus.INSUFFICIENT_STORAGE, "store_full", "There is no room for the object here."
     )
-
-
-def fills_busy() -> Refused:
-    """Refuse an object of an organization that has used its share of concurrent fetches."""
-    return unavailable("busy", "Too many objects are being stored.")

@@ -250,11 +250,8 @@ def _check_covers(node: CacheWorker, ticket: Ticket, start: int, length: int) ->
 
 def _begin_use(node: CacheWorker, read: _Read) -> TicketUse:
     """Begin to use a ticket. Raises Refused."""
-    share_key = share_key_of(read.ticket)
     try:
-        return node.receipts.begin(
-            read.ticket, read.text, read.length, share_key=share_key, now=node.clock.now()
-        )
+        return node.receipts.begin(read.ticket, read.text, read.length, now=node.clock.now())
     except TooManyTickets:
         raise unavailable("busy", "Too many tickets are in use.") from None
     except TicketRefused as refused:

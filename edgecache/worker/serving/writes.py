@@ -1,5 +1,6 @@
 """``PUT`` and ``DELETE /o/{sha256}``: the brain has a worker keep or drop an object."""
 
+import asyncio
 import logging
 import sqlite3
 from collections.abc import Awaitable
@@ -62,19 +63,17 @@ async def delete(node: CacheWorker, scope: HttpScope, exchange: Exchange, sha256
 
 
 async def _store(node: CacheWorker, exchange: Exchange, ticket: Ticket, size: int) -> HTTPStatus:
-    share_key = share_key_of(ticket)
-    SHARE_KEY.set(share_key)
+    SHARE_KEY.set(share_key_of(ticket))
     if await node.run_on_disk(node.store.has, ticket.sha256):
         return HTTPStatus.OK
-    async with node.fills.permit(share_key):
+    async with _fill(node):
         is_new = await receive(node, exchange, ticket.sha256, size)
     return HTTPStatus.CREATED if is_new else HTTPStatus.OK
 
 
 async def _store_batch(node: CacheWorker, exchange: Exchange, ticket: Ticket) -> HTTPStatus:
-    share_key = share_key_of(ticket)
-    SHARE_KEY.set(share_key)
-    async with node.fills.permit(share_key):
+    SHARE_KEY.set(share_key_of(ticket))
+    async with _fill(node):
         try:
             index, blobs = batches.decode(await exchange())
         except batches.MalformedBatch:
@@ -89,6 +88,13 @@ async def _store_batch(node: CacheWorker, exchange: Exchange, ticket: Ticket) ->
         node.counters.add("stores", len(new))
         node.counters.add("stored_bytes", sum(len(blobs[sha256]) for sha256 in new))
     return HTTPStatus.CREATED if new else HTTPStatus.OK
+
+
+def _fill(node: CacheWorker) -> asyncio.Semaphore:
+    """Return what an object is stored in. Raises Refused if there is no place."""
+    if node.fills.locked():
+        raise unavailable("busy", "Too many objects are being stored.")
+    return node.fills
 
 
 async def _answered(node: CacheWorker, storing: Awaitable[HTTPStatus]) -> HTTPStatus:
