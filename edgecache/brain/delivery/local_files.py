@@ -4,8 +4,11 @@ Large bodies of the built-in origin's objects and of cached copies are sent by s
 sends them at a fraction of what a worker's bytes cost that pass through Python.
 """
 
+import asyncio
 import os
 import time
+from collections.abc import Hashable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -13,16 +16,14 @@ from typing import Final
 import structlog
 
 from edgecache.brain.core.background import BackgroundTasks
-from edgecache.brain.core.errors import DatabaseUnavailable, Overloaded
+from edgecache.brain.core.errors import DatabaseUnavailable
 from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.stores.managed import LocalBodies
 from edgecache.http.files import FileBody
 from edgecache.runtime.bounded_cache import BoundedCache
-from edgecache.runtime.fair_shares import ShareKey, Shares
 from edgecache.runtime.hot_cache import OBJECT_LIMIT_BYTES
-from edgecache.runtime.threads import FairThreads
 from edgecache.runtime.verified_files import (
     MAX_FILES,
     FileState,
@@ -35,8 +36,7 @@ log = structlog.get_logger(__name__)
 
 # An organization verifies one file at a time, however large; the other thread is for others.
 VERIFYING_THREADS: Final = 2
-# Files that are being verified or wait for it, in fair shares; of others it begins when they are
-# read again.
+# Organizations that verify a file or wait for it.
 MAX_VERIFYING: Final = 256
 
 # Smaller ones that are popular are in memory.
@@ -59,37 +59,39 @@ class LocalFiles:
         # Wrong ones stay here, so that they are not hashed at each read.
         self._begun: BoundedCache[FileState, bool] = BoundedCache(MAX_FILES)
         self._tasks = BackgroundTasks()
-        self._threads = FairThreads(VERIFYING_THREADS, "brain-verifying")
-        self._waiting = Shares(MAX_VERIFYING, refusal=Overloaded)
+        self._threads = ThreadPoolExecutor(VERIFYING_THREADS, "brain-verifying")
+        self._verifying: set[Hashable] = set()
 
     async def stop(self) -> None:
         await self._tasks.stop()
-        self._threads.stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def knows(self, sha256: bytes, path: str, state: FileState) -> bool:
-        """True if the file has these bytes; if that is not known, it is being verified soon."""
+        """True if the file has these bytes; if that is not known, it is verified soon.
+
+        While another one of the organization is, that begins when the file is read again.
+        """
         if self._verified.knows(sha256, state):
             return True
         if state not in self._begun and is_settled(state, now_ns=time.time_ns()):
-            # Of an organization, not of its bucket, because there are few threads.
-            share_key = SHARE_KEY.get()[:1]
-            if self._waiting.try_take(share_key):
+            owner = SHARE_KEY.get()[0]
+            if owner not in self._verifying and len(self._verifying) < MAX_VERIFYING:
+                self._verifying.add(owner)
                 self._begun.put(state, True)
-                self._tasks.add(self._verify(sha256, path, state, share_key))
+                self._tasks.add(self._verify(sha256, path, state, owner))
         return False
 
-    async def _verify(
-        self, sha256: bytes, path: str, state: FileState, share_key: ShareKey
-    ) -> None:
+    async def _verify(self, sha256: bytes, path: str, state: FileState, owner: Hashable) -> None:
+        loop = asyncio.get_running_loop()
         try:
             work = partial(self._verified.verify_path, sha256, path)
-            found = await self._threads.run(share_key, work)
+            found = await loop.run_in_executor(self._threads, work)
         except OSError:
             # It begins again when the file is read again.
             self._begun.pop(state)
             return
         finally:
-            self._waiting.give_back(share_key)
+            self._verifying.discard(owner)
         if found is None:
             log.error("worker_file_wrong", sha256=sha256.hex())
         else:

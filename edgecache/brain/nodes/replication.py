@@ -20,7 +20,7 @@ from uuid import UUID
 import structlog
 
 from edgecache.brain.core.background import BackgroundTasks
-from edgecache.brain.core.errors import BrainError, DatabaseUnavailable, Overloaded
+from edgecache.brain.core.errors import BrainError, DatabaseUnavailable
 from edgecache.brain.core.values import BucketInfo, ObjectVersion
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.nodes.client import WorkerClient
@@ -34,20 +34,21 @@ from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol import batches
 from edgecache.protocol.batches import BATCH_BLOBS, BATCH_BYTES, BATCHED_BYTES
 from edgecache.protocol.tickets import TicketKind
-from edgecache.runtime.fair_shares import ShareKey, Shares
 
 log = structlog.get_logger(__name__)
 
 # Objects waiting for replication; further ones are found by repair.
 WAITING: Final = 20_000
+# An organization has one in this many of the waiting objects and of the uploads.
+PARTS: Final = 4
 
-MAX_CONCURRENT_UPLOADS: Final = 8
+MAX_CONCURRENT_UPLOADS: Final = 16
 # Large objects that are uploaded one after another with one query and one update of the database.
 LARGE_BLOBS: Final = 8
 LARGE_BYTES: Final = 8 << 20
 # Fewer of these, so that each has more in it, and a pause in which the next one collects: a batch
 # costs about the same for one object as for many.
-CONCURRENT_BATCHES: Final = 4
+CONCURRENT_BATCHES: Final = 8
 PAUSE_S: Final = 0.2
 ATTEMPTS: Final = 2
 RETRY_S: Final = 1.0
@@ -64,12 +65,14 @@ class ReplicaQueue:
     def __init__(self, *, uploads: int) -> None:
         """uploads: how many tasks take requests."""
         self._by_organization: OrderedDict[int, OrderedDict[int, ByHash]] = OrderedDict()
-        self._room = Shares(WAITING, refusal=Overloaded)
-        self._uploads = Shares(uploads, refusal=Overloaded)
+        self._count = 0
+        self._uploads_of_one = max(1, uploads // PARTS)
+        # The organization of each upload that runs.
+        self._uploading: list[int] = []
         self._wakeup = asyncio.Event()
 
     def __len__(self) -> int:
-        return self._room.taken
+        return self._count
 
     def add(self, request: ReplicaRequest) -> bool:
         """Add a request; False if there is no room. A blob of a bucket waits once."""
@@ -77,8 +80,10 @@ class ReplicaQueue:
         waiting = by_bucket.get(request.bucket_id, OrderedDict())
         if request.sha256 in waiting:
             return True
-        if not self._room.try_take(_share_key(request)):
+        own = sum(len(by_hash) for by_hash in by_bucket.values())
+        if own >= WAITING // PARTS or self._count >= WAITING:
             return False
+        self._count += 1
         waiting[request.sha256] = request
         by_bucket[request.bucket_id] = waiting
         self._by_organization[request.organization_id] = by_bucket
@@ -96,16 +101,17 @@ class ReplicaQueue:
                 break
             self._wakeup.clear()
             await self._wakeup.wait()
+        self._uploading.append(organization_id)
         try:
             yield self._take(organization_id, limit, limit_bytes)
         finally:
-            self._uploads.give_back((organization_id,))
+            self._uploading.remove(organization_id)
             self._wakeup.set()
 
     def _next(self) -> int | None:
-        """Return the next organization, with a permit to upload; None if none may go."""
+        """Return the next organization that may upload; None if none may."""
         for organization_id in self._by_organization:
-            if self._uploads.try_take((organization_id,)):
+            if self._uploading.count(organization_id) < self._uploads_of_one:
                 return organization_id
         return None
 
@@ -125,7 +131,7 @@ class ReplicaQueue:
             by_bucket[bucket_id] = by_hash
         if by_bucket:
             self._by_organization[organization_id] = by_bucket
-        self._room.give_back(_share_key(taken[0]), len(taken))
+        self._count -= len(taken)
         return taken
 
 
@@ -324,7 +330,3 @@ class Replication:
             await self._client.store_batch(address, message, ticket=ticket)
             for sha256 in small:
                 yield sha256
-
-
-def _share_key(request: ReplicaRequest) -> ShareKey:
-    return request.organization_id, request.bucket_id

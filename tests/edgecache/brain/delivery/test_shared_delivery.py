@@ -198,7 +198,7 @@ async def test_files_of_one_organization_do_not_delay_the_verification_of_anothe
     tmp_path: Path, verifying: LocalFiles, gate: threading.Event
 ) -> None:
     sha256 = hashlib.sha256(b"bytes").digest()
-    large = [tmp_path / f"large{n}" for n in range(local_files.MAX_VERIFYING)]
+    large = [tmp_path / f"large{n}" for n in range(3)]
     for path in (*large, tmp_path / "small"):
         path.write_bytes(b"bytes")
 
@@ -216,7 +216,7 @@ async def test_files_of_one_organization_do_not_delay_the_verification_of_anothe
     await until(lambda: verifying._verified.knows(sha256, state_of(str(small))))
     assert not await asked(GREEDY, large[0])
 
-    # Files without a free thread are verified when they are read again.
+    # Others of the organization are verified when they are read again.
     gate.set()
     await until(lambda: not len(verifying._tasks))
     assert not await asked(GREEDY, large[-1])

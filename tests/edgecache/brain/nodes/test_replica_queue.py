@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from edgecache.brain.nodes.replica_plan import ReplicaRequest
-from edgecache.brain.nodes.replication import WAITING, ReplicaQueue
+from edgecache.brain.nodes.replication import PARTS, WAITING, ReplicaQueue
 
 GREEDY, MODEST = 1, 2
 
@@ -49,12 +49,20 @@ async def test_a_batch_has_limited_bytes_but_at_least_one_blob() -> None:
 async def test_one_organization_does_not_fill_the_queue() -> None:
     queue = ReplicaQueue(uploads=3)
 
-    one_bucket = sum(queue.add(request(1, number)) for number in range(WAITING))
-    others = sum(queue.add(request(2 + number, 0)) for number in range(WAITING))
+    added = sum(queue.add(request(number % 9, number)) for number in range(WAITING))
 
-    assert one_bucket == WAITING // 4
-    assert one_bucket + others <= WAITING // 2
+    assert added == WAITING // PARTS
     assert queue.add(request(1, 0, organization_id=MODEST))
+
+
+async def test_the_queue_is_bounded() -> None:
+    queue = ReplicaQueue(uploads=3)
+
+    for organization_id in range(2 * PARTS):
+        for number in range(WAITING // PARTS):
+            queue.add(request(1, number, organization_id=organization_id))
+
+    assert len(queue) == WAITING
 
 
 async def test_slow_uploads_of_one_organization_leave_places_to_another() -> None:
@@ -62,7 +70,7 @@ async def test_slow_uploads_of_one_organization_leave_places_to_another() -> Non
     for number in range(20):
         queue.add(request(number, 0))
     async with AsyncExitStack() as stack:
-        for _ in range(4):
+        for _ in range(8 // PARTS):
             await stack.enter_async_context(queue.next_requests(limit=1, limit_bytes=1))
         waiting = asyncio.create_task(take(queue))
         await asyncio.sleep(0)
@@ -72,7 +80,7 @@ async def test_slow_uploads_of_one_organization_leave_places_to_another() -> Non
         late = asyncio.create_task(take(queue))
         await asyncio.sleep(0)
         assert not late.done()
-    assert await late == [4]
+    assert await late == [8 // PARTS]
 
 
 async def test_a_taker_waits_for_a_request() -> None:
@@ -81,6 +89,6 @@ async def test_a_taker_waits_for_a_request() -> None:
     await asyncio.sleep(0)
 
     queue.add(request(1, 1))
-    queue.add(request(2, 1))
+    queue.add(request(2, 1, organization_id=MODEST))
 
     assert {(await task)[0] for task in waiting} == {1, 2}
