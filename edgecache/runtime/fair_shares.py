@@ -77,10 +77,6 @@ class Shares:
         """Return what a key holds, with everything below it."""
         return self._held.get(key, 0)
 
-    def holders(self) -> dict[Hashable, int]:
-        """Return what each organization holds: each first level of a key."""
-        return {key[0]: held for key, held in self._held.items() if len(key) == 1}
-
     def try_take(self, key: ShareKey, amount: int = 1) -> bool:
         """Take permits now; False where others need them."""
         part, held = float(self.limit), self.taken

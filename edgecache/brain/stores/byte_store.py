@@ -3,14 +3,9 @@
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.core.values import Span, StagedFile
-from edgecache.runtime.fair_shares import Shares
-
-# They wait as long as their clients would.
-WAIT_S: Final = 20.0
 
 # Pieces come as they arrive. A staged file is synced, and may be moved away.
 Body = StagedFile | Path | bytes | AsyncIterator[bytes]
@@ -22,10 +17,7 @@ class ListedFile(NamedTuple):
 
 
 class ByteStore(Protocol):
-    """A place for bytes. Every method raises StoreUnavailable when it does not answer.
-
-    Overloaded: the caller's share of the permits is in use.
-    """
+    """A place for bytes. Every method raises StoreUnavailable when it does not answer."""
 
     max_object_bytes: int
 
@@ -34,20 +26,20 @@ class ByteStore(Protocol):
 
         A body in pieces ends the write with what it raises.
 
-        Raises Overloaded, StoreUnavailable: they may be there.
+        Raises StoreUnavailable: they may be there. Raises Overloaded if others write for too long.
         """
 
     def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
         """Yield bytes, as many as asked for.
 
-        Raises StoreMissing, StoreUnavailable, Overloaded before the first ones.
+        Raises StoreMissing, StoreUnavailable.
         """
 
     def file(self, name: str) -> Path | None:
         """Return the file of a name, which may not exist; None if the store is not a folder."""
 
     async def size(self, name: str) -> int:
-        """Return how many bytes there are. Raises StoreMissing, StoreUnavailable, Overloaded."""
+        """Return how many bytes there are. Raises StoreMissing, StoreUnavailable."""
 
     async def delete(self, names: Sequence[str]) -> None:
         """Delete bytes, ignoring absent ones."""
@@ -60,11 +52,3 @@ class ByteStore(Protocol):
 
     async def close(self) -> None:
         """Close the connections; a later call opens new ones."""
-
-
-def request_permits(limit: int) -> Shares:
-    """Return permits for requests to a store; a request waits for one, then gets Overloaded.
-
-    Reading and writing have permits of their own, because a large body takes longer than a read.
-    """
-    return Shares(limit, refusal=Overloaded, wait_s=WAIT_S)

@@ -5,12 +5,13 @@ Multipart uploads that a crash left are invisible and are paid for, so they are 
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Hashable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -22,6 +23,7 @@ from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import (
     OriginError,
     OriginFailed,
+    Overloaded,
     StoreMissing,
     StoreUnavailable,
 )
@@ -34,7 +36,7 @@ from edgecache.brain.origins.connections import (
     TRY_AGAIN,
     OriginConnections,
 )
-from edgecache.brain.stores.byte_store import Body, ListedFile, request_permits
+from edgecache.brain.stores.byte_store import Body, ListedFile
 from edgecache.http.client import HttpClient
 
 T = TypeVar("T")
@@ -50,8 +52,11 @@ CONCURRENT_PARTS: Final = 3
 # One request each, kept whole: a slow reader must not hold a response of the store's open.
 FIRST_WINDOW_BYTES: Final = 2**20
 WINDOW_BYTES: Final = 4 * 2**20
-# Bodies that are written; as many requests that read.
-MAX_CONCURRENT_REQUESTS: Final = 64
+# Bodies that are written, each with some parts in memory, and those of one organization.
+CONCURRENT_WRITES: Final = 64
+WRITES_OF_ONE: Final = 16
+# Others wait as long as their clients would.
+WAIT_S: Final = 20.0
 # Names are random and written once, so a request may be sent again.
 ATTEMPTS: Final = 3
 PAUSE_S: Final = 0.2
@@ -83,8 +88,9 @@ class ObjectStore:
         self._prefix = location.prefix
         self._is_google = location.is_google
         self._label = label
-        self.reads = request_permits(MAX_CONCURRENT_REQUESTS)
-        self.writes = request_permits(MAX_CONCURRENT_REQUESTS)
+        self._writes = asyncio.Semaphore(CONCURRENT_WRITES)
+        # Of organizations that write now.
+        self._turns: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
 
     async def close(self) -> None:
         """Close the connections."""
@@ -94,7 +100,7 @@ class ObjectStore:
         """Write bytes, in parts where they are many. Raises Overloaded."""
         part_bytes = max(PART_BYTES, -(-size // PARTS))
         parts = _parts(body.path if isinstance(body, StagedFile) else body, part_bytes)
-        async with self.writes.permit(SHARE_KEY.get()):
+        async with self._turn():
             if size > part_bytes:
                 concurrency = max(1, CONCURRENT_PARTS * PART_BYTES // part_bytes)
                 await self._put_parts(name, parts, concurrency)
@@ -103,15 +109,12 @@ class ObjectStore:
                 await self._call("PUT", self._prefix + name, body=whole)
 
     async def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
-        """Yield bytes, some MiB with each request. Raises Overloaded before the first ones."""
+        """Yield bytes, some MiB with each request."""
         position, end, window = span.start, span.start + span.length, FIRST_WINDOW_BYTES
         while position < end:
-            # A response that has begun would be cut short.
-            has_begun = position > span.start
             stop = min(position + window, end)
             headers = [("range", f"bytes={position}-{stop - 1}")]
-            async with self.reads.permit(SHARE_KEY.get(), has_no_timeout=has_begun):
-                answer = await self._call("GET", self._prefix + name, headers=headers)
+            answer = await self._call("GET", self._prefix + name, headers=headers)
             is_range = answer.status == HTTPStatus.PARTIAL_CONTENT
             if not is_range or not 0 < len(answer.body) <= stop - position:
                 raise StoreUnavailable from self._logged(
@@ -126,9 +129,8 @@ class ObjectStore:
         return None
 
     async def size(self, name: str) -> int:
-        """Return the size that the store says. Raises Overloaded."""
-        async with self.reads.permit(SHARE_KEY.get()):
-            answer = await self._call("HEAD", self._prefix + name)
+        """Return the size that the store says."""
+        answer = await self._call("HEAD", self._prefix + name)
         length = answer.fields.get("content-length", "")
         if not length.isascii() or not length.isdigit():
             raise StoreUnavailable from self._logged(
@@ -182,6 +184,19 @@ class ObjectStore:
                 "upload-id-marker": page.value("NextUploadIdMarker"),
             }
         return aborted
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Hold the permission to write a body. Raises Overloaded."""
+        turns = self._turns.setdefault(SHARE_KEY.get()[0], asyncio.Semaphore(WRITES_OF_ONE))
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(WAIT_S):
+                    await stack.enter_async_context(turns)
+                    await stack.enter_async_context(self._writes)
+            except TimeoutError:
+                raise Overloaded from None
+            yield
 
     async def _put_parts(self, name: str, parts: AsyncIterator[bytes], concurrency: int) -> None:
         """Write parts as they come; an incomplete upload is aborted later, as after a crash."""

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,6 @@ from edgecache.brain.core.share_key import (
     use_share_of_organization,
 )
 from edgecache.brain.core.values import BucketInfo, Span, StagedFile
-from edgecache.brain.stores import byte_store as stores
 from edgecache.brain.stores import folder_store as folders
 from edgecache.brain.stores import managed, object_store
 from edgecache.brain.stores.folder_store import FolderStore
@@ -29,7 +28,7 @@ from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
 GREEDY: Final = 1
 MODEST: Final = 2
-MANY: Final = object_store.MAX_CONCURRENT_REQUESTS + 20
+MANY: Final = object_store.CONCURRENT_WRITES + 20
 
 
 @dataclass
@@ -83,23 +82,17 @@ async def get(store: ObjectStore, name: str) -> bytes:
     return b"".join([piece async for piece in store.read(name, Span(0, 5))])
 
 
-WORK: Final = {"put": put, "get": get}
-
-
 async def charged(organization_id: int, work: Coroutine[Any, Any, Any]) -> Any:
     """Do something for an organization."""
     use_share_of_organization(organization_id)
     return await work
 
 
-@pytest.mark.parametrize("kind", WORK)
-async def test_slow_requests_leave_places_for_another_organization(
-    server: SlowStore, store: ObjectStore, kind: str
+async def test_slow_writes_leave_places_for_another_organization(
+    server: SlowStore, store: ObjectStore
 ) -> None:
-    working = [
-        asyncio.create_task(charged(GREEDY, WORK[kind](store, f"held-{n}"))) for n in range(MANY)
-    ]
-    await until(lambda: len(server.asked) >= object_store.MAX_CONCURRENT_REQUESTS / 2)
+    working = [asyncio.create_task(charged(GREEDY, put(store, f"held-{n}"))) for n in range(MANY)]
+    await until(lambda: len(server.asked) == object_store.WRITES_OF_ONE)
 
     async with asyncio.timeout(20):
         await charged(MODEST, put(store, "quick"))
@@ -111,45 +104,28 @@ async def test_slow_requests_leave_places_for_another_organization(
     assert server.gate.came.is_set()
 
 
-@pytest.mark.parametrize("kind", WORK)
-async def test_requests_over_the_share_are_refused_after_a_while(
-    server: SlowStore, monkeypatch: pytest.MonkeyPatch, kind: str
+@pytest.mark.parametrize(
+    ("owners", "limit"),
+    [([GREEDY] * MANY, object_store.WRITES_OF_ONE), (range(MANY), object_store.CONCURRENT_WRITES)],
+    ids=["one organization", "all organizations"],
+)
+async def test_writes_over_the_limit_are_refused_after_a_while(
+    server: SlowStore,
+    store: ObjectStore,
+    monkeypatch: pytest.MonkeyPatch,
+    owners: Sequence[int],
+    limit: int,
 ) -> None:
-    monkeypatch.setattr(stores, "WAIT_S", 0.01)
-    store = opened(server)
+    monkeypatch.setattr(object_store, "WAIT_S", 0.01)
     working = [
-        asyncio.create_task(charged(GREEDY, WORK[kind](store, f"held-{n}"))) for n in range(MANY)
+        asyncio.create_task(charged(owner, put(store, f"held-{n}")))
+        for n, owner in enumerate(owners)
     ]
-    await until(lambda: any(task.done() for task in working))
+    await until(lambda: sum(task.done() for task in working) == MANY - limit)
     server.gate.opened.set()
     ends = await asyncio.gather(*working, return_exceptions=True)
 
-    assert {type(end) for end in ends if isinstance(end, Exception)} == {Overloaded}
-    assert (
-        sum(not isinstance(end, Exception) for end in ends)
-        >= object_store.MAX_CONCURRENT_REQUESTS / 2
-    )
-    await store.close()
-
-
-async def test_a_read_that_has_begun_is_not_cut_while_it_waits(
-    server: SlowStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stores, "WAIT_S", 0.01)
-    monkeypatch.setattr(object_store, "FIRST_WINDOW_BYTES", 5)
-    store = opened(server)
-    use_share_of_organization(GREEDY)
-    reading = store.read("quick", Span(0, 10))
-    assert await anext(reading) == b"bytes"
-    working = [asyncio.create_task(charged(GREEDY, get(store, f"held-{n}"))) for n in range(MANY)]
-    await until(lambda: any(task.done() for task in working))
-
-    rest = asyncio.ensure_future(anext(reading))
-    await until(lambda: store.reads.waiting == 1)
-    server.gate.opened.set()
-    assert await rest == b"bytes"
-    await asyncio.gather(*working, return_exceptions=True)
-    await store.close()
+    assert [type(end) for end in ends if end is not None] == [Overloaded] * (MANY - limit)
 
 
 class SlowFolder(FolderStore):
