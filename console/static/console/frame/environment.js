@@ -9,7 +9,7 @@
  */
 
 import { post } from "../lib/api.js";
-import { byId, fill, show } from "../lib/dom.js";
+import { byId, fill, show, stamp } from "../lib/dom.js";
 import { onClick } from "../lib/forms.js";
 import { showOnly, tell } from "../lib/status.js";
 import { tellOthers } from "../lib/tabs.js";
@@ -53,7 +53,9 @@ export function ofEnvironment(showPage) {
  */
 function ask(who, named) {
   const place = who.environments.find(({ id }) => id === named);
-  fill(byId("elsewhere"), place ? {
+  const part = stamp("elsewhere");
+  byId("main").append(part);
+  fill(part, place ? {
     title: `This link leads to ${place.name}`,
     text: `You are in ${who.environment.name}. Switching changes the environment in all your tabs.`,
   } : {
@@ -70,7 +72,7 @@ function ask(who, named) {
     forgetNamed();
     location.reload();
   });
-  showOnly(byId("elsewhere"));
+  showOnly(part);
 }
 
 /**
