@@ -69,7 +69,8 @@ export class Editor {
     try {
       ({ CodeEditor } = await import("./code_editor.js"));
     } catch {
-      // Not reached: the text area does without, and the next touch tries again.
+      // Not reached: the text area does without, and the next touch tries again, where the browser does.
+      document.documentElement.dataset.failed = "";
       this.loading = null;
       return;
     }
