@@ -2,9 +2,10 @@
 /** The frame of the signed-in pages: who, where, sign out. */
 
 import { get, handle, list, post } from "../lib/api.js";
-import { byId, element, fill, show, within } from "../lib/dom.js";
+import { byId, element, fill, show } from "../lib/dom.js";
 import { claimDrafts, forgetDrafts } from "../lib/drafts.js";
 import { onClick } from "../lib/forms.js";
+import { bindMenus } from "../lib/menu.js";
 import { ACCOUNT, HOME, restrictedTo, signIn } from "../lib/navigation.js";
 import { Problem, sentenceOf } from "../lib/problem.js";
 import { broken, ready, tell } from "../lib/status.js";
@@ -81,9 +82,8 @@ function frame(who) {
     show(/** @type {HTMLElement} */ (item), roles.some((role) => who.roles.includes(role)));
   }
   byId("environments").replaceChildren(...who.environments.map((place) => choice(place, who)));
-  const details = /** @type {HTMLDetailsElement} */ (byId("environment-menu"));
-  show(details);
-  closeLikeAMenu(details);
+  show(byId("environment-menu"));
+  bindMenus();
   for (const button of document.querySelectorAll("dialog [data-close]")) {
     button.addEventListener("click", () => button.closest("dialog")?.close());
   }
@@ -119,22 +119,6 @@ function choice(place, who) {
   item.dataset.place = kindOf(place);
   item.append(button);
   return item;
-}
-
-/** @param {HTMLDetailsElement} details */
-function closeLikeAMenu(details) {
-  details.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !details.open) return;
-    details.open = false;
-    within(details, "summary").focus();
-  });
-  details.addEventListener("focusout", (event) => {
-    const to = event.relatedTarget;
-    if (to instanceof Node && !details.contains(to)) details.open = false;
-  });
-  document.addEventListener("click", (event) => {
-    if (event.target instanceof Node && !details.contains(event.target)) details.open = false;
-  });
 }
 
 /** End the session, and leave for the sign-in. */
