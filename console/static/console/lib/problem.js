@@ -20,10 +20,10 @@ export class Problem extends Error {
     this.retryAfterS = retryAfterS;
   }
 
-  /** The sentences to show: title, detail, and when to come back. */
+  /** The sentences to show: title, detail, what may help, and when to come back. */
   get sentence() {
-    const { title, detail } = this.content;
-    const said = [title, detail].filter((text, index, all) => text && all.indexOf(text) === index);
+    const { title, detail, hint } = this.content;
+    const said = [title, detail, hint].filter((text, index, all) => text && all.indexOf(text) === index);
     if (this.retryAfterS > 0) said.push(`Try again in ${duration(this.retryAfterS)}.`);
     return said.join(" ") || this.message;
   }
