@@ -32,6 +32,7 @@ def brain(settings: Settings) -> Iterator[ScriptedBrain]:
     client._sessions.clear()
     client.breaker.succeeded()
     scripted.say("GET /v1/nodes", 200, {"nodes": [node(MINE, None), node(THEIRS, None) | ASHBURN]})
+    scripted.say("GET /v1/buckets", 200, {"buckets": []})
     yield scripted
     client.breaker.succeeded()
     client._sessions.clear()
@@ -81,6 +82,20 @@ def test_the_page_shows_the_state_of_the_cache(
     picture(visitor.page, "cache")
     visitor.page.get_by_label("Span").select_option("1")
     expect(visitor.page.get_by_role("img", name="Hit ratio.")).to_be_visible()
+
+
+def test_a_cache_without_buckets_leads_to_the_first_one(
+    visitor: Visitor, brain: ScriptedBrain
+) -> None:
+    sign_up(visitor)
+    unread = {"total_hits": 0, "total_misses": 0, "hit_ratio": 0.0, "p95_latency_ms": 0.0}
+    brain.say("GET /v1/metrics", 200, METRICS | unread)
+    visitor.go("/console/cache")
+    expect(visitor.page.locator('[data-slot="hit_ratio"]')).to_have_text("–")
+    visitor.page.get_by_role("link", name="Create a bucket").click()
+    visitor.is_at("/console/objects")
+    visitor.sees("No bucket yet")
+    expect(visitor.page.get_by_role("button", name="Purge everything")).to_have_count(0)
 
 
 def test_an_unavailable_cache_is_reported_and_breaks_nothing(

@@ -19,21 +19,24 @@ await openPage(async () => {
 
 async function showReadings() {
   const isThere = await whileThere(async () => {
-    const [status, metrics, { nodes }] = await Promise.all([
+    const [status, metrics, { nodes }, buckets] = await Promise.all([
       get("/v1/cache/status"),
       get("/v1/cache/metrics"),
       get("/v1/cache/nodes"),
+      get("/v1/cache/buckets"),
     ]);
+    const requests = metrics.total_hits + metrics.total_misses;
     fill(byId("figures"), {
-      hit_ratio: share(metrics.hit_ratio),
-      requests: (metrics.total_hits + metrics.total_misses).toLocaleString(),
+      hit_ratio: requests ? share(metrics.hit_ratio) : "–",
+      requests: requests.toLocaleString(),
       served: bytes(metrics.bytes_served),
       stored: bytes(status.used_cache_bytes),
       capacity: bytes(status.total_cache_bytes),
       nodes: `${status.online_nodes} of ${status.total_nodes}`,
-      p95: `${metrics.p95_latency_ms.toFixed(1)} ms`,
+      p95: requests ? `${metrics.p95_latency_ms.toFixed(1)} ms` : "–",
     });
     showNodes(nodes);
+    showFirstStep(buckets.results.length > 0, requests > 0);
   });
   show(byId("readings"), isThere);
   show(byId("nodes"), isThere);
@@ -55,6 +58,22 @@ async function whileThere(action) {
     show(banner);
     return false;
   }
+}
+
+/**
+ * Lead on from a cache that has nothing to deliver yet.
+ * @param {boolean} hasBuckets
+ * @param {boolean} isRead
+ */
+function showFirstStep(hasBuckets, isRead) {
+  show(byId("first"), !hasBuckets || !isRead);
+  fill(byId("first"), {
+    title: hasBuckets ? "Nothing was read yet" : "No bucket yet",
+    step: hasBuckets
+      ? "Upload a file to a bucket and open it: figures and charts begin with the first read."
+      : "The cache delivers the objects of your buckets from the nearest node. Begin with a bucket.",
+    link: hasBuckets ? "Open your buckets" : "Create a bucket",
+  });
 }
 
 /** @param {any[]} nodes */
