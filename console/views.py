@@ -50,8 +50,9 @@ def page(request: HttpRequest, name: str, template: str) -> HttpResponse:
         return elsewhere
     response = render_page(f"console/{template}", here=name)
     if name == "objects":
-        # Uploads and previews go to the object API, by URLs that the platform signs.
-        allowed = f"connect-src 'self' {settings.CACHE.s3_url}"
+        # Uploads and previews go to the object API, by URLs that the platform signs; downloads
+        # in a frame: to navigate there asks to leave the page while files are uploaded.
+        allowed = f"connect-src 'self' {settings.CACHE.s3_url}; frame-src {settings.CACHE.s3_url}"
         policy = CONTENT_SECURITY_POLICY.replace("connect-src 'self'", allowed)
         response["Content-Security-Policy"] = policy
     return response

@@ -60,11 +60,14 @@ def test_every_file_that_a_page_refers_to_exists(visitor: Client, path: str) -> 
 
 def test_only_the_page_of_objects_may_connect_to_the_object_api(visitor: Client) -> None:
     for path in PAGES:
-        (allowed,) = re.findall(
-            r"connect-src ([^;]+)", visitor.get(path)["Content-Security-Policy"]
-        )
-        wanted = {"'self'", settings.CACHE.s3_url} if path.endswith("objects") else {"'self'"}
-        assert set(allowed.split()) == wanted
+        policy = visitor.get(path)["Content-Security-Policy"]
+        found = {
+            name: set(sources.split())
+            for name, sources in re.findall(r"(connect-src|frame-src) ([^;]+)", policy)
+        }
+        own, store = {"'self'"}, {settings.CACHE.s3_url}
+        wanted = {"connect-src": own | store, "frame-src": store}
+        assert found == (wanted if path.endswith("objects") else {"connect-src": own})
 
 
 def test_credits_are_sold_only_where_somebody_takes_the_money(

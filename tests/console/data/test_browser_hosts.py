@@ -36,7 +36,7 @@ def open_settings(visitor: Visitor) -> None:
     visitor.press("New bucket")
     visitor.fill("Name", "media")
     visitor.press("Create")
-    visitor.sees("This folder is empty")
+    visitor.sees("This bucket is empty")
     visitor.go("/console/objects?bucket=media&view=settings")
 
 

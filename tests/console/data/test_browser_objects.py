@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Dialog, Page, Route, expect
 from pytest_django import Settings
 
 from accounts.models import User
@@ -55,7 +55,7 @@ def new_bucket(visitor: Visitor, name: str = "media") -> None:
     visitor.press("New bucket")
     visitor.fill("Name", name)
     visitor.press("Create")
-    visitor.sees("This folder is empty")
+    visitor.sees("This bucket is empty")
 
 
 def open_object(visitor: Visitor, name: str) -> None:
@@ -81,10 +81,10 @@ def test_files_are_uploaded_browsed_shared_and_deleted(
     visitor.fill("Name", "reports/2026")
     visitor.press("Open")
     upload(visitor, ("a.csv", "text/csv", b"a,b\n1,2\n"))
-    visitor.sees_status("3 files uploaded")
+    visitor.sees_status("1 file uploaded")
     expect(visitor.page.get_by_role("button", name="a.csv")).to_be_visible()
     visitor.page.get_by_role("link", name="media", exact=True).click()
-    expect(visitor.page.get_by_role("button", name="reports/", exact=True)).to_be_visible()
+    expect(visitor.page.get_by_role("link", name="reports/", exact=True)).to_be_visible()
     picture(visitor.page, "objects")
     open_object(visitor, "logo.png")
     expect(visitor.page.get_by_role("img", name="40 × 30 pixels")).to_be_visible()
@@ -105,9 +105,10 @@ def test_files_are_uploaded_browsed_shared_and_deleted(
     visitor.press("Close")
     visitor.page.get_by_label("Select all").check()
     visitor.press("Delete")
-    visitor.sees("3 objects, 8 B in folders.")
+    # The bucket has no origin at which more would be deleted.
+    visitor.sees("3 objects, 8 B in folders. This cannot be undone.")
     visitor.agrees("Delete")
-    visitor.sees("This folder is empty")
+    visitor.sees("This bucket is empty")
     tags = set(AuditEvent.objects.values_list("tag", flat=True))
     assert {"api:object:share", "api:object:upload", "api:object:delete"} <= tags
 
@@ -141,9 +142,6 @@ def test_files_are_dropped_into_a_folder(
     open_object(visitor, "b c.txt")
     expect(visitor.page.locator("#preview pre")).to_have_text("of b c.txt")
     visitor.press("Close")
-    # The same name again asks first.
-    visitor.page.evaluate(DRAG, [DROP, "a.txt"])
-    visitor.agrees("Cancel")
     User.objects.update(roles=["reader"])
     visitor.go("/console/objects?bucket=media&prefix=2026/")
     visitor.page.evaluate(DRAG, [DROP, "c.txt"])
@@ -151,55 +149,170 @@ def test_files_are_dropped_into_a_folder(
     assert visitor.page.locator("#upload-list > li").count() == 0
 
 
-def test_an_upload_replaces_nothing_that_the_page_does_not_show(
+@ON_BOTH_SIZES
+def test_an_upload_replaces_nothing_without_an_answer(
     visitor: Visitor, tmp_path: Path, picture: Callable[[Page, str], None]
 ) -> None:
     sign_up(visitor)
     new_bucket(visitor)
     page, question = visitor.page, visitor.page.get_by_role("alertdialog")
-    kept = [(f"{name}.txt", "text/plain", b"first") for name in ("a", "b")]
-    upload(visitor, *kept)
+    names = [f"{letter}.txt" for letter in "abcd"]
+    upload(visitor, *((name, "text/plain", b"first") for name in names[:3]))
+    visitor.sees_status("3 files uploaded")
     film = tmp_path / "film.bin"
     film.write_bytes(b"1" * (17 * MIB))
     page.locator("#upload-files").set_input_files(film)
-    visitor.sees_status("3 files uploaded")
+    visitor.sees_status("1 file uploaded")
+    # What the page does not show is there all the same.
     page.locator("#filter").fill("none")
     visitor.sees("No name begins with that")
 
-    new = [(f"{name}.txt", "text/plain", b"second") for name in ("a", "b", "c")]
-    upload(visitor, *new)
-    expect(question).to_contain_text("Replace 2 objects?")
-    expect(question.locator("pre")).to_have_text("media/a.txt\nmedia/b.txt")
+    upload(visitor, ("a.txt", "text/plain", b"second!"), ("d.txt", "text/plain", b"second!"))
+    expect(question).to_contain_text("Replace a.txt?")
+    sizes = [re.compile("^5 B, changed "), re.compile("^7 B, changed ")]
+    expect(question.locator("dd")).to_have_text(sizes)
+    hold_panel(visitor, "replace")
     picture(page, "objects-replace")
-    visitor.agrees("Cancel")
-    visitor.sees_status("4 files uploaded")
-    expect(page.locator("#upload-list")).to_contain_text("not uploaded: what is there stays")
-    # In parts, at their end.
+    question.get_by_role("button", name="Skip").click()
+    visitor.sees_status("1 file uploaded, 1 skipped")
+    upload(visitor, *((name, "text/plain", b"second!") for name in ("b.txt", "c.txt", "e.txt")))
+    question.get_by_label("The same for all other files").check()
+    question.get_by_role("button", name="Replace").click()
+    visitor.sees_status("3 files uploaded")
+
+    # A large file is not sent before the answer. Without an answer nothing is replaced.
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
     film.write_bytes(b"2" * (17 * MIB + 1))
     page.locator("#upload-files").set_input_files(film)
     expect(question).to_contain_text("Replace film.bin?")
-    visitor.agrees("Replace")
-    visitor.sees_status("5 files uploaded")
-    upload(visitor, new[1])
-    visitor.agrees("Replace")
-    visitor.sees_status("6 files uploaded")
+    assert not [url for url in sent if "partNumber" in url]
+    page.keyboard.press("Escape")
+    visitor.sees_status("0 files uploaded, 1 skipped")
+    expect(page.locator("#upload-list")).to_contain_text("not uploaded: what is there stays")
+    page.locator("#upload-files").set_input_files(film)
+    question.get_by_role("button", name="Replace").click()
+    visitor.sees_status("1 file uploaded")
 
-    # Two files of one name are no choice.
-    page.evaluate(DRAG, [DROP, "d.txt", "e.txt", "d.txt"])
-    visitor.sees("Several of the files would become the same object: d.txt.")
     page.locator("#filter").fill("")
-    for name, content in (("a", "first"), ("b", "second"), ("c", "second")):
-        open_object(visitor, f"{name}.txt")
+    for name, content in zip(names, ("first", "second!", "second!", "second!"), strict=True):
+        open_object(visitor, name)
         expect(page.locator("#preview pre")).to_have_text(content)
         visitor.press("Close")
     open_object(visitor, "film.bin")
     visitor.sees("17,825,793 bytes")
-    visitor.press("Close")
-    for name in ("d.txt", "e.txt"):
-        expect(page.get_by_role("button", name=name)).to_have_count(0)
 
 
-def test_a_large_file_goes_in_parts_and_a_lost_part_is_repeated(visitor: Visitor) -> None:
+def test_files_that_would_become_one_object_are_named_before_the_upload(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    page, question = visitor.page, visitor.page.get_by_role("alertdialog")
+    page.evaluate(DRAG, [DROP, "d.txt", "d.txt"])
+    visitor.sees("Several files would become the same object: d.txt. Nothing is uploaded.")
+    page.evaluate(DRAG, [DROP, "d.txt", "e.txt", "d.txt"])
+    expect(question.locator("pre")).to_have_text("d.txt")
+    visitor.agrees("Cancel")
+    page.evaluate(DRAG, [DROP, "d.txt", "e.txt", "d.txt"])
+    visitor.agrees("Upload the other 1 file")
+    visitor.sees_status("1 file uploaded")
+    expect(page.get_by_role("button", name="e.txt")).to_be_visible()
+    expect(page.get_by_role("button", name="d.txt")).to_have_count(0)
+
+
+def test_an_origin_without_conditions_is_asked_whether_the_object_is_there(
+    visitor: Visitor,
+) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    page, written = visitor.page, re.compile(r"/media/[a-z]+\.txt\?")
+
+    def refuse_conditions(route: Route) -> None:
+        if route.request.method == "PUT" and "if-none-match" in route.request.headers:
+            route.fulfill(
+                status=501,
+                headers={"Access-Control-Allow-Origin": visitor.base},
+                body="<Error><Code>NotImplemented</Code><Message>No conditions.</Message></Error>",
+            )
+        else:
+            route.continue_()
+
+    page.route(written, refuse_conditions)
+    upload(visitor, ("a.txt", "text/plain", b"first"))
+    visitor.sees_status("1 file uploaded")
+    upload(visitor, ("a.txt", "text/plain", b"second"))
+    question = page.get_by_role("alertdialog")
+    expect(question).to_contain_text("Replace a.txt?")
+    question.get_by_role("button", name="Skip").click()
+    visitor.sees_status("0 files uploaded, 1 skipped")
+    open_object(visitor, "a.txt")
+    expect(page.locator("#preview pre")).to_have_text("first")
+    # The browser logs the refusals.
+    visitor.faults[:] = [each for each in visitor.faults if "status of 501" not in each]
+
+
+LISTS = re.compile(r"/v1/cache/buckets/media/objects\?")
+
+
+def names_shown(visitor: Visitor) -> list[str]:
+    """Return the names of the rows, from the top."""
+    return visitor.page.locator("#file-rows .name").all_text_contents()
+
+
+def test_the_list_stays_as_it_is_while_files_are_uploaded_and_deleted(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    page, lists = visitor.page, list[str]()
+    upload(visitor, *((f"{letter}.txt", "text/plain", b"x") for letter in "abcdef"))
+    visitor.sees_status("6 files uploaded")
+    # Small pages.
+    page.route(LISTS, lambda route: route.continue_(url=route.request.url.replace("=200", "=2")))
+    page.on("request", lambda request: LISTS.search(request.url) and lists.append(request.url))
+    visitor.go("/console/objects?bucket=media")
+    visitor.press("Show more")
+    expect(page.get_by_role("button", name="d.txt")).to_be_visible()
+    page.get_by_label("Select b.txt").check()
+    assert len(lists) == 2
+
+    folder = tmp_path / "docs"
+    (folder / "deep").mkdir(parents=True)
+    for path in ("one.txt", "deep/two.txt"):
+        (folder / path).write_text("in a folder")
+    page.locator("#upload-folder").set_input_files(folder)
+    visitor.sees_status("2 files uploaded")
+    upload(visitor, *((f"{name}.txt", "text/plain", b"new") for name in ("cc", "e2", "e3")))
+    visitor.sees_status("3 files uploaded")
+    upload(visitor, ("b.txt", "text/plain", b"replaced"))
+    page.get_by_role("alertdialog").get_by_role("button", name="Replace").click()
+    visitor.sees_status("1 file uploaded")
+    # The others belong to a page that is not shown yet.
+    assert names_shown(visitor) == ["docs/", "a.txt", "b.txt", "c.txt", "cc.txt", "d.txt"]
+    expect(page.get_by_role("row", name="b.txt")).to_contain_text("8 B")
+    expect(page.get_by_label("Select b.txt")).to_be_checked()
+
+    # A range of boxes, and the focus after what is removed.
+    page.get_by_label("Select cc.txt").click(modifiers=["Shift"])
+    expect(page.locator("#selection")).to_contain_text("3 items selected")
+    visitor.press("Delete")
+    visitor.agrees("Delete")
+    expect(page.get_by_role("button", name="d.txt")).to_be_focused()
+    open_object(visitor, "a.txt")
+    page.locator("#details").get_by_role("button", name="Delete").click()
+    visitor.agrees("Delete")
+    expect(page.get_by_role("button", name="d.txt")).to_be_focused()
+    assert len(lists) == 2
+    visitor.press("Show more")
+    expect(page.get_by_role("button", name="e2.txt")).to_be_visible()
+    page.get_by_role("link", name="docs/").click()
+    page.get_by_role("link", name="deep/").click()
+    expect(page.get_by_role("button", name="two.txt")).to_be_visible()
+    expect(page.get_by_role("heading", name="Objects of media/docs/deep/")).to_be_focused()
+
+
+def test_a_large_file_goes_in_parts_and_a_lost_part_is_repeated(
+    visitor: Visitor, tmp_path: Path
+) -> None:
     sign_up(visitor)
     new_bucket(visitor)
     lost: list[str] = []
@@ -212,7 +325,9 @@ def test_a_large_file_goes_in_parts_and_a_lost_part_is_repeated(visitor: Visitor
             route.continue_()
 
     visitor.page.route(re.compile("partNumber="), lose_one)
-    upload(visitor, ("film.bin", "", b"z" * (17 * MIB)))
+    film = tmp_path / "film.bin"
+    film.write_bytes(b"z" * (17 * MIB))
+    visitor.page.locator("#upload-files").set_input_files(film)
     expect(visitor.page.locator("#upload-list")).to_contain_text("done, 17.8 MB")
     assert lost
     open_object(visitor, "film.bin")
@@ -223,16 +338,118 @@ def test_a_large_file_goes_in_parts_and_a_lost_part_is_repeated(visitor: Visitor
     visitor.faults[:] = [each for each in visitor.faults if "ERR_CONNECTION_RESET" not in each]
 
 
-def test_an_upload_is_cancelled(visitor: Visitor) -> None:
+def hold_writes(visitor: Visitor, *, but: str = "never") -> None:
+    """Let the requests that write objects wait, but those to one."""
+
+    def take(route: Route) -> None:
+        if route.request.method != "PUT" or but in route.request.url:
+            route.continue_()
+
+    visitor.page.route(re.compile("x-zonal-origin"), take)
+
+
+@ON_BOTH_SIZES
+def test_uploads_have_a_total_and_are_cancelled_and_retried(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
     sign_up(visitor)
     new_bucket(visitor)
-    visitor.page.route(re.compile("x-zonal-origin"), lambda route: None)
+    page, panel = visitor.page, visitor.page.locator("#uploads")
+    hold_writes(visitor, but="/a.bin")
+    upload(visitor, *((f"{letter}.bin", "", b"z" * 1000) for letter in "abcd"))
+    rows = panel.locator("#upload-list > li")
+    # What runs stands above what has ended.
+    expect(rows.last).to_contain_text("done, 1 kB")
+    expect(rows.first).to_contain_text("b.bin")
+    expect(rows.locator("progress:visible")).to_have_count(2)
+    expect(panel).to_contain_text(re.compile("1 of 4 files, .* of 4 kB"))
+    hold_panel(visitor, "uploads")
+    picture(page, "objects-uploads")
+    visitor.press("Cancel b.bin")
+    expect(page.get_by_role("button", name="Cancel c.bin")).to_be_focused()
+    visitor.press("Cancel all")
+    visitor.sees_status("1 file uploaded, 3 cancelled")
+    expect(page.get_by_role("heading", name="1 file uploaded")).to_be_focused()
+    page.unroute_all(behavior="ignoreErrors")
+    visitor.press("Retry b.bin")
+    visitor.sees_status("2 files uploaded, 2 cancelled")
+    expect(page.locator("#file-rows")).to_contain_text("b.bin")
+    panel.get_by_role("button", name="Clear").click()
+    expect(panel).to_be_hidden()
+
+
+def test_a_download_during_an_upload_does_not_ask_to_leave_the_page(visitor: Visitor) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    upload(visitor, ("notes.txt", "text/plain", b"words"))
+    visitor.sees_status("1 file uploaded")
+    asked: list[str] = []
+
+    def note(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    visitor.page.on("dialog", note)
+    hold_writes(visitor)
     upload(visitor, ("film.bin", "video/mp4", b"z" * MIB))
-    visitor.press("Cancel")
-    expect(visitor.page.locator("#upload-list")).to_contain_text("cancelled")
+    expect(visitor.page.locator("#upload-list progress:visible")).to_have_count(1)
+    open_object(visitor, "notes.txt")
+    with visitor.page.expect_download() as saved:
+        visitor.press("Download")
+    assert Path(saved.value.path()).read_text() == "words"
+    assert asked == []
+    visitor.press("Close")
+    expect(visitor.page.locator("#upload-list progress:visible")).to_have_count(1)
+    visitor.press("Cancel film.bin")
     visitor.page.unroute_all(behavior="ignoreErrors")
-    visitor.page.locator("#uploads").get_by_role("button", name="Clear").click()
-    expect(visitor.page.locator("#uploads")).to_be_hidden()
+
+
+@ON_BOTH_SIZES
+def test_the_address_names_the_place_and_a_link_to_what_is_gone_says_so(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    picture(visitor.page, "objects-first-upload")
+    page = visitor.page
+    visitor.go("/console/objects?bucket=media&prefix=2026/")
+    upload(visitor, *((name, "text/plain", b"words") for name in ("notes.txt", "plan.txt")))
+    visitor.sees_status("2 files uploaded")
+    page.locator("#filter").fill("no")
+    expect(page.get_by_role("button", name="plan.txt")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_role("button", name="notes.txt")).to_be_visible()
+    expect(page.get_by_role("button", name="plan.txt")).to_have_count(0)
+    page.get_by_role("link", name="media", exact=True).click()
+    expect(page.get_by_role("link", name="2026/")).to_be_visible()
+    page.go_back()
+    expect(page.locator("#filter")).to_have_value("no")
+    expect(page.get_by_role("button", name="notes.txt")).to_be_visible()
+    open_object(visitor, "notes.txt")
+    address = page.url
+    visitor.press("Close")
+    page.goto(address)
+    drawer = page.get_by_role("dialog", name="notes.txt")
+    expect(drawer).to_contain_text("media/2026/notes.txt")
+    drawer.get_by_role("button", name="Delete").click()
+    visitor.agrees("Delete")
+    expect(drawer).to_have_count(0)
+
+    page.goto(address)
+    expect(drawer).to_contain_text("There is no object media/2026/notes.txt.")
+    expect(drawer.get_by_role("button")).to_have_count(1)
+    visitor.press("Close")
+    visitor.go("/console/objects?bucket=elsewhere&prefix=2026/")
+    expect(page.get_by_role("heading", name="There is no bucket elsewhere")).to_be_visible()
+    for name in ("Upload", "Purge", "New folder"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+    hold(visitor, "gone")
+    picture(page, "objects-gone")
+    visitor.go("/console/objects?bucket=elsewhere&view=settings")
+    expect(page.get_by_role("heading", name="There is no bucket elsewhere")).to_be_visible()
+    expect(page.get_by_role("button", name="Delete bucket")).to_have_count(0)
+    page.get_by_role("link", name="All buckets").click()
+    expect(page.get_by_role("link", name="media")).to_be_visible()
 
 
 def test_what_others_stored_runs_nowhere(visitor: Visitor) -> None:
@@ -303,6 +520,9 @@ def test_a_bucket_is_configured_and_deleted(
     visitor.page.get_by_label("Objects from").select_option("site")
     visitor.press("Create")
     visitor.sees("The bucket's origin cannot list its objects.")
+    expect(visitor.page.get_by_role("button", name=re.compile("Upload|New folder"))).to_have_count(
+        0
+    )
     visitor.page.get_by_role("link", name="Settings").click()
     expect(visitor.page.locator("#failure-list")).to_have_text("There are none.")
     form = visitor.page.locator("#switches")
@@ -327,7 +547,7 @@ def test_a_press_while_the_list_loads_waits_for_it_and_is_done_once(visitor: Vis
         visitor.press("New bucket")
     visitor.fill("Name", "media")
     visitor.press("Create")
-    visitor.sees("This folder is empty")
+    visitor.sees("This bucket is empty")
 
 
 def test_what_is_typed_survives_a_reload_but_credentials(visitor: Visitor) -> None:

@@ -97,6 +97,8 @@ def of_objects(dialogs: Dialogs) -> None:
         page.get_by_role("button", name="notes.txt", exact=True).click()
         expect(page.locator("#preview pre")).to_have_text("words")
         dialogs.looked_at("details")
+        page.locator("#upload-files").set_input_files([given])
+        dialogs.looked_at("replace")
         press("Purge", "confirm")
     with dialogs.on("objects?view=origins") as press:
         press("New origin", "origin-dialog")

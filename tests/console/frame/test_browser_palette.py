@@ -90,7 +90,7 @@ def test_data_and_members_are_found_and_opened(visit: Callable[..., Visitor], si
     expect(visitor.page.locator("#result-tabs [role=tab]")).to_have_count(2)
     for words, address, shown in (
         ("lakes", "/console/tables?schema=maps&table=lakes", "lakes"),
-        ("bucket med", "/console/objects?bucket=media", "This folder is empty"),
+        ("bucket med", "/console/objects?bucket=media", "This bucket is empty"),
         ("bob@", "/console/members?email=bob%40example.com", "bob@example.com"),
     ):
         visitor.go("/console/")

@@ -10,21 +10,23 @@ import { announce } from "../lib/status.js";
 import { BUCKETS, address, go } from "./place.js";
 import { purge } from "./purge.js";
 
-let mayReadOrigins = false;
+let mayWrite = false;
 
-/** @param {boolean} mayWrite true for admins and operators */
-export function bindBuckets(mayWrite) {
-  mayReadOrigins = mayWrite;
+/** @param {boolean} may true for admins and operators */
+export function bindBuckets(may) {
+  mayWrite = may;
   const dialog = /** @type {HTMLDialogElement} */ (byId("bucket-dialog"));
   const form = /** @type {HTMLFormElement} */ (byId("bucket-form"));
   const origin = /** @type {HTMLSelectElement} */ (byId("bucket-origin"));
-  onPress(byId("bucket-new"), byId("buckets"), async () => {
-    await offerOrigins(origin);
-    form.reset();
-    restoreDraft(form);
-    show(byId("bucket-prefix-field"), origin.value !== "");
-    dialog.showModal();
-  });
+  for (const id of ["bucket-new", "bucket-first"]) {
+    onPress(byId(id), byId("buckets"), async () => {
+      await offerOrigins(origin);
+      form.reset();
+      restoreDraft(form);
+      show(byId("bucket-prefix-field"), origin.value !== "");
+      dialog.showModal();
+    });
+  }
   origin.addEventListener("change", () => show(byId("bucket-prefix-field"), origin.value !== ""));
   onSubmit(form, async (values) => {
     const isPublic = new FormData(form).has("is_public");
@@ -44,6 +46,8 @@ export async function showBuckets() {
   byId("bucket-rows").replaceChildren(...results.map(row));
   show(byId("bucket-table"), results.length > 0);
   show(byId("no-buckets"), results.length === 0);
+  byId("bucket-new").classList.toggle("primary", results.length > 0);
+  show(byId("purge-all"), mayWrite && results.length > 0);
 }
 
 /** @param {any} bucket */
@@ -64,7 +68,7 @@ function row(bucket) {
 
 /** @param {HTMLSelectElement} select */
 async function offerOrigins(select) {
-  const { results } = mayReadOrigins ? await get("/v1/cache/origins") : { results: [] };
+  const { results } = mayWrite ? await get("/v1/cache/origins") : { results: [] };
   const choices = results.map((/** @type {any} */ each) => new Option(`${each.name} (${each.kind})`, each.name));
   select.replaceChildren(new Option("this platform", ""), ...choices);
 }

@@ -7,25 +7,25 @@ import { bytes, count } from "../lib/format.js";
 import { announce } from "../lib/status.js";
 import { nameOf, objectsOf } from "./place.js";
 
+/** @typedef {{name: string, origin: string | null}} Bucket */
+
 const AT_ONCE = 1000;
-const GONE = "They are deleted at their origin, too. This cannot be undone.";
 
 /**
- * @param {string} bucket
+ * @param {Bucket} bucket
  * @param {string[]} keys
  * @throws {import("../lib/problem.js").Cancelled}
  */
 export async function deleteKeys(bucket, keys) {
   const what = keys.length === 1 ? nameOf(keys[0]) : count(keys.length, "object");
-  const text = keys.length === 1 ? "It is deleted at its origin, too. This cannot be undone." : GONE;
-  await confirm(`Delete ${what}?`, text, "Delete");
+  await confirm(`Delete ${what}?`, warningOf(bucket), "Delete");
   await remove(bucket, keys);
   announce(`${count(keys.length, "object")} deleted.`);
 }
 
 /**
  * Delete folders with all that is in them, and objects.
- * @param {string} bucket
+ * @param {Bucket} bucket
  * @param {string[]} folders
  * @param {string[]} keys
  * @throws {import("../lib/problem.js").Cancelled}
@@ -37,7 +37,7 @@ export async function deleteAll(bucket, folders, keys) {
   for (const folder of folders) {
     for (let after = ""; ; ) {
       const query = new URLSearchParams({ prefix: folder, limit: String(AT_ONCE), after });
-      const page = await get(`${objectsOf(bucket)}?${query}`);
+      const page = await get(`${objectsOf(bucket.name)}?${query}`);
       for (const each of page.objects) {
         found.push(each.key);
         size += each.size;
@@ -47,7 +47,7 @@ export async function deleteAll(bucket, folders, keys) {
     }
   }
   const names = folders.length === 1 && !keys.length ? nameOf(folders[0]) : count(folders.length + keys.length, "item");
-  await confirm(`Delete ${names}?`, `${count(found.length, "object")}, ${bytes(size)} in folders. ${GONE}`, "Delete");
+  await confirm(`Delete ${names}?`, `${count(found.length, "object")}, ${bytes(size)} in folders. ${warningOf(bucket)}`, "Delete");
   for (let start = 0; start < found.length; start += AT_ONCE) {
     announce(`Deleting: ${start.toLocaleString()} of ${found.length.toLocaleString()}`);
     await remove(bucket, found.slice(start, start + AT_ONCE));
@@ -55,10 +55,15 @@ export async function deleteAll(bucket, folders, keys) {
   announce(`${count(found.length, "object")} deleted.`);
 }
 
+/** @param {Bucket} bucket */
+function warningOf({ origin }) {
+  return origin ? `This deletes at the origin ${origin}, too, and cannot be undone.` : "This cannot be undone.";
+}
+
 /**
- * @param {string} bucket
+ * @param {Bucket} bucket
  * @param {string[]} keys
  */
 async function remove(bucket, keys) {
-  await post(`${objectsOf(bucket)}/delete`, { keys });
+  await post(`${objectsOf(bucket.name)}/delete`, { keys });
 }

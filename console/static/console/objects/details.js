@@ -6,76 +6,122 @@ import { get, post } from "../lib/api.js";
 import { byId, element, fill, show } from "../lib/dom.js";
 import { bytes } from "../lib/format.js";
 import { attempt, clearProblem, onPress } from "../lib/forms.js";
-import { announce } from "../lib/status.js";
+import { Problem } from "../lib/problem.js";
+import { announce, tell } from "../lib/status.js";
 import { deleteKeys } from "./deletion.js";
-import { nameOf, objectsOf } from "./place.js";
+import { nameOf, note, objectsOf } from "./place.js";
 import { isImage, preview } from "./preview.js";
 import { purge } from "./purge.js";
 
-/** @type {{bucket: string, key: string, type: string, changed: () => Promise<void>} | null} */
+/** @typedef {import("./deletion.js").Bucket} Bucket */
+
+/** @type {{bucket: Bucket, key: string, type: string, gone: () => Promise<void>} | null} */
 let open = null;
 
 export function bindDetails() {
   const dialog = drawer();
   dialog.addEventListener("close", () => {
+    if (open) note({ object: "" });
     open = null;
     byId("preview").replaceChildren();
     forgetLink();
   });
   onPress(byId("download"), dialog, async () => {
-    if (open) location.assign(await urlOf("attachment", 300));
+    if (open) saveFrom(await urlOf("attachment", 300));
   });
-  byId("copy-key").addEventListener("click", () => open && copy(`${open.bucket}/${open.key}`, "The key is"));
+  byId("copy-key").addEventListener("click", () => open && copy(pathOf(open), "The key is"));
   onPress(byId("delete-object"), dialog, async () => {
     if (!open) return;
-    const { bucket, key, changed } = open;
+    const { bucket, key, gone } = open;
     await deleteKeys(bucket, [key]);
     dialog.close();
-    await changed();
+    await gone();
   });
   onPress(byId("purge-object"), dialog, async () => {
-    if (open) await purge({ keys: [`${open.bucket}/${open.key}`] }, nameOf(open.key));
+    if (open) await purge({ keys: [pathOf(open)] }, nameOf(open.key));
   });
   bindShare();
 }
 
+/** Close it for another place, which the address names. */
+export function closeDetails() {
+  open = null;
+  drawer().close();
+}
+
 /**
- * @param {string} bucket
+ * @param {Bucket} bucket
  * @param {string} key
- * @param {{changed: () => Promise<void>}} options called when the object is gone
+ * @param {{gone: () => Promise<void>}} options called when the object was deleted
  */
-export async function openDetails(bucket, key, { changed }) {
+export async function openDetails(bucket, key, { gone }) {
   const dialog = drawer();
-  const mine = { bucket, key, type: "", changed };
+  const mine = { bucket, key, type: "", gone };
   open = mine;
+  note({ object: key });
   fill(dialog, { name: nameOf(key) });
+  dialog.removeAttribute("data-gone");
   byId("object-facts").replaceChildren();
   byId("preview").replaceChildren(element("p", "Loading…"));
   clearProblem(dialog);
   dialog.showModal();
   byId("details-title").focus();
   await attempt(dialog, async () => {
-    const query = new URLSearchParams({ key });
-    const found = await get(`${objectsOf(bucket)}/details?${query}`);
+    const found = await detailsOf(bucket, key);
     if (open !== mine) return;
+    dialog.toggleAttribute("data-gone", !found);
+    if (!found) throw new Problem(404, { title: `There is no object ${pathOf(mine)}. It may have been deleted.` });
     mine.type = found.content_type;
-    byId("object-facts").replaceChildren(...factsOf(bucket, found));
+    byId("object-facts").replaceChildren(...factsOf(mine, found));
     const shown = await preview(found, () => urlOf("inline", 300));
     if (open === mine) byId("preview").replaceChildren(shown);
   });
+}
+
+/**
+ * Return what the API says of an object, null if there is none.
+ * @param {Bucket} bucket
+ * @param {string} key
+ */
+export async function detailsOf({ name }, key) {
+  try {
+    return await get(`${objectsOf(name)}/details?${new URLSearchParams({ key })}`);
+  } catch (error) {
+    if (error instanceof Problem && error.code === "object_not_found") return null;
+    throw error;
+  }
 }
 
 function drawer() {
   return /** @type {HTMLDialogElement} */ (byId("details"));
 }
 
+/** @param {{bucket: Bucket, key: string}} object */
+function pathOf({ bucket, key }) {
+  return `${bucket.name}/${key}`;
+}
+
 /**
- * @param {string} bucket
+ * Have the browser save what a URL returns. In a frame: to go there asks whether to leave the page while
+ * files are uploaded.
+ * @param {string} url
+ */
+function saveFrom(url) {
+  const frame = document.createElement("iframe");
+  frame.hidden = true;
+  frame.src = url;
+  // What is saved is not loaded.
+  frame.addEventListener("load", () => tell(new Problem(0, { title: "The object could not be downloaded." })));
+  document.body.append(frame);
+}
+
+/**
+ * @param {{bucket: Bucket, key: string}} object
  * @param {any} found
  */
-function factsOf(bucket, found) {
+function factsOf(object, found) {
   const facts = [
-    ["Key", `${bucket}/${found.key}`],
+    ["Key", pathOf(object)],
     ["Size", `${bytes(found.size)} (${found.size.toLocaleString()} bytes)`],
     ["Type", found.content_type],
     ["Changed", new Date(found.last_modified).toLocaleString()],
@@ -98,7 +144,7 @@ function factsOf(bucket, found) {
  */
 async function urlOf(disposition, expires_in_s) {
   if (!open) throw new Error("No object is open.");
-  const { url } = await post(`${objectsOf(open.bucket)}/download-url`, { key: open.key, disposition, expires_in_s });
+  const { url } = await post(`${objectsOf(open.bucket.name)}/download-url`, { key: open.key, disposition, expires_in_s });
   return url;
 }
 

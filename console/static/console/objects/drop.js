@@ -1,11 +1,16 @@
 // @ts-check
-/** Files and folders that are dropped onto the page. */
+/** Files and folders that are dropped onto the page, or chosen. */
 
-/** @typedef {{file: File, path: string}} Dropped */
+import { Problem } from "../lib/problem.js";
+
+/**
+ * path: below the folder that is open.
+ * @typedef {{file: File, path: string}} FoundFile
+ */
 
 /**
  * @param {HTMLElement} area
- * @param {(files: Dropped[]) => void} taken
+ * @param {(files: Promise<FoundFile[]>) => void} taken
  */
 export function bindDrop(area, taken) {
   // Elements inside of the area send events of their own.
@@ -21,20 +26,36 @@ export function bindDrop(area, taken) {
   for (const name of /** @type {const} */ (["dragover", "drop"])) {
     document.addEventListener(name, (event) => isFiles(event) && event.preventDefault());
   }
-  area.addEventListener("drop", async (event) => {
+  area.addEventListener("drop", (event) => {
     turn(0);
+    if (!isFiles(event)) return;
     // Taken before the first pause: after it the browser has emptied the list.
     const items = [...(event.dataTransfer?.items ?? [])].map(foundIn);
-    const files = (await Promise.all(items)).flat();
-    if (files.length) taken(files);
+    taken(Promise.all(items).then((found) => found.flat(), unreadable));
   });
+}
+
+/**
+ * Return what was chosen, and forget it: the same choice again is a new one.
+ * @param {HTMLInputElement} picker of files, or of a folder
+ * @returns {FoundFile[]}
+ */
+export function inFolders(picker) {
+  const files = [...(picker.files ?? [])];
+  picker.value = "";
+  return files.map((file) => ({ file, path: file.webkitRelativePath || file.name }));
+}
+
+/** @returns {never} */
+function unreadable() {
+  throw new Problem(0, { title: "The browser could not read all of the files. Nothing is uploaded." });
 }
 
 /**
  * Return the files of a dropped item. What is no file of the disk, such as a picture of another page,
  * has no entry.
  * @param {DataTransferItem} item
- * @returns {Promise<Dropped[]>}
+ * @returns {Promise<FoundFile[]>}
  */
 async function foundIn(item) {
   const [entry, file] = [item.webkitGetAsEntry(), item.getAsFile()];
@@ -46,7 +67,7 @@ async function foundIn(item) {
  * Return the files of an entry, with all that are in its folders.
  * @param {FileSystemEntry} entry
  * @param {string} path of the folder that it is in
- * @returns {Promise<Dropped[]>}
+ * @returns {Promise<FoundFile[]>}
  */
 async function filesOf(entry, path) {
   if (entry.isFile) {

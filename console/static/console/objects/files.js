@@ -2,115 +2,197 @@
 /** The objects of a bucket, as folders and files. */
 
 import { get } from "../lib/api.js";
-import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { confirm } from "../lib/confirm.js";
+import { byId, element, fill, show, within } from "../lib/dom.js";
 import { restoreDraft } from "../lib/drafts.js";
-import { bytes, count } from "../lib/format.js";
+import { count } from "../lib/format.js";
 import { attempt, onPress, onSubmit } from "../lib/forms.js";
+import { Problem } from "../lib/problem.js";
 import { deleteAll, deleteKeys } from "./deletion.js";
 import { openDetails } from "./details.js";
-import { bindDrop } from "./drop.js";
-import { address, go, here, nameOf, objectsOf } from "./place.js";
+import { bindDrop, inFolders } from "./drop.js";
+import { address, bucketPath, go, here, nameOf, note, objectsOf } from "./place.js";
 import { purge } from "./purge.js";
+import { bindRows, chosenKeys, clearRows, compareKeys, putFile, putFolder, removeRows, rowCount } from "./rows.js";
 import { startUploads } from "./uploads.js";
+
+/** @typedef {import("./drop.js").FoundFile} FoundFile */
 
 const PAGE = 200;
 
-/** @type {Map<string, boolean>} chosen keys; true for a folder */
-const chosen = new Map();
-/** @type {Set<string>} keys that are shown */
-const shown = new Set();
 let mayWrite = false;
-/** @type {string | null} */
+/** @type {import("./deletion.js").Bucket} the open one */
+let bucket = { name: "", origin: null };
+/** @type {string | null} the last key of the rows, if the folder has more */
 let next = null;
 // A slow answer must not fill the folder that was opened after it was asked for.
 let asked = 0;
+/** @type {Promise<unknown>} */
+let loading = Promise.resolve();
 
 /** @param {boolean} may */
 export function bindFiles(may) {
   mayWrite = may;
   const section = byId("files");
-  const picker = /** @type {HTMLInputElement} */ (byId("upload-files"));
-  byId("upload").addEventListener("click", () => picker.click());
-  picker.addEventListener("change", () => {
-    const files = [...(picker.files ?? [])].map((file) => ({ file, path: file.name }));
-    picker.value = "";
-    void attempt(section, () => upload(files));
-  });
-  if (may) bindDrop(byId("drop"), (files) => void attempt(section, () => upload(files)));
+  for (const button of section.querySelectorAll("[data-picks]")) {
+    const picker = byId(/** @type {HTMLElement} */ (button).dataset.picks ?? "");
+    button.addEventListener("click", () => picker.click());
+  }
+  for (const picker of section.querySelectorAll("input[type=file]")) {
+    picker.addEventListener("change", () => {
+      const files = inFolders(/** @type {HTMLInputElement} */ (picker));
+      void attempt(section, () => upload(files));
+    });
+  }
+  if (may) bindDrop(byId("drop"), (found) => void attempt(section, async () => upload(await found)));
   onPress(byId("files-more"), section, () => showPage(next ?? ""));
+  onPress(byId("files-refresh"), section, showFiles);
   onPress(byId("purge-folder"), section, () => {
-    const { bucket, prefix } = here();
-    return purge({ prefix: `${bucket}/${prefix}` }, prefix ? nameOf(prefix) : `all of ${bucket}`);
+    const { prefix } = here();
+    return purge({ prefix: `${bucket.name}/${prefix}` }, prefix ? nameOf(prefix) : `all of ${bucket.name}`);
   });
-  byId("filter").addEventListener("input", () => void attempt(section, () => showFolder(false)));
+  const filter = /** @type {HTMLInputElement} */ (byId("filter"));
+  filter.addEventListener("input", () => {
+    note({ filter: filter.value });
+    void attempt(section, () => showPage(""));
+  });
   byId("filter-form").addEventListener("submit", (event) => event.preventDefault());
   bindFolder();
-  bindSelection(section);
+  bindRows(may);
+  onPress(byId("delete-selected"), section, async () => {
+    const { folders, files } = chosenKeys();
+    if (folders.length) await deleteAll(bucket, folders, files);
+    else await deleteKeys(bucket, files);
+    await showWithout([...folders, ...files]);
+  });
 }
 
+/** @throws {Problem} also for a bucket that is not there */
 export async function showFiles() {
-  const { bucket, prefix } = here();
-  const filter = /** @type {HTMLInputElement} */ (byId("filter"));
-  filter.value = "";
-  byId("to-settings").setAttribute("href", address({ bucket, view: "settings" }));
-  fill(byId("drop"), { into: `${bucket}/${prefix}` });
-  showCrumbs(bucket, prefix);
-  await showFolder(true);
-}
-
-/** @param {boolean} isNew else what is shown stays until the answer is there */
-async function showFolder(isNew) {
-  choose();
-  if (isNew) clearRows();
+  const place = here();
+  const { prefix, filter, object } = place;
+  asked += 1;
+  const mine = asked;
+  /** @type {HTMLInputElement} */ (byId("filter")).value = filter;
+  byId("to-settings").setAttribute("href", address({ bucket: place.bucket, view: "settings" }));
+  fill(byId("drop"), { into: `${place.bucket}/${prefix}` });
+  fill(byId("files"), { here: `${place.bucket}/${prefix}` });
+  showCrumbs(place.bucket, prefix);
+  clearRows();
+  for (const id of ["no-files", "file-table", "files-more"]) show(byId(id), false);
+  const found = await get(bucketPath(place.bucket));
+  if (mine !== asked) return;
+  bucket = found;
+  if (object) void open(object);
   await showPage("");
 }
 
 /** @param {string} after empty for the first page */
 async function showPage(after) {
-  const { bucket, prefix } = here();
-  const filter = /** @type {HTMLInputElement} */ (byId("filter")).value;
+  const { prefix, filter } = here();
   const query = new URLSearchParams({ prefix: prefix + filter, delimiter: "/", limit: String(PAGE), after });
   asked += 1;
   const mine = asked;
-  const page = await get(`${objectsOf(bucket)}?${query}`);
+  const answer = get(`${objectsOf(bucket.name)}?${query}`);
+  loading = answer;
+  const page = await answer.catch(withoutList);
   if (mine !== asked) return;
+  // What is shown stays until the answer is there.
   if (!after) clearRows();
-  const rows = [
-    ...page.prefixes.map((/** @type {string} */ key) => folderRow(bucket, key)),
+  for (const key of page.prefixes) putFolder(key);
+  for (const found of page.objects) {
     // An object with the folder's own name marks an empty folder.
-    ...page.objects.filter((/** @type {any} */ each) => each.key !== prefix).map(fileRow),
-  ];
-  byId("file-rows").append(...rows);
+    if (found.key !== prefix) putFile(found, () => void open(found.key));
+  }
   next = page.next_after;
-  show(byId("files-more"), next !== null);
-  const isEmpty = shown.size === 0;
-  fill(byId("drop"), { empty: filter ? "No name begins with that" : "This folder is empty" });
-  show(byId("no-files"), isEmpty);
-  show(byId("file-table"), !isEmpty);
-}
-
-function clearRows() {
-  shown.clear();
-  byId("file-rows").replaceChildren();
+  showState(page.refusal);
 }
 
 /**
- * @param {string} bucket
+ * Return an empty page for a bucket whose origin has no list.
+ * @param {unknown} error
+ */
+function withoutList(error) {
+  if (!(error instanceof Problem) || error.code !== "origin_read_only") throw error;
+  return { prefixes: [], objects: [], next_after: null, refusal: error.message };
+}
+
+/**
+ * Show the table, or what to do where there is none.
+ * @param {string} [refusal] why there is no list
+ */
+function showState(refusal = "") {
+  const { prefix, filter } = here();
+  const isEmpty = rowCount() === 0;
+  const isNew = isEmpty && !prefix && !filter && !refusal;
+  const texts = refusal ? [refusal, `They stay at the origin ${bucket.origin}, and each is read by its key.`]
+    : filter ? ["No name begins with that", "Only names in this folder are compared, capitals and all."]
+    : prefix ? ["This folder is empty", "A folder exists as long as objects are in it."]
+    : ["This bucket is empty", mayWrite ? "Choose files or a folder, or drop them here." : "Nothing was uploaded to it yet."];
+  fill(byId("no-files"), { empty: texts[0], about: texts[1] });
+  show(byId("no-files"), isEmpty);
+  show(byId("file-table"), !isEmpty);
+  show(byId("files-more"), next !== null);
+  show(byId("filter-form"), !isNew && !refusal);
+  show(byId("first-upload"), isNew && mayWrite);
+  for (const id of ["upload", "upload-tree"]) show(byId(id), mayWrite && !isNew && !refusal);
+  show(byId("folder-new"), mayWrite && !refusal);
+  // Of a bucket with an origin the cache may keep what is gone there.
+  show(byId("purge-folder"), mayWrite && (!isNew || bucket.origin !== null));
+}
+
+/** @param {string} key */
+function open(key) {
+  return openDetails(bucket, key, { gone: () => showWithout([key]) });
+}
+
+/**
+ * Take out of the list what was deleted.
+ * @param {string[]} keys
+ */
+async function showWithout(keys) {
+  removeRows(keys);
+  if (!rowCount() && next !== null) await showPage("");
+  else showState();
+}
+
+/**
+ * Put an object that was stored just now in its place, or its folder. The list is not loaded anew: the
+ * user works in it.
+ * @param {string} to the bucket
+ * @param {string} key
+ * @param {number} size
+ */
+async function showStored(to, key, size) {
+  await loading.catch(() => {});
+  const { view, bucket: shown, prefix, filter } = here();
+  if (view !== "files" || shown !== to || !key.startsWith(prefix + filter)) return;
+  const slash = key.indexOf("/", prefix.length);
+  const row = slash < 0 ? key : key.slice(0, slash + 1);
+  // It comes with a later page.
+  if (next !== null && compareKeys(row, next) > 0) return;
+  if (slash < 0) putFile({ key, size, last_modified: new Date() }, () => void open(key));
+  else putFolder(row);
+  showState();
+}
+
+/**
+ * @param {string} name of the bucket
  * @param {string} prefix
  */
-function showCrumbs(bucket, prefix) {
+function showCrumbs(name, prefix) {
   const folders = prefix.split("/").slice(0, -1);
   const places = [
-    { name: "Buckets", to: "?" },
-    { name: bucket, to: address({ bucket }) },
-    ...folders.map((name, index) => ({
-      name: name || "/",
-      to: address({ bucket, prefix: `${folders.slice(0, index + 1).join("/")}/` }),
+    { name: "Buckets", to: address({ view: "buckets" }) },
+    { name, to: address({ bucket: name }) },
+    ...folders.map((folder, index) => ({
+      name: folder || "/",
+      to: address({ bucket: name, prefix: `${folders.slice(0, index + 1).join("/")}/` }),
     })),
   ];
-  const items = places.map(({ name, to }, index) => {
+  const items = places.map(({ name: text, to }, index) => {
     const item = element("li");
-    const link = element("a", name);
+    const link = element("a", text);
     link.setAttribute("href", to);
     if (index === places.length - 1) link.setAttribute("aria-current", "page");
     item.append(link);
@@ -119,100 +201,37 @@ function showCrumbs(bucket, prefix) {
   byId("crumbs").replaceChildren(...items);
 }
 
-/**
- * @param {string} bucket
- * @param {string} prefix
- */
-function folderRow(bucket, prefix) {
-  const row = rowOf(prefix, true, { size: "", changed: "" });
-  row.classList.add("folder");
-  within(row, ".name").addEventListener("click", () => go(address({ bucket, prefix })));
-  return row;
-}
-
-/** @param {any} found */
-function fileRow(found) {
-  const changed = new Date(found.last_modified).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
-  const row = rowOf(found.key, false, { size: bytes(found.size), changed });
-  within(row, ".name").addEventListener("click", () => {
-    void openDetails(here().bucket, found.key, { changed: () => showFolder(false) });
-  });
-  return row;
-}
-
-/**
- * @param {string} key
- * @param {boolean} isFolder
- * @param {{size: string, changed: string}} texts
- */
-function rowOf(key, isFolder, texts) {
-  const row = stamp("file-row");
-  const name = isFolder ? `${nameOf(key)}/` : nameOf(key);
-  fill(row, { name, ...texts });
-  shown.add(key);
-  const tick = /** @type {HTMLInputElement} */ (within(row, "input"));
-  tick.setAttribute("aria-label", `Select ${name}`);
-  show(within(row, ".tick"), mayWrite);
-  tick.addEventListener("change", () => {
-    if (tick.checked) chosen.set(key, isFolder);
-    else chosen.delete(key);
-    showSelection();
-  });
-  return row;
-}
-
-// --- what is chosen ---------------------------------------------------------------------------
-
-/** @param {HTMLElement} section */
-function bindSelection(section) {
-  const all = /** @type {HTMLInputElement} */ (byId("select-all"));
-  all.addEventListener("change", () => {
-    // Each click shows again what is chosen, and with it this box.
-    const wanted = all.checked;
-    for (const tick of ticks()) {
-      if (tick.checked !== wanted) tick.click();
-    }
-  });
-  byId("select-none").addEventListener("click", choose);
-  onPress(byId("delete-selected"), section, async () => {
-    const folders = [...chosen].filter(([, isFolder]) => isFolder).map(([key]) => key);
-    const keys = [...chosen].filter(([, isFolder]) => !isFolder).map(([key]) => key);
-    const { bucket } = here();
-    if (folders.length) await deleteAll(bucket, folders, keys);
-    else await deleteKeys(bucket, keys);
-    await showFolder(false);
-  });
-}
-
-/** Choose nothing. */
-function choose() {
-  chosen.clear();
-  for (const tick of ticks()) tick.checked = false;
-  showSelection();
-}
-
-function showSelection() {
-  show(byId("selection"), chosen.size > 0);
-  fill(byId("selection"), { selected: `${count(chosen.size, "item")} selected` });
-  const all = /** @type {HTMLInputElement} */ (byId("select-all"));
-  all.checked = chosen.size > 0 && chosen.size === shown.size;
-  all.indeterminate = chosen.size > 0 && !all.checked;
-}
-
-function ticks() {
-  return /** @type {HTMLInputElement[]} */ ([...byId("file-rows").querySelectorAll("input")]);
-}
-
 // --- what comes in ----------------------------------------------------------------------------
 
-/** @param {{file: File, path: string}[]} files */
-async function upload(files) {
-  const { bucket, prefix } = here();
-  const wanted = files.map(({ file, path }) => ({ file, key: prefix + path }));
-  startUploads(bucket, wanted, async () => {
-    const now = here();
-    if (now.bucket === bucket && now.prefix === prefix && now.view === "files") await showFolder(false);
-  });
+/**
+ * @param {FoundFile[]} found
+ * @throws {Problem} where nothing can be uploaded
+ */
+async function upload(found) {
+  const { prefix } = here();
+  const target = bucket;
+  const files = await withoutClashes(found.map(({ file, path }) => ({ file, key: prefix + path })));
+  startUploads(target, files, (key, size) => void showStored(target.name, key, size));
+}
+
+/**
+ * Return the files that become an object each. Where several would become one, ask whether the others
+ * are uploaded.
+ * @param {{file: File, key: string}[]} files
+ */
+async function withoutClashes(files) {
+  if (!files.length) throw new Problem(0, { title: "There is no file in it: nothing is uploaded." });
+  /** @type {Map<string, number>} */
+  const times = new Map();
+  for (const { key } of files) times.set(key, (times.get(key) ?? 0) + 1);
+  const clashing = [...times.keys()].filter((key) => times.get(key) !== 1);
+  if (!clashing.length) return files;
+  const left = files.filter(({ key }) => times.get(key) === 1);
+  const said = "Several files would become the same object";
+  if (!left.length) throw new Problem(0, { title: `${said}: ${clashing.join(", ")}. Nothing is uploaded.` });
+  const text = "None of them is uploaded: rename them, or upload them into different folders.";
+  await confirm(`${said}.`, text, `Upload the other ${count(left.length, "file")}`, clashing.join("\n"));
+  return left;
 }
 
 function bindFolder() {
@@ -225,7 +244,7 @@ function bindFolder() {
   });
   onSubmit(form, async ({ folder }) => {
     dialog.close();
-    const { bucket, prefix } = here();
-    go(address({ bucket, prefix: `${prefix}${folder.replace(/\/+$/, "")}/` }));
+    const { bucket: name, prefix } = here();
+    go(address({ bucket: name, prefix: `${prefix}${folder.replace(/\/+$/, "")}/` }));
   });
 }

@@ -2,11 +2,11 @@
 /** Objects: buckets, their folders and objects, their settings; origins and access keys. */
 
 import { openPage } from "../frame/shell.js";
-import { byId, show } from "../lib/dom.js";
+import { byId, fill, show, within } from "../lib/dom.js";
 import { attempt } from "../lib/forms.js";
 import { Problem } from "../lib/problem.js";
 import { bindBuckets, showBuckets } from "./buckets.js";
-import { bindDetails } from "./details.js";
+import { bindDetails, closeDetails } from "./details.js";
 import { bindFiles, showFiles } from "./files.js";
 import { bindKeys, showKeys } from "./keys.js";
 import { bindOrigins, showOrigins } from "./origins.js";
@@ -14,18 +14,18 @@ import { follow, here } from "./place.js";
 import { bindSettings, showSettings } from "./settings.js";
 import { bindUploads } from "./uploads.js";
 
-/** By view: the section that shows a failure, and what fills it. */
-const VIEWS = {
-  buckets: { section: "buckets", fill: showBuckets },
-  files: { section: "files", fill: showFiles },
-  settings: { section: "settings", fill: showSettings },
-  origins: { section: "origins", fill: showOrigins },
-  keys: { section: "keys", fill: showKeys },
-};
+/** By view: what fills it. Its section has its name, and shows a failure. */
+const VIEWS = { buckets: showBuckets, files: showFiles, settings: showSettings, origins: showOrigins, keys: showKeys };
 
-await openPage(async ({ roles }) => {
-  const isAdmin = roles.includes("admin");
-  const mayWrite = isAdmin || roles.includes("operator");
+let isAdmin = false;
+let environment = "";
+// An answer that came too late must not change what is shown by now.
+let moves = 0;
+
+await openPage(async (who) => {
+  isAdmin = who.roles.includes("admin");
+  environment = who.environment.name;
+  const mayWrite = isAdmin || who.roles.includes("operator");
   bindBuckets(mayWrite);
   bindFiles(mayWrite);
   bindDetails();
@@ -33,37 +33,58 @@ await openPage(async ({ roles }) => {
   bindOrigins(isAdmin);
   bindKeys(isAdmin);
   bindUploads();
-  const turn = () => showPlace(isAdmin);
-  follow(() => void turn());
-  await turn();
+  follow(() => void move());
+  await showPlace();
 });
 
-/** @param {boolean} isAdmin */
-async function showPlace(isAdmin) {
+/** Show another place; the focus goes there if what had it is gone. */
+async function move() {
+  closeDetails();
+  await showPlace();
+  const { activeElement } = document;
+  if (activeElement !== document.body && activeElement?.checkVisibility()) return;
+  const heading = within(document, "section[data-view]:not([hidden]) h2");
+  heading.tabIndex = -1;
+  heading.focus();
+}
+
+async function showPlace() {
   const place = here();
-  for (const section of document.querySelectorAll("section[data-view]")) {
-    const isHere = /** @type {HTMLElement} */ (section).dataset.view === place.view;
-    show(/** @type {HTMLElement} */ (section), isHere && (isAdmin || section.id !== "bucket-end"));
-  }
+  moves += 1;
+  const mine = moves;
+  showSections(place.view);
   const current = place.bucket ? "buckets" : place.view;
   for (const link of byId("objects-views").querySelectorAll("a")) {
     if (link.dataset.view === current) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const { section, fill } = VIEWS[place.view];
   show(byId("away"), false);
-  await attempt(byId(section), () => whileThere(fill));
+  await attempt(byId(place.view), async () => {
+    try {
+      await VIEWS[place.view]();
+    } catch (error) {
+      if (mine === moves) showMissing(error, place.bucket);
+    }
+  });
 }
 
 /**
- * Run an action that needs the cache; report if the cache is unavailable.
- * @param {() => Promise<void>} action
+ * Say that the cache, or the bucket, is not there. Raises any other error.
+ * @param {unknown} error
+ * @param {string} bucket
  */
-async function whileThere(action) {
-  try {
-    await action();
-  } catch (error) {
-    if (!(error instanceof Problem) || error.code !== "cache_unavailable") throw error;
-    show(byId("away"));
+function showMissing(error, bucket) {
+  const code = error instanceof Problem ? error.code : "";
+  if (code === "cache_unavailable") return show(byId("away"));
+  if (code !== "bucket_not_found") throw error;
+  fill(byId("gone"), { bucket, place: environment });
+  showSections("gone");
+}
+
+/** @param {string} view */
+function showSections(view) {
+  for (const section of document.querySelectorAll("section[data-view]")) {
+    const isHere = /** @type {HTMLElement} */ (section).dataset.view === view;
+    show(/** @type {HTMLElement} */ (section), isHere && (isAdmin || section.id !== "bucket-end"));
   }
 }

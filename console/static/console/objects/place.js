@@ -6,33 +6,42 @@
  * @property {"buckets" | "files" | "settings" | "origins" | "keys"} view
  * @property {string} bucket
  * @property {string} prefix of the open folder, with its slash at the end
+ * @property {string} filter what the names shown begin with
+ * @property {string} object the key of the open object
  */
 
 export const BUCKETS = "/v1/cache/buckets";
 
 /** @type {() => void} */
 let moved = () => {};
+/** The address that the page shows. */
+let shown = location.search;
 
 /** @returns {Place} */
 export function here() {
   const asked = new URLSearchParams(location.search);
-  const bucket = asked.get("bucket") ?? "";
-  const prefix = asked.get("prefix") ?? "";
-  const view = asked.get("view") ?? "";
-  if (bucket) return { view: view === "settings" ? "settings" : "files", bucket, prefix };
-  return { view: view === "origins" || view === "keys" ? view : "buckets", bucket: "", prefix: "" };
+  const [bucket, prefix, filter, object, view] = ["bucket", "prefix", "filter", "object", "view"].map((name) => asked.get(name) ?? "");
+  if (bucket) return { view: view === "settings" ? "settings" : "files", bucket, prefix, filter, object };
+  return { view: view === "origins" || view === "keys" ? view : "buckets", bucket: "", prefix: "", filter: "", object: "" };
 }
 
 /**
  * Return the address of a place on this page.
  * @param {Partial<Place>} place
  */
-export function address({ view = "files", bucket = "", prefix = "" }) {
-  const asked = new URLSearchParams();
-  if (bucket) asked.set("bucket", bucket);
-  if (prefix) asked.set("prefix", prefix);
-  if (view === "settings" || view === "origins" || view === "keys") asked.set("view", view);
-  return `?${asked}`;
+export function address({ view = "files", ...state }) {
+  const isNamed = view === "settings" || view === "origins" || view === "keys";
+  const all = Object.entries({ ...state, view: isNamed ? view : "" });
+  return `?${new URLSearchParams(all.filter(([, value]) => value))}`;
+}
+
+/**
+ * Let the address say what the page shows by now.
+ * @param {Partial<Place>} change
+ */
+export function note(change) {
+  history.replaceState(null, "", address({ ...here(), ...change }));
+  shown = location.search;
 }
 
 /**
@@ -41,6 +50,11 @@ export function address({ view = "files", bucket = "", prefix = "" }) {
  */
 export function go(to) {
   history.pushState(null, "", to);
+  move();
+}
+
+function move() {
+  shown = location.search;
   moved();
 }
 
@@ -50,7 +64,8 @@ export function go(to) {
  */
 export function follow(show) {
   moved = show;
-  addEventListener("popstate", show);
+  // A link to a part of the page, such as the one to its content, moves nowhere.
+  addEventListener("popstate", () => location.search === shown || move());
   document.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
     const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;

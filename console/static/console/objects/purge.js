@@ -9,7 +9,7 @@ import { announce } from "../lib/status.js";
 const PATH = "/v1/cache/purge";
 
 /**
- * Take objects out of the cache; their origin keeps them.
+ * Take objects out of the cache; their bucket or its origin keeps them.
  * @param {{keys: string[]} | {prefix: string} | {all: true}} wanted each key as `bucket/key`
  * @param {string} name of what is purged, in the question
  * @throws {import("../lib/problem.js").Cancelled}
@@ -17,7 +17,7 @@ const PATH = "/v1/cache/purge";
 export async function purge(wanted, name) {
   const hit = await post(PATH, { ...wanted, preview: true });
   const what = `${count(hit.objects_purged, "object")} (${bytes(hit.bytes_freed)}) on ${count(hit.nodes_affected, "node")}`;
-  const text = `This takes ${what} out of the cache. The origin keeps them; the next request fetches them again.`;
+  const text = `This takes ${what} out of the cache. Nothing is deleted: the next request fetches them again.`;
   await confirm(`Purge ${name}?`, text, "Purge");
   const done = await post(PATH, wanted);
   announce(`${count(done.objects_purged, "object")} purged, ${bytes(done.bytes_freed)} freed.`);

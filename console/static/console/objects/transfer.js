@@ -1,11 +1,17 @@
 // @ts-check
 /**
  * Sends one file to the object API by URLs that the platform signs: whole, or in parts that are
- * repeated on their own.
+ * repeated on their own. No object is replaced unasked: the request that writes one has a condition,
+ * and an origin, which may ignore it, is asked before.
  */
 
 import { post } from "../lib/api.js";
+import { Problem } from "../lib/problem.js";
+import { upload } from "../lib/upload.js";
+import { detailsOf } from "./details.js";
 import { objectsOf } from "./place.js";
+
+/** @typedef {import("./deletion.js").Bucket} Bucket */
 
 const WHOLE_LIMIT = 16 * 2 ** 20;
 const LEAST_PART = 8 * 2 ** 20;
@@ -23,15 +29,18 @@ export class TransferFailed extends Error {}
 /** The key has an object already, which the transfer was not to replace. */
 export class AlreadyThere extends Error {}
 
+/** The bucket's origin takes no write with a condition. */
+class NoConditions extends TransferFailed {}
+
 export class Transfer {
   /**
-   * @param {string} bucket
+   * @param {Bucket} bucket
    * @param {string} key
    * @param {File} file
    * @param {(sent: number) => void} progressed of bytes
    */
   constructor(bucket, key, file, progressed) {
-    this.path = `${objectsOf(bucket)}/upload-urls`;
+    this.bucket = bucket;
     this.key = key;
     this.file = file;
     this.progressed = progressed;
@@ -39,6 +48,7 @@ export class Transfer {
     this.type = /^[\x20-\x7e]{1,255}$/.test(file.type) ? file.type : "application/octet-stream";
     /** Else the object is written only where none is. */
     this.isReplacing = false;
+    this.hasConditions = true;
     this.uploadId = "";
     /** @type {Map<number, string>} ETags of the parts that are there */
     this.done = new Map();
@@ -53,12 +63,11 @@ export class Transfer {
    */
   async send() {
     this.stop = new AbortController();
-    if (this.isWhole) await this.sendWhole();
+    const isWhole = this.file.size <= WHOLE_LIMIT;
+    // The answer to a condition comes after the last byte: a large file is not sent in vain.
+    if (!this.isReplacing && (this.bucket.origin || !isWhole)) await this.insist(() => this.checkAbsent());
+    if (isWhole) await this.sendWhole();
     else await this.sendParts();
-  }
-
-  get isWhole() {
-    return this.file.size <= WHOLE_LIMIT;
   }
 
   /** Stop, and remove what was sent of it. */
@@ -71,7 +80,7 @@ export class Transfer {
 
   async sendWhole() {
     await this.insist(async () => {
-      const { signed, headers } = this.condition();
+      const { signed, headers } = await this.condition();
       const [url] = await this.sign({ step: "put", content_type: this.type, ...signed });
       await this.put(url, this.file, 1, { "Content-Type": this.type, ...headers });
     });
@@ -79,11 +88,18 @@ export class Transfer {
 
   /**
    * Return what a URL to write the object is signed with, and what its request has.
-   * @returns {{signed: object, headers: Record<string, string>}}
+   * @returns {Promise<{signed: object, headers: Record<string, string>}>}
+   * @throws {AlreadyThere}
    */
-  condition() {
-    if (this.isReplacing) return { signed: {}, headers: {} };
-    return { signed: { if_none_match: "*" }, headers: { "If-None-Match": "*" } };
+  async condition() {
+    if (!this.isReplacing && this.hasConditions) return { signed: { if_none_match: "*" }, headers: { "If-None-Match": "*" } };
+    if (!this.isReplacing) await this.checkAbsent();
+    return { signed: {}, headers: {} };
+  }
+
+  /** @throws {AlreadyThere} */
+  async checkAbsent() {
+    if (await detailsOf(this.bucket, this.key)) throw new AlreadyThere();
   }
 
   async sendParts() {
@@ -125,7 +141,7 @@ export class Transfer {
     const listed = parts.map(([number, etag]) => `<Part><PartNumber>${number}</PartNumber><ETag>${etag}</ETag></Part>`);
     const body = `<CompleteMultipartUpload>${listed.join("")}</CompleteMultipartUpload>`;
     await this.insist(async () => {
-      const { signed, headers } = this.condition();
+      const { signed, headers } = await this.condition();
       const [url] = await this.sign({ step: "complete", upload_id: this.uploadId, ...signed });
       // A slow completion is a 200 that may hold an error.
       elementOf(await this.ask(url, { body, headers }), "ETag");
@@ -151,12 +167,14 @@ export class Transfer {
    * @param {() => Promise<void>} action
    */
   async insist(action) {
+    const { signal } = this.stop;
     for (let attempt = 1; ; attempt += 1) {
       try {
+        signal.throwIfAborted();
         return await action();
       } catch (error) {
-        const isOver = this.stop.signal.aborted || attempt === ATTEMPTS;
-        if (isOver || !(error instanceof TransferFailed)) throw error;
+        if (signal.aborted || attempt === ATTEMPTS || !isPassing(error)) throw error;
+        if (error instanceof NoConditions) this.hasConditions = false;
       }
       await new Promise((done) => setTimeout(done, FIRST_PAUSE_MS * 2 ** attempt));
     }
@@ -167,7 +185,7 @@ export class Transfer {
    * @returns {Promise<string[]>}
    */
   async sign(step) {
-    const { urls } = await post(this.path, { key: this.key, expires_in_s: LIFE_S, ...step });
+    const { urls } = await post(`${objectsOf(this.bucket.name)}/upload-urls`, { key: this.key, expires_in_s: LIFE_S, ...step });
     return urls;
   }
 
@@ -177,49 +195,30 @@ export class Transfer {
    * @param {RequestInit} options
    */
   async ask(url, options) {
-    let answer;
-    try {
-      answer = await fetch(url, { method: "POST", credentials: "omit", signal: this.stop.signal, ...options });
-    } catch {
-      throw new TransferFailed("The object API cannot be reached.");
-    }
-    const text = await answer.text();
-    if (!answer.ok) throw refusalOf(text, answer.status);
-    return text;
+    const { signal } = this.stop;
+    const answer = await answered(fetch(url, { method: "POST", credentials: "omit", signal, ...options }));
+    return answer.text();
   }
 
   /**
-   * PUT with progress, which fetch does not tell; return the ETag.
+   * PUT with progress; return the ETag.
    * @param {string} url
    * @param {Blob} body
    * @param {number} number of the part
    * @param {Record<string, string>} [headers]
    * @returns {Promise<string>}
    */
-  put(url, body, number, headers = {}) {
-    return new Promise((done, failed) => {
-      const request = new XMLHttpRequest();
-      const end = (/** @type {Error | null} */ refusal) => {
-        this.underWay.delete(number);
-        this.stop.signal.removeEventListener("abort", abort);
-        if (refusal) failed(refusal);
-        else done(request.getResponseHeader("ETag") ?? "");
-      };
-      const abort = () => request.abort();
-      this.stop.signal.addEventListener("abort", abort);
-      request.open("PUT", url);
-      for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
-      request.upload.addEventListener("progress", ({ loaded }) => {
-        this.underWay.set(number, loaded);
+  async put(url, body, number, headers = {}) {
+    const { signal } = this.stop;
+    try {
+      const sending = upload(url, { method: "PUT", headers, body, signal }, (sent) => {
+        this.underWay.set(number, sent);
         this.report();
       });
-      request.addEventListener("load", () =>
-        end(request.status === 200 ? null : refusalOf(request.responseText, request.status)),
-      );
-      request.addEventListener("error", () => end(new TransferFailed("The object API cannot be reached.")));
-      request.addEventListener("abort", () => end(new TransferFailed("It was cancelled.")));
-      request.send(body);
-    });
+      return (await answered(sending)).headers.get("ETag") ?? "";
+    } finally {
+      this.underWay.delete(number);
+    }
   }
 
   report() {
@@ -227,6 +226,31 @@ export class Transfer {
     const sent = [...this.underWay.values()].reduce((sum, each) => sum + each, this.done.size * size);
     this.progressed(Math.min(sent, this.file.size));
   }
+}
+
+/**
+ * True for what may be otherwise a moment later.
+ * @param {unknown} error
+ */
+function isPassing(error) {
+  if (error instanceof Problem) return error.status === 503 || error.code === "unreachable";
+  return error instanceof TransferFailed;
+}
+
+/**
+ * Return the answer of the object API.
+ * @param {Promise<Response>} answer
+ * @throws {TransferFailed} and AlreadyThere, NoConditions
+ */
+async function answered(answer) {
+  let found;
+  try {
+    found = await answer;
+  } catch {
+    throw new TransferFailed("The object API cannot be reached.");
+  }
+  if (!found.ok) throw refusalOf(await found.text(), found.status);
+  return found;
 }
 
 /**
@@ -246,6 +270,8 @@ function elementOf(xml, name) {
  * @param {number} status
  */
 function refusalOf(xml, status) {
-  if (xml.includes("<Code>PreconditionFailed</Code>")) return new AlreadyThere();
-  return new TransferFailed(/<Message>([^<]*)<\/Message>/.exec(xml)?.[1] ?? `The object API answered ${status}.`);
+  const code = /<Code>([^<]*)<\/Code>/.exec(xml)?.[1];
+  if (code === "PreconditionFailed") return new AlreadyThere();
+  const said = /<Message>([^<]*)<\/Message>/.exec(xml)?.[1] ?? `The object API answered ${status}.`;
+  return code === "NotImplemented" ? new NoConditions(said) : new TransferFailed(said);
 }

@@ -1,24 +1,30 @@
 // @ts-check
-/** The uploads of this page: a few concurrently, each with its progress. */
+/** The uploads of this page: a few concurrently. None replaces an object without an answer of the user. */
 
-import { confirm } from "../lib/confirm.js";
-import { byId, fill, show, stamp, within } from "../lib/dom.js";
-import { bytes, count } from "../lib/format.js";
-import { onClick } from "../lib/forms.js";
-import { Cancelled, Problem, sentenceOf } from "../lib/problem.js";
+import { Problem, sentenceOf } from "../lib/problem.js";
 import { announce, tell } from "../lib/status.js";
+import { askToReplace } from "./replacing.js";
 import { AlreadyThere, Transfer, TransferFailed } from "./transfer.js";
+import { bindPanel, isOpen, showPanel, showProgress, summaryOf } from "./upload_panel.js";
 
 const AT_ONCE = 2;
 
-/** @typedef {"waiting" | "running" | "present" | "done" | "failed" | "cancelled"} State present: an object is there already */
+/** @typedef {"waiting" | "running" | "present" | "done" | "failed" | "skipped" | "cancelled"} State present: an object is there already */
+/**
+ * What the user chose in one go. isReplacing: what was answered for all of it, if anything.
+ * @typedef {{isReplacing?: boolean}} Choice
+ */
 /**
  * @typedef {object} Upload
+ * @property {import("./deletion.js").Bucket} bucket
+ * @property {string} key
+ * @property {File} file
+ * @property {Choice} choice
  * @property {Transfer} transfer
- * @property {string} path bucket and key
- * @property {HTMLElement} row
  * @property {State} state
- * @property {() => Promise<void>} changed called when the object is there
+ * @property {number} sent bytes
+ * @property {string} refusal of one that failed
+ * @property {(key: string, size: number) => void} stored called when the object is there
  */
 
 /** @type {Upload[]} */
@@ -26,9 +32,15 @@ let uploads = [];
 let isAsking = false;
 
 export function bindUploads() {
-  byId("uploads-clear").addEventListener("click", () => {
-    uploads = uploads.filter(isOpen);
-    showAll();
+  bindPanel({
+    cancel: (upload) => cancel([upload]),
+    retry: (upload) => retry([upload]),
+    cancelAll: () => cancel(uploads.filter(isOpen)),
+    retryAll: () => retry(uploads.filter(({ state }) => state === "failed")),
+    clear: () => {
+      uploads = uploads.filter(isOpen);
+      showPanel(uploads);
+    },
   });
   addEventListener("beforeunload", (event) => {
     if (uploads.some(isOpen)) event.preventDefault();
@@ -36,47 +48,29 @@ export function bindUploads() {
 }
 
 /**
- * @param {string} bucket
- * @param {{file: File, key: string}[]} files
- * @param {() => Promise<void>} changed called when an object is there
- * @throws {Problem} where two files would become one object
+ * @param {Upload["bucket"]} bucket
+ * @param {{file: File, key: string}[]} files each with another key
+ * @param {Upload["stored"]} stored called when an object is there
  */
-export function startUploads(bucket, files, changed) {
-  const keys = files.map(({ key }) => key);
-  const clashing = [...new Set(keys.filter((key, at) => keys.indexOf(key) !== at))];
-  if (clashing.length) {
-    const detail = `Several of the files would become the same object: ${clashing.join(", ")}.`;
-    throw new Problem(0, { title: "Nothing is uploaded.", detail });
+export function startUploads(bucket, files, stored) {
+  // The total is that of what runs together.
+  if (!uploads.some(isOpen)) uploads = uploads.filter(({ state }) => state === "failed");
+  const choice = {};
+  for (const { key, file } of files) {
+    const upload = /** @type {Upload} */ ({ bucket, key, file, choice, state: "waiting", sent: 0, refusal: "", stored });
+    upload.transfer = transferOf(upload);
+    uploads.push(upload);
   }
-  uploads.push(...files.map(({ file, key }) => uploadOf(bucket, key, file, changed)));
-  showAll();
+  showPanel(uploads);
   proceed();
 }
 
-/**
- * @param {string} bucket
- * @param {string} key
- * @param {File} file
- * @param {() => Promise<void>} changed
- * @returns {Upload}
- */
-function uploadOf(bucket, key, file, changed) {
-  const row = stamp("upload-row");
-  const bar = /** @type {HTMLProgressElement} */ (within(row, "progress"));
-  bar.setAttribute("aria-label", `Upload of ${file.name}`);
-  const transfer = new Transfer(bucket, key, file, (sent) => {
-    bar.value = file.size ? sent / file.size : 1;
-    fill(row, { state: `${bytes(sent)} of ${bytes(file.size)}` });
+/** @param {Upload} upload */
+function transferOf(upload) {
+  return new Transfer(upload.bucket, upload.key, upload.file, (sent) => {
+    upload.sent = sent;
+    showProgress(upload, uploads);
   });
-  /** @type {Upload} */
-  const upload = { transfer, path: `${bucket}/${key}`, row, state: "waiting", changed };
-  fill(row, { name: key, state: `waiting, ${bytes(file.size)}` });
-  within(row, '[data-action="cancel"]').addEventListener("click", () => void cancel(upload));
-  onClick(within(row, '[data-action="retry"]'), () => {
-    turn(upload, "waiting", "waiting");
-    proceed();
-  });
-  return upload;
 }
 
 /** Run what waits, as far as there is room. */
@@ -89,20 +83,19 @@ function proceed() {
 
 /** @param {Upload} upload */
 async function run(upload) {
-  turn(upload, "running", "starting");
+  const { transfer, key, file } = upload;
+  turn([upload], "running");
   try {
-    await upload.transfer.send();
-    /** @type {HTMLProgressElement} */ (within(upload.row, "progress")).value = 1;
-    turn(upload, "done", `done, ${bytes(upload.transfer.file.size)}`);
-    await upload.changed();
+    await transfer.send();
+    upload.stored(key, file.size);
+    if (upload.transfer !== transfer) return;
+    upload.sent = file.size;
+    turn([upload], "done");
   } catch (error) {
     // The button has said so already.
-    if (isOpen(upload)) stop(upload, error);
+    if (isOpen(upload) && upload.transfer === transfer) stop(upload, error);
   }
-  // Small files end soon: one question is about all of them.
-  if (!uploads.some((each) => isOnItsWay(each) && each.transfer.isWhole)) void askToReplace();
-  if (!uploads.some(isOpen)) announce(summary());
-  proceed();
+  end();
 }
 
 /**
@@ -110,102 +103,72 @@ async function run(upload) {
  * @param {unknown} error
  */
 function stop(upload, error) {
-  if (error instanceof AlreadyThere) turn(upload, "present", "An object of this name is there.");
-  else turn(upload, "failed", error instanceof TransferFailed ? error.message : sentenceOf(error));
+  if (error instanceof AlreadyThere) {
+    upload.sent = 0;
+    turn([upload], "present");
+    void askAboutPresent();
+    return;
+  }
+  upload.refusal = error instanceof TransferFailed ? error.message : sentenceOf(error);
+  turn([upload], "failed");
+  if (!(error instanceof TransferFailed || error instanceof Problem)) reportError(error);
 }
 
-/** Ask whether the objects that are there are replaced; about those that are found meanwhile, next. */
-async function askToReplace() {
+/** Go on with what waits; say how it went when nothing does. */
+function end() {
+  if (uploads.length && !uploads.some(isOpen)) announce(summaryOf(uploads));
+  proceed();
+}
+
+/** Ask about one object after the other that is there, also about those that are found meanwhile. */
+async function askAboutPresent() {
   if (isAsking) return;
   isAsking = true;
   try {
-    for (let found = present(); found.length; found = present()) {
-      const isAgreed = await isAgreedTo(found);
-      for (const upload of found) {
-        upload.transfer.isReplacing = isAgreed;
-        if (isAgreed) turn(upload, "waiting", "waiting");
-        else await cancel(upload, "not uploaded: what is there stays");
-      }
-      if (!uploads.some(isOpen)) announce(summary());
-      proceed();
+    for (let upload = present(); upload; upload = present()) {
+      const { choice } = upload;
+      const isLast = !uploads.some((other) => other !== upload && other.choice === choice && isOpen(other));
+      const answer = choice.isReplacing === undefined ? await askToReplace(upload, { isLast }) : { ...choice, isForAll: true };
+      if (answer.isForAll) choice.isReplacing = answer.isReplacing;
+      if (upload.state !== "present") continue;
+      upload.transfer.isReplacing = Boolean(answer.isReplacing);
+      if (answer.isReplacing) turn([upload], "waiting");
+      else cancel([upload], "skipped");
+      end();
     }
   } finally {
     isAsking = false;
   }
 }
 
-/** @param {Upload[]} found */
-async function isAgreedTo(found) {
-  const what = found.length === 1 ? found[0].transfer.file.name : count(found.length, "object");
-  const paths = found.map(({ path }) => path).join("\n");
-  try {
-    await confirm(`Replace ${what}?`, "What is there now is overwritten. This cannot be undone.", "Replace", paths);
-    return true;
-  } catch (error) {
-    if (error instanceof Cancelled) return false;
-    throw error;
-  }
-}
-
 function present() {
-  return uploads.filter(({ state }) => state === "present");
+  return uploads.find(({ state }) => state === "present");
 }
 
 /**
- * @param {Upload} upload
- * @param {string} [said]
+ * @param {Upload[]} stopped
+ * @param {State} [state]
  */
-async function cancel(upload, said = "cancelled") {
-  turn(upload, "cancelled", said);
-  try {
-    await upload.transfer.cancel();
-  } catch (error) {
-    tell(error);
+function cancel(stopped, state = "cancelled") {
+  turn(stopped, state);
+  for (const { transfer } of stopped) transfer.cancel().catch(tell);
+}
+
+/** @param {Upload[]} ended those that failed, or were cancelled */
+function retry(ended) {
+  for (const upload of ended) {
+    // Of one that failed, the parts that were sent are there.
+    if (upload.state === "cancelled") upload.transfer = transferOf(upload);
   }
+  turn(ended, "waiting");
+  proceed();
 }
 
 /**
- * @param {Upload} upload
+ * @param {Upload[]} some
  * @param {State} state
- * @param {string} text
  */
-function turn(upload, state, text) {
-  upload.state = state;
-  upload.row.dataset.state = state;
-  fill(upload.row, { state: text });
-  show(within(upload.row, '[data-action="cancel"]'), isOpen(upload) || state === "failed");
-  show(within(upload.row, '[data-action="retry"]'), state === "failed");
-  showAll();
-}
-
-/** @param {Upload} upload */
-function isOnItsWay({ state }) {
-  return state === "waiting" || state === "running";
-}
-
-/** @param {Upload} upload */
-function isOpen(upload) {
-  return isOnItsWay(upload) || upload.state === "present";
-}
-
-function showAll() {
-  const list = byId("upload-list");
-  // Rows that stay are left alone: moving one would take the focus from its button.
-  for (const row of [...list.children]) {
-    if (!uploads.some((upload) => upload.row === row)) row.remove();
-  }
-  for (const { row } of uploads) {
-    if (row.parentElement !== list) list.append(row);
-  }
-  show(byId("uploads"), uploads.length > 0);
-  show(byId("uploads-clear"), uploads.some((upload) => !isOpen(upload)));
-  fill(byId("uploads"), { summary: summary() });
-}
-
-function summary() {
-  const open = uploads.filter(isOpen).length;
-  if (open) return `Uploading ${count(open, "file")}`;
-  const failed = uploads.filter(({ state }) => state === "failed").length;
-  const done = uploads.filter(({ state }) => state === "done").length;
-  return failed ? `${count(done, "file")} uploaded, ${failed} failed` : `${count(done, "file")} uploaded`;
+function turn(some, state) {
+  for (const upload of some) upload.state = state;
+  showPanel(uploads);
 }
