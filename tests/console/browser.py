@@ -73,8 +73,14 @@ class Visitor:
         return self.page.get_by_label(label, exact=True).locator("visible=true")
 
     def press(self, name: str) -> None:
-        """Press a button, by its name."""
-        self.page.get_by_role("button", name=name, exact=True).click()
+        """Press a button, by its name; one of a row's menu once that is open."""
+        button = self.page.get_by_role("button", name=name, exact=True)
+        hidden = self.page.get_by_role("button", name=name, exact=True, include_hidden=True)
+        menu = self.page.locator("details.menu.end:not([open])", has=hidden)
+        expect(button.or_(menu).first).to_be_visible()
+        if not button.is_visible():
+            menu.locator("summary").click()
+        button.click()
 
     def agrees(self, name: str) -> None:
         """Press a button of the confirmation dialog."""

@@ -69,6 +69,9 @@ class Presses:
         total = page.evaluate(MARK_BUTTONS)
         for number in range(total):
             button = page.locator(f"[data-walk='{number}']")
+            if button.count():
+                # A menu closes at each press.
+                button.evaluate("(each) => each.closest('details')?.setAttribute('open', '')")
             if not button.count() or not button.is_visible() or not button.is_enabled():
                 continue
             self._press(path, button)

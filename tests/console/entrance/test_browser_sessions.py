@@ -116,7 +116,8 @@ def test_a_refresh_that_fails_for_the_moment_keeps_the_page_and_the_session(
     settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=1)
     sign_up(visitor)
     visitor.go("/console/members")
-    visitor.fill("E-mail", "colleague@example.com")
+    visitor.press("Invite members")
+    visitor.fill("E-mail addresses", "colleague@example.com")
     visitor.page.wait_for_timeout(1200)
     answer = PASSING_FAILURES[failure]
 
@@ -127,12 +128,12 @@ def test_a_refresh_that_fails_for_the_moment_keeps_the_page_and_the_session(
             route.abort()
 
     visitor.page.route(REFRESH, fail)
-    visitor.press("Send invitation")
+    visitor.press("Send invitations")
     expect(visitor.page.locator("#invite [data-problem]")).not_to_be_empty()
-    expect(visitor.field("E-mail")).to_have_value("colleague@example.com")
+    expect(visitor.field("E-mail addresses")).to_have_value("colleague@example.com")
     visitor.page.unroute(REFRESH)
     settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=900)
-    visitor.press("Send invitation")
+    visitor.press("Send invitations")
     visitor.sees("colleague@example.com")
     visitor.faults[:] = [each for each in visitor.faults if "Failed to load" not in each]
     visitor.is_at("/console/members")

@@ -126,6 +126,7 @@ def of_the_team(dialogs: Dialogs) -> None:
         dialogs.visitor.settle()
         press("Delete: staging", "delete-dialog")
     with dialogs.on("members") as press:
+        press("Invite members", "invite-dialog")
         press(f"Change: {EMAIL}", "member-edit")
         press("Reset second factors: bob@example.com", "reset-dialog")
     with dialogs.on("webhooks") as press:
@@ -133,7 +134,7 @@ def of_the_team(dialogs: Dialogs) -> None:
     with dialogs.on("api-keys") as press:
         press("New API key", "api-key-dialog")
     with dialogs.on("audit"):
-        page.locator("#event-rows tr").first.get_by_role("button").click()
+        page.locator(".events li").first.get_by_role("button").click()
         dialogs.looked_at("event")
 
 

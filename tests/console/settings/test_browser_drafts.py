@@ -15,7 +15,6 @@ pytestmark = [
 
 # The page, the field and what is typed.
 FORMS = [
-    ("members", "#invite-email", "erin@example.com"),
     ("members", "#domain", "example.com"),
     ("account", "#new-email", "dora@example.org"),
     ("organization", "#name", "Lakes & Rivers"),
@@ -28,6 +27,7 @@ DIALOGS = [
     ("environments", "New environment", "#environment-id", "staging"),
     ("webhooks", "New webhook", "#webhook-url", "https://example.com/hook"),
     ("api-keys", "New API key", "#api-key-name", "nightly"),
+    ("members", "Invite members", "#invite-email", "erin@example.com"),
     ("members", "Change: dora@example.com", "#member-labels", "billing"),
     ("sql", "Save …", "#save-name", "Totals"),
 ]

@@ -56,6 +56,10 @@ await openPage(
     fill(byId("api-keys"), { place: environment.name });
     bindForm();
     onPress(byId("api-keys-more"), byId("api-keys"), showMore);
+    onPress(byId("api-keys-refresh"), byId("api-keys"), async () => {
+      await showAll();
+      announce("The list is up to date.");
+    });
     await showAll();
   }),
 );

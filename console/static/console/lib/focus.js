@@ -8,7 +8,8 @@ const FOCUSABLE = "a[href], button:not(:disabled), summary, input, select, texta
  * @param {HTMLElement} pressed
  */
 export function placeOf(pressed) {
-  const row = pressed.closest("li, tr");
+  // The items of a menu are rows of its own.
+  const row = (pressed.closest("details.menu") ?? pressed).closest("li, tr");
   const list = row?.parentElement ?? null;
   return { list, at: row && list ? [...list.children].indexOf(row) : 0, action: pressed.dataset.action };
 }

@@ -1,14 +1,15 @@
 // @ts-check
-/** Invitations that wait: sent, sent again, revoked. */
+/** Invitations that wait: sent again, revoked. */
 
 import { call, get, post } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
-import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
+import { clearProblem, onPress } from "../lib/forms.js";
 import { dated } from "../lib/format.js";
-import { badges, chooseRoles, chosenRoles } from "./roles.js";
+import { Problem } from "../lib/problem.js";
 import { announce } from "../lib/status.js";
-import { wordsOf } from "../lib/stored.js";
+import { bindInviting } from "./inviting.js";
+import { badges } from "./roles.js";
 
 /**
  * @typedef {object} Invitation
@@ -24,34 +25,36 @@ import { wordsOf } from "../lib/stored.js";
 const PATH = "/v1/invitations";
 /** As many as anybody looks through. */
 const SHOWN = 200;
+const OPEN = ["pending", "expired"];
 
 let isAdmin = false;
 
 /** @param {boolean} mayInvite */
 export function bindInvitations(mayInvite) {
   isAdmin = mayInvite;
-  const form = /** @type {HTMLFormElement} */ (byId("invite"));
-  show(form, mayInvite);
-  chooseRoles(form, ["reader"]);
-  onSubmit(form, async ({ email, labels }) => {
-    await send({ email, roles: chosenRoles(form), labels: wordsOf(labels) });
-    form.reset();
-    chooseRoles(form, ["reader"]);
-  });
+  if (mayInvite) bindInviting(showInvitations);
 }
 
-/** @param {{email: string, roles: string[], labels: string[]}} offer */
-async function send(offer) {
-  const { email } = await post(PATH, offer);
+/**
+ * Send an invitation again, with the roles that it has now: they may have been changed meanwhile.
+ * @param {Invitation} invitation as the list shows it
+ */
+async function sendAgain({ id, email }) {
+  const { results } = await get(`${PATH}?${new URLSearchParams({ email, page_size: String(SHOWN) })}`);
+  const found = results.find((/** @type {Invitation} */ each) => each.id === id);
+  if (!found || !OPEN.includes(found.state)) {
+    await showInvitations();
+    throw new Problem(409, { title: `The invitation of ${email} was replaced, accepted or revoked meanwhile. The list shows it.` });
+  }
+  await post(PATH, { email, roles: found.roles, labels: found.labels });
   await showInvitations();
   announce(`An invitation is on its way to ${email}.`);
 }
 
 /** Show those that can still be accepted, and those that were not in time. */
 export async function showInvitations() {
-  const states = ["pending", "expired"];
   const pages = await Promise.all(
-    states.map((state) => get(`${PATH}?page_size=${SHOWN}&state=${state}`)),
+    OPEN.map((state) => get(`${PATH}?page_size=${SHOWN}&state=${state}`)),
   );
   const rows = pages.flatMap((page) => page.results);
   const none = element("li", "There are no open invitations.");
@@ -62,7 +65,7 @@ export async function showInvitations() {
 
 /** @param {Invitation} invitation */
 function rowOf(invitation) {
-  const { email, roles, labels } = invitation;
+  const { email, roles } = invitation;
   const row = stamp("invitation-row");
   fill(row, { email, about: aboutOf(invitation) });
   const marks = invitation.state === "expired" ? [...roles, "expired"] : roles;
@@ -71,7 +74,7 @@ function rowOf(invitation) {
   const section = byId("waiting");
   const again = within(row, "[data-action=again]");
   again.setAttribute("aria-label", `Send again: ${email}`);
-  onPress(again, section, () => send({ email, roles, labels }));
+  onPress(again, section, () => sendAgain(invitation));
   const revoke = within(row, "[data-action=revoke]");
   revoke.setAttribute("aria-label", `Revoke: ${email}`);
   onPress(revoke, section, async () => {

@@ -1,6 +1,7 @@
 // @ts-check
 /** The list of members: searched, changed, disabled, removed. */
 
+import { readAddress, writeAddress } from "../lib/address.js";
 import { call, get } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
@@ -49,7 +50,9 @@ export function bindMembers(userId, mayChange) {
   isAdmin = mayChange;
   const search = /** @type {HTMLFormElement} */ (byId("search"));
   // The palette leads to one member.
-  /** @type {HTMLInputElement} */ (byId("search-email")).value = new URLSearchParams(location.search).get("email") ?? "";
+  const { email = "", role = "" } = readAddress();
+  fieldOf("email").value = email;
+  fieldOf("role").value = role;
   let timer = 0;
   search.addEventListener("input", () => {
     clearTimeout(timer);
@@ -60,16 +63,22 @@ export function bindMembers(userId, mayChange) {
   bindEditor();
 }
 
+/** @param {"email" | "role"} name */
+function fieldOf(name) {
+  return /** @type {HTMLInputElement | HTMLSelectElement} */ (byId(`search-${name}`));
+}
+
 /** Show the first page of what is searched for. */
 export async function showMembers() {
-  const wanted = /** @type {HTMLInputElement} */ (byId("search-email")).value.trim();
-  const query = new URLSearchParams({ page_size: "50" });
-  if (wanted) query.set("email", wanted);
+  const wanted = { email: fieldOf("email").value.trim(), role: fieldOf("role").value };
+  writeAddress(wanted, { isStep: false });
+  const used = Object.entries(wanted).filter(([, value]) => value);
+  const query = new URLSearchParams([["page_size", "50"], ...used]);
   searches += 1;
   const mine = searches;
   const page = await get(`${PATH}?${query}`);
   if (mine !== searches) return;
-  const none = element("li", "No member has such an address.");
+  const none = element("li", wanted.role ? "No member with this role has such an address." : "No member has such an address.");
   none.className = "muted";
   byId("member-list").replaceChildren(...(page.results.length ? page.results.map(rowOf) : [none]));
   keepNext(page);
@@ -96,7 +105,8 @@ function rowOf(member) {
   if (member.disabled) marks.push("disabled");
   if (member.user_id === ownId) marks.push("you");
   within(row, "[data-badges]").replaceChildren(...badges(marks));
-  show(within(row, ".actions"), isAdmin);
+  show(within(row, ".menu"), isAdmin);
+  within(row, "summary").setAttribute("aria-label", `Actions: ${member.email}`);
   bindChange(row, member);
   bindResetOf(row, member);
   bindDisable(row, member);
@@ -134,6 +144,7 @@ function bindChange(row, member) {
     const form = /** @type {HTMLFormElement} */ (byId("member-form"));
     clearProblem(form);
     byId("member-edit-title").textContent = member.email;
+    // As it is stored now: the list may be older.
     changes.show(await get(`${PATH}/${member.user_id}`));
     form.dataset.draft = member.user_id;
     restoreDraft(form);
@@ -201,7 +212,8 @@ function bindEditor() {
   changes = new StoredForm(form, { roles: choicesField(form, "roles"), labels });
   onSubmit(form, async () => {
     if (!edited) return;
-    const ends = edited.roles.includes("admin") && !new FormData(form).getAll("roles").includes("admin");
+    // What is stored as far as the form knows, which shows a change elsewhere before it saves.
+    const ends = changes.shown.roles.includes("admin") && !new FormData(form).getAll("roles").includes("admin");
     const said = ends ? await createdBy(edited.user_id) : "";
     if (said) await confirm(`Is ${edited.email} no admin any more?`, said, "Change");
     const changed = await changes.save("PATCH", `${PATH}/${edited.user_id}`);
