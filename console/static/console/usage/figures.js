@@ -3,11 +3,20 @@
 
 const SHOWN_GROUPS = 4;
 const WEEK = 7;
-const DAY_MS = 24 * 3600 * 1000;
+const HOUR_MS = 3_600_000;
 
 /** @param {Date} at */
 export function isoDay(at) {
   return at.toISOString().slice(0, 10);
+}
+
+/**
+ * Return the beginning of the UTC day that is some days earlier.
+ * @param {Date} at
+ * @param {number} days
+ */
+export function daysBefore(at, days) {
+  return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate() - days));
 }
 
 /**
@@ -17,7 +26,7 @@ export function isoDay(at) {
  */
 export function daysOf(since, until) {
   const days = [];
-  for (let at = Date.parse(isoDay(since)); at <= until.getTime(); at += DAY_MS) days.push(isoDay(new Date(at)));
+  for (let at = daysBefore(since, 0); at <= until; at = daysBefore(at, -1)) days.push(isoDay(at));
   return days;
 }
 
@@ -79,10 +88,18 @@ export function forecast(month, today) {
   const first = new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth(), 1));
   const next = new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + 1, 1));
   const complete = daysOf(first, today).slice(0, -1).slice(-WEEK);
-  const passed = (today.getTime() % DAY_MS) / DAY_MS;
+  const passed = hoursFrom(daysBefore(today, 0), today) / 24;
   const a_day_ucr = complete.length
     ? byDay([...month.cache, ...month.sql], complete, "charged_ucr").reduce((sum, value) => sum + value, 0) / complete.length
     : month.charged_ucr / Math.max(passed, 1 / 24);
-  const leftDays = (next.getTime() - today.getTime()) / DAY_MS;
+  const leftDays = hoursFrom(today, next) / 24;
   return { expected_ucr: month.charged_ucr + a_day_ucr * leftDays, a_day_ucr };
+}
+
+/**
+ * @param {Date} from
+ * @param {Date} to
+ */
+function hoursFrom(from, to) {
+  return (to.getTime() - from.getTime()) / HOUR_MS;
 }

@@ -2,15 +2,16 @@
 /** Usage: what was used and charged by day, what the month will cost, and credits. */
 
 import { openPage } from "../frame/shell.js";
+import { readAddress, writeAddress } from "../lib/address.js";
 import { get } from "../lib/api.js";
 import { draw } from "../lib/chart.js";
 import { byId, element, fill, show } from "../lib/dom.js";
-import { bytes, credits, dated, number } from "../lib/format.js";
+import { bytes, count, credits, dated, number } from "../lib/format.js";
 import { announce, broken, tell } from "../lib/status.js";
 import { bindSpendCap } from "./spend_cap.js";
 import { bindTopUp, hasTopUps } from "./top_up.js";
 import { showSql } from "./sql.js";
-import { byDay, daysOf, forecast, grouped, isoDay, sums } from "./figures.js";
+import { byDay, daysBefore, daysOf, forecast, grouped, isoDay, sums } from "./figures.js";
 
 /** What can be charted: a title and how its values are written. */
 const MEASURES = new Map([
@@ -20,7 +21,10 @@ const MEASURES = new Map([
   ["egress_bytes", { title: "Delivered", write: bytes }],
   ["storage_byte_hours", { title: "Stored, on average", write: bytes, scale: 1 / 24 }],
 ]);
-const DAY_MS = 24 * 3600 * 1000;
+/** What the reader chooses, by its name in the address; what the page begins with is not in it. */
+const CHOICES = ["days", "measure", "by", "sql"];
+/** How often usage was asked for: a slow answer to an earlier choice comes too late. */
+let requests = 0;
 
 await openPage(async (who) => {
   if (!who.roles.includes("admin") && !who.roles.includes("operator")) {
@@ -28,7 +32,17 @@ await openPage(async (who) => {
   }
   sayWhatWasPaid();
   const balance = await showBalance();
-  for (const id of ["days", "measure", "by", "sql-measure"]) byId(id).addEventListener("change", () => void showUsage().catch(tell));
+  showChoices();
+  for (const name of CHOICES) {
+    choiceOf(name).addEventListener("change", () => {
+      keepChoices();
+      void showUsage().catch(tell);
+    });
+  }
+  addEventListener("popstate", () => {
+    showChoices();
+    void showUsage().catch(tell);
+  });
   await showUsage();
   await bindSpendCap(who.roles.includes("admin"), balance.currency);
   bindTopUp(who.roles.includes("admin"));
@@ -60,7 +74,7 @@ async function showBalance() {
     month: credits(month.charged_ucr),
     forecast: credits(expected_ucr),
     left: credits(left),
-    lasts: days === null ? "" : days > 365 ? "for more than a year" : `for about ${days} ${days === 1 ? "day" : "days"}`,
+    lasts: days === null ? "" : days > 365 ? "for more than a year" : `for about ${count(days, "day")}`,
     granted: credits(balance.granted_ucr),
     paid: credits(balance.paid_ucr),
     debt: credits(-balance.debt_ucr),
@@ -85,14 +99,41 @@ function sayWhatIsServed({ service, grace_until, stopped_by }) {
   show(byId("service"), sentence !== "");
 }
 
+/** @param {string} name */
+function choiceOf(name) {
+  return /** @type {HTMLSelectElement} */ (byId(name === "sql" ? "sql-measure" : name));
+}
+
+/** @param {string} name */
+function firstOf(name) {
+  return [...choiceOf(name).options].find((option) => option.defaultSelected)?.value ?? "";
+}
+
+/** Show what the address says; what it does not say, or what there is not, is as at the beginning. */
+function showChoices() {
+  const wanted = readAddress();
+  for (const name of CHOICES) {
+    const isThere = [...choiceOf(name).options].some(({ value }) => value === wanted[name]);
+    choiceOf(name).value = isThere ? wanted[name] : firstOf(name);
+  }
+}
+
+function keepChoices() {
+  const chosen = CHOICES.map((name) => [name, choiceOf(name).value]);
+  writeAddress(Object.fromEntries(chosen.filter(([name, value]) => value !== firstOf(name))));
+}
+
 async function showUsage() {
-  const [days, measure, by] = ["days", "measure", "by"].map((id) => /** @type {HTMLSelectElement} */ (byId(id)).value);
+  requests += 1;
+  const mine = requests;
+  const [days, measure, by] = ["days", "measure", "by"].map((name) => choiceOf(name).value);
   const until = new Date();
-  const since = new Date(until.getTime() - (Number(days) - 1) * DAY_MS);
+  const since = daysBefore(until, Number(days) - 1);
   const usage = await get(`/v1/usage?since=${isoDay(since)}&until=${isoDay(until)}`);
+  if (mine !== requests) return;
   const { title, write, scale = 1 } = /** @type {any} */ (MEASURES.get(measure));
   const dates = daysOf(since, until);
-  const groups = grouped(usage.cache, by, measure);
+  const groups = grouped(usage.cache, by === "total" ? "" : by, measure);
   draw(byId("chart"), {
     title,
     moments: dates.map((day) => new Date(`${day}T00:00`)),
