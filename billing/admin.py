@@ -21,7 +21,7 @@ from billing.staff.quarantines import QuarantineAdmin
 from common.admin import forms
 from common.admin.actions import ActionsAdmin
 from common.admin.columns import organization
-from common.admin.filters import by_values
+from common.admin.filters import Days, by_values
 from common.admin.pages import ReadOnlyAdmin
 
 # Registered where it is.
@@ -72,10 +72,9 @@ class JournalAdmin(ReadOnlyAdmin):
     """Everything that moved money."""
 
     list_display = ("posted_at", "kind", "key", "actor", "reason")
-    list_filter = ("kind",)
+    list_filter = ("kind", ("posted_at", Days))
     search_fields = ("=key", "=actor", "reason")
     search_help_text = "Key, actor or words of the reason"
-    date_hierarchy = "posted_at"
     ordering = ("-id",)
     inlines = (EntryInline,)
 
@@ -100,7 +99,7 @@ class RateAdmin(ActionsAdmin):
 @admin.register(UsageLine)
 class UsageLineAdmin(ActionsAdmin):
     list_display = ("used_at", organization, "bucket_name", "kind", "quantity", "operator_id")
-    list_filter = ("kind",)
+    list_filter = ("kind", ("used_at", Days))
     search_fields = ("=line_id",)
     number_fields = ("organization_id", "operator_id")
     search_help_text = "Id of the line, or number of the consumer or operator"
@@ -174,7 +173,7 @@ class PayoutAdmin(ActionsAdmin):
         "reference",
         "failure",
     )
-    list_filter = ("state",)
+    list_filter = ("state", ("created_at", Days))
     search_fields = ("=id", "=organization_id", "=reference")
     search_help_text = "Id, organization's number or the provider's reference"
     ordering = ("-id",)

@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 
+from common.admin.filters import Days
 from common.admin.pages import ReadOnlyAdmin
 from edgecache.models import CacheSample
 
@@ -18,6 +19,5 @@ class CacheSampleAdmin(ReadOnlyAdmin):
         "active_nodes",
         "p95_latency_ms",
     )
-    list_filter = ("is_hourly",)
-    date_hierarchy = "moment"
+    list_filter = ("is_hourly", ("moment", Days))
     ordering = ("-moment",)

@@ -30,7 +30,8 @@ class OrganizationAdmin(ReadOnlyAdmin):
     list_display_links = ("id", "name")
     list_filter = ("mfa_required", ("deletion_due_at", admin.EmptyFieldListFilter))
     search_fields = ("name", "=id")
-    search_help_text = "Name or number"
+    address_field = "users__email"
+    search_help_text = "Name, number, or a member's address"
     ordering = ("-id",)
     change_form_outer_before_template = "admin/organization_facts.html"
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from audit import trail
 from common.admin.actions import ActionsAdmin, ConfirmedAction, StaffAction
-from common.admin.filters import BY_ORGANIZATION, by_values
+from common.admin.filters import BY_ORGANIZATION, Days, by_values
 from common.admin.pages import ReadOnlyAdmin
 from common.errors import Conflict
 from outbox.audit_tags import OutboxTag
@@ -64,7 +64,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
         "next_attempt_at",
         "finished_at",
     )
-    list_filter = ("state", BY_ORGANIZATION)
+    list_filter = ("state", ("created_at", Days), BY_ORGANIZATION)
     list_select_related = ("organization", "endpoint")
     search_fields = ("=id", "=endpoint__id")
     search_help_text = "Id of a delivery or of an endpoint"
@@ -122,7 +122,13 @@ class DeliveryAdmin(ActionsAdmin):
         "created_at",
         "finished_at",
     )
-    list_filter = ("state", "kind", by_values("template", sorted(NOTICES)), BY_ORGANIZATION)
+    list_filter = (
+        "state",
+        "kind",
+        by_values("template", sorted(NOTICES)),
+        ("created_at", Days),
+        BY_ORGANIZATION,
+    )
     search_fields = ("=id", "=user_id", "error")
     search_help_text = "Id, user's id or error"
     ordering = ("-id",)

@@ -163,6 +163,7 @@ USE_TZ: Final = True
 TIME_ZONE: Final = "UTC"
 LANGUAGE_CODE: Final = "en-us"
 USE_I18N: Final = False
+FORMAT_MODULE_PATH: Final = "platform_site.staff"
 TEMPLATES: Final = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -245,6 +246,8 @@ UNFOLD: Final = {
     "SITE_TITLE": "Zonal",
     "SITE_HEADER": "Zonal",
     "SHOW_VIEW_ON_SITE": False,
+    # Of Django's log, which has nothing: what staff do is in the audit trail.
+    "SHOW_HISTORY": False,
     "DASHBOARD_CALLBACK": "platform_site.staff.dashboard.fill",
     "STYLES": ["platform_site.staff.unfold_settings.style"],
     "SCRIPTS": [

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from unfold.decorators import action
+from unfold.decorators import action, display
 
 from common.admin import forms
 from common.admin.actions import ActionsAdmin, StaffAction
@@ -42,7 +42,7 @@ class DatabaseAdmin(ActionsAdmin):
         "cluster",
         "state",
         "size_bytes",
-        "is_over_quota",
+        "quota",
         "hardening",
     )
     list_filter = ("state", "is_over_quota", "cluster", BY_ORGANIZATION)
@@ -64,6 +64,13 @@ class DatabaseAdmin(ActionsAdmin):
         "created_at",
         "claimed_at",
     )
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        ordering="is_over_quota", label={"over": "danger"}
+    )
+    def quota(self, database: Database) -> str:
+        """Return if the database is above its quota."""
+        return "over" if database.is_over_quota else ""
 
     def offered(self) -> Sequence[StaffAction]:
         """Return the rotation, and a move to each open cluster."""
@@ -92,7 +99,8 @@ class OrganizationLimitsAdmin(ActionsAdmin):
     list_filter = (staff.OwnLimitsFilter,)
     list_select_related = ("quota",)
     search_fields = ("name", "=id")
-    search_help_text = "Organization's name or number"
+    address_field = "users__email"
+    search_help_text = "Organization's name or number, or a member's address"
     ordering = ("-id",)
     fields = readonly_fields = ("id", "name", *EXACT)
     actions_row = ("set_limits",)
