@@ -1,13 +1,15 @@
 """Accounts in the admin: read-only; no column shows a secret."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from django.contrib import admin
+from django.http import HttpRequest
+from unfold.decorators import display
 
 from accounts.models import ApiKey, Session, User
 from common.admin.actions import ActionsAdmin, StaffAction
-from common.admin.filters import BY_ORGANIZATION, by_values
+from common.admin.filters import BY_ORGANIZATION, Days, by_values
 from common.admin.pages import ReadOnlyAdmin
 
 END_REASONS = (
@@ -46,7 +48,7 @@ class UserAdmin(ActionsAdmin):
         "email",
         "organization",
         "roles",
-        "is_active",
+        "state",
         "is_staff",
         "is_view_only",
         "email_verified_at",
@@ -58,7 +60,20 @@ class UserAdmin(ActionsAdmin):
     search_fields = ("email", "=id")
     search_help_text = "E-mail address or id"
     exclude = ("password",)
+    readonly_fields = ("state",)
     ordering = ("-id",)
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="State", ordering="is_active", label={"disabled": "danger"}
+    )
+    def state(self, user: User) -> str:
+        """Return if the user may sign in."""
+        return "active" if user.is_active else "disabled"
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        """Show the state in place of its column."""
+        names = [name for name in super().get_fields(request, obj) if name != "state"]
+        return ["state" if name == "is_active" else name for name in names]
 
     def offered(self) -> Sequence[StaffAction]:
         """Return the actions of all layers."""
@@ -82,6 +97,7 @@ class SessionAdmin(ReadOnlyAdmin):
     list_filter = (
         by_values("aal", ("1", "2"), title="assurance level"),
         by_values("end_reason", END_REASONS),
+        ("created_at", Days),
         BY_ORGANIZATION,
     )
     list_select_related = ("user", "organization", "environment")

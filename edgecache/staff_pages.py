@@ -17,7 +17,9 @@ from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.dateparse import parse_datetime
+from django.utils.formats import date_format
 from django.utils.html import format_html
+from django.utils.timezone import localtime
 from django.views.decorators.http import require_GET, require_http_methods
 
 from common.admin import actions
@@ -35,6 +37,7 @@ DECISIONS: Final = {
     "quarantine": ("Quarantine", "The node is asked for nothing, until it is approved again."),
     "drain": ("Drain", "Nothing new is stored on the node, and what it holds is moved elsewhere."),
 }
+HARMFUL: Final = "quarantine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,12 @@ def _decide_view(site: Any) -> Callable[..., HttpResponse]:
         if not actions.may_act(request):
             raise PermissionDenied
         back = reverse("admin:edgecache_nodes")
-        action = StaffAction(decision, *DECISIONS[decision], work=partial(_decide, decision))
+        action = StaffAction(
+            decision,
+            *DECISIONS[decision],
+            work=partial(_decide, decision),
+            is_harmful=decision == HARMFUL,
+        )
         try:
             found = nodes.read(str(node_id))
         except PlatformError as exc:
@@ -142,13 +150,14 @@ def _decide(decision: str, confirmed_action: ConfirmedAction, node: NodePageRow)
     return True
 
 
-def _decisions(request: HttpRequest, row: dict[str, Any]) -> list[dict[str, str]]:
+def _decisions(request: HttpRequest, row: dict[str, Any]) -> list[dict[str, Any]]:
     if not actions.may_act(request):
         return []
     return [
         {
             "title": DECISIONS[each][0],
             "path": reverse("admin:edgecache_decide", args=[row["node_id"], each]),
+            "is_harmful": each == HARMFUL,
         }
         for each in row.get("decisions", ())
     ]
@@ -191,7 +200,7 @@ def _size(name: str) -> Cell:
 def _time(name: str) -> Cell:
     def shown(row: dict[str, Any]) -> str:
         moment = parse_datetime(row[name]) if row[name] else None
-        return f"{moment:%Y-%m-%d %H:%M}" if moment else "never"
+        return date_format(localtime(moment), "DATETIME_FORMAT") if moment else "never"
 
     return shown
 

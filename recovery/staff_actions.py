@@ -57,6 +57,7 @@ USER_ACTIONS: Final = (
         "Disable",
         "These users are signed out everywhere and cannot sign in. They are notified by mail.",
         staff_access.disable,
+        is_harmful=True,
     ),
     StaffAction(
         "enable",
@@ -75,6 +76,7 @@ USER_ACTIONS: Final = (
         "End sessions",
         "These users are signed out everywhere, and their trusted devices are deleted.",
         staff_access.end_sessions,
+        is_harmful=True,
     ),
     StaffAction(
         "reset_factors",
@@ -82,5 +84,6 @@ USER_ACTIONS: Final = (
         "All second factors of these users are removed: prove first who asks for it. They are "
         "notified by mail and signed out everywhere. Their passwords stay.",
         reset_factors,
+        is_harmful=True,
     ),
 )

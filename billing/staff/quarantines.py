@@ -60,6 +60,7 @@ ACTIONS: Final = (
         "What these nodes earned and was not paid out is taken; the operators read the reason.",
         _forfeit,
         label=_label,
+        is_harmful=True,
     ),
     StaffAction(
         "grant",

@@ -14,12 +14,14 @@ from uuid import uuid4
 import structlog
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import OperationalError
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from common.admin.pages import ReadOnlyAdmin
 from common.errors import PlatformError
@@ -64,7 +66,8 @@ class StaffAction:
 
     name: in forms. title: on the button. warning: a sentence about the effect.
     work: runs on one row and returns False if there was nothing to do; raises PlatformError if the
-    row must not be changed. label: of a row on the confirmation page.
+    row must not be changed. label: of a row on the confirmation page. is_harmful: it takes
+    something from whom it is done to, and its button is red.
     """
 
     name: str
@@ -72,13 +75,20 @@ class StaffAction:
     warning: str
     work: Callable[[ConfirmedAction, Any], bool]
     label: Callable[[Any], str] = str
+    is_harmful: bool = False
 
 
 class ActionsAdmin(ReadOnlyAdmin):
     """A list with actions, for staff with write access."""
 
     staff_actions: Sequence[StaffAction] = ()
+    max_rows = MAX_ROWS
     change_form_outer_before_template = "admin/row_actions.html"
+
+    class Media:
+        """Chooses the rows again after Cancel."""
+
+        js = ("staff/choice.js",)
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         """True if the member of staff has write access."""
@@ -212,10 +222,23 @@ def _runner(action: StaffAction) -> Callable[..., HttpResponse | None]:
             return None
         site = model_admin.admin_site
         confirmed_action = confirmed(site, request)
+        # Of the page of one row, which is shown again; else the list, whose rows stay chosen.
+        is_of_row = "of_row" in request.POST and len(rows) == 1
+        if is_of_row:
+            opts = model_admin.opts
+            path = f"admin:{opts.app_label}_{opts.model_name}_change"
+            back = reverse(path, args=[quote(rows[0].pk)])
+        else:
+            chosen = urlencode({"chosen": [str(row.pk) for row in rows]}, doseq=True)
+            back = f"{request.get_full_path()}#{chosen}"
         if confirmed_action is None:
-            context = site.each_context(request) | {"opts": model_admin.opts}
+            context = site.each_context(request) | {
+                "opts": model_admin.opts,
+                "back": back,
+                "is_of_row": is_of_row,
+            }
             return confirmation(site, request, context, action, rows)
         do(action, confirmed_action, rows)
-        return None
+        return HttpResponseRedirect(back) if is_of_row else None
 
     return run
