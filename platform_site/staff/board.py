@@ -64,6 +64,9 @@ class Chart:
             "data": list(each.values),
             "borderColor": COLOURS[each.colour],
             "backgroundColor": COLOURS[each.colour],
+            # A line has no points, but where there is nothing to connect one with.
+            "pointStyle": "circle",
+            "pointRadius": [3 if is_lone else 0 for is_lone in _lone(each.values)],
             "displayYAxis": True,
             "suffixYAxis": self.suffix,
             "maxTicksXLimit": 8,
@@ -72,7 +75,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One figure. link: to the list with its rows."""
+    """One figure, or none: then the note is the link's text. link: to the list with its rows."""
 
     title: str
     value: str
@@ -96,6 +99,15 @@ class Board:
     alerts: list[Alert]
     charts: list[Chart]
     regions: Sequence[dict[str, Any]] = ()
+
+
+def _lone(values: Sequence[float | None]) -> list[bool]:
+    """Return for each value if it has a gap, or an end, on both of its sides."""
+    known = [False, *(value is not None for value in values), False]
+    return [
+        has_value and not before and not after
+        for before, has_value, after in zip(known, known[1:], known[2:], strict=False)
+    ]
 
 
 def link(name: str, query: str = "") -> str:

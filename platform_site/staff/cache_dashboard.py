@@ -134,7 +134,7 @@ def _reads_chart(traffic: Sequence[TrafficFigures]) -> Chart:
     hits, misses = [t.hits for t in traffic], [t.misses for t in traffic]
     return Chart(
         "Cache reads",
-        f"{sum(hits)} hits and {sum(misses)} misses in 24 hours.",
+        f"{sum(hits):,} hits and {sum(misses):,} misses in 24 hours.",
         "line",
         clock(t.begins_at for t in traffic),
         [Series("Misses", "bad", misses), Series("Hits", "primary", hits)],

@@ -65,7 +65,7 @@ def _platform(now: datetime) -> Board:
 
 def _organizations_card(found: Organizations) -> Card:
     active = found.by_day[-1][1] if found.by_day else 0
-    note = f"{found.new} new in 24 h, {found.new_of_week} in 7 days; {active} active today"
+    note = f"{found.new:,} new in 24 h, {found.new_of_week:,} in 7 days; {active:,} active today"
     path = link("environments_organization_changelist")
     return Card("Organizations", f"{found.total:,}", note, path)
 
@@ -82,7 +82,7 @@ def _http_card(samples: Sequence[HttpSample]) -> Card:
     failed = sum(sample.errors for sample in samples)
     share = 100 * failed / done if done else 0
     note = f"{share:.2f} % server errors"
-    return Card("HTTP requests in 24 h", f"{done:,}", note, link("index"))
+    return Card("HTTP requests in 24 h", f"{done:,}", note, "")
 
 
 def _sql_card(samples: Sequence[ActivitySample]) -> Card:
@@ -126,7 +126,7 @@ def _sign_ins(samples: Sequence[ActivitySample]) -> Chart:
     done, refused = [s.sign_ins for s in samples], [s.sign_ins_refused for s in samples]
     return Chart(
         "Sign-ins",
-        f"{sum(done)} sign-ins in 24 hours, {sum(refused)} refused.",
+        f"{sum(done):,} sign-ins in 24 hours, {sum(refused):,} refused.",
         "line",
         clock(s.begins_at for s in samples),
         [Series("Refused", "bad", refused), Series("Signed in", "primary", done)],
@@ -137,7 +137,7 @@ def _http(samples: Sequence[HttpSample]) -> Chart:
     done, failed = [s.requests for s in samples], [s.errors for s in samples]
     return Chart(
         "HTTP requests",
-        f"{sum(done)} requests in 24 hours, {sum(failed)} with a server error.",
+        f"{sum(done):,} requests in 24 hours, {sum(failed):,} with a server error.",
         "line",
         clock(s.begins_at for s in samples),
         [Series("Server errors", "bad", failed), Series("Requests", "primary", done)],
@@ -166,7 +166,7 @@ def _sql(samples: Sequence[ActivitySample]) -> Chart:
     done, failed = [s.sql_requests for s in samples], [s.sql_errors for s in samples]
     return Chart(
         "SQL requests",
-        f"{sum(done)} requests in 24 hours, {sum(failed)} with an error.",
+        f"{sum(done):,} requests in 24 hours, {sum(failed):,} with an error.",
         "line",
         clock(s.begins_at for s in samples),
         [Series("Errors", "bad", failed), Series("Requests", "primary", done)],
@@ -195,7 +195,7 @@ def _active(found: Organizations) -> Chart:
     latest = found.by_day[-1][1] if found.by_day else 0
     return Chart(
         "Organizations by day",
-        f"{latest} active today, {found.new} new in 24 hours.",
+        f"{latest:,} active today, {found.new:,} new in 24 hours.",
         "bar",
         [f"{day:%d %b}" for day in days],
         [

@@ -46,7 +46,7 @@ def _people(number: int) -> list[Card]:
         _card("Open sessions", sessions, "", "accounts_session", number),
         _card("API keys", keys, "not revoked", "accounts_apikey", number),
         _card("Webhooks", hooks, "", "outbox_webhookendpoint", number),
-        Card("Audit trail", "Events", "", link("audit_auditevent_changelist", _by(number))),
+        Card("Audit trail", "", "Events", link("audit_auditevent_changelist", _by(number))),
     ]
 
 
@@ -77,7 +77,9 @@ def _limits(number: int) -> Card:
     quota = quota_of(number)
     own = [limit.label for limit in LIMITS if limit.name in quota.own]
     path = reverse("admin:sqlgateway_organizationlimits_change", args=[number])
-    return Card("Limits", f"{len(own)} own" if own else "Default", ", ".join(own), path)
+    if not own:
+        return Card("Limits", "", "The platform's", path)
+    return Card("Limits", f"{len(own)} own", ", ".join(own), path)
 
 
 def _cache(number: int) -> list[Card]:
@@ -87,17 +89,17 @@ def _cache(number: int) -> list[Card]:
     balance = owned.aggregate(sum=Sum("balance_ucr"))["sum"] or 0
     of_it = f"organization_id={number}"
     return [
-        Card("Buckets", "List", "", link("edgecache_buckets", of_it)),
-        Card("Origins", "List", "", link("edgecache_origins", of_it)),
-        Card("Access keys", "List", "", link("edgecache_keys", of_it)),
-        Card("Nodes", "List", "", link("edgecache_nodes", of_it)),
+        Card("Buckets", "", "List", link("edgecache_buckets", of_it)),
+        Card("Origins", "", "List", link("edgecache_origins", of_it)),
+        Card("Access keys", "", "List", link("edgecache_keys", of_it)),
+        Card("Nodes", "", "List", link("edgecache_nodes", of_it)),
         Card(
             "Credits",
             credits_text(balance),
             "granted and paid, less debts",
             link("billing_account_changelist", _by(number)),
         ),
-        Card("Usage", "Lines", "", link("billing_usageline_changelist", _by(number))),
+        Card("Usage", "", "Lines", link("billing_usageline_changelist", _by(number))),
     ]
 
 

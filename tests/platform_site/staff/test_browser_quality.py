@@ -13,6 +13,7 @@ from tests.console.accessibility import violations
 from tests.console.browser import SCHEMES, Visitor
 from tests.console.frame.test_browser_back import PAGE_IS_KEPT, PAGE_IS_SHOWN_AGAIN
 from tests.platform_site.staff import rows
+from tests.platform_site.staff.test_dashboard import sample
 from tests.platform_site.staff.test_lists import FILLED
 from tests.staff import EMAIL, staff_inside
 
@@ -20,6 +21,19 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 COUNTS = ("sign_ins", "sign_ins_refused", "sql_requests", "sql_errors")
 SIDEBAR = "#nav-sidebar-apps a[href^='/admin/']"
+# Of each line's samples: its chart and number, and if something is drawn where it belongs.
+LINES = "canvas.chart[data-type=line]"
+SAMPLES = """(lines) => [...document.querySelectorAll(lines)].flatMap((canvas) => {
+  const chart = window.Chart.getChart(canvas);
+  const pixels = canvas.getContext("2d", { willReadFrequently: true });
+  const scale = canvas.width / chart.width;
+  return chart.data.datasets.flatMap((set, index) => set.data.flatMap((value, number) => {
+    if (value === null) return [];
+    const { x, y } = chart.getDatasetMeta(index).data[number];
+    const { data } = pixels.getImageData(x * scale - 1, y * scale - 1, 3, 3);
+    return [[`${set.label} ${number}: ${value}`, data.some((each) => each > 0)]];
+  }));
+})"""
 SCROLLS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
@@ -75,25 +89,32 @@ def test_a_page_that_the_browser_kept_shows_nothing_after_the_end_of_the_session
     assert EMAIL not in visitor.page.content()
 
 
-def test_the_charts_begin_at_zero(visit: Callable[..., Visitor]) -> None:
-    cookie = staff_inside().cookies["sessionid"].value
+def test_the_charts_begin_at_zero_and_draw_every_sample(staff: Visitor) -> None:
     now = timezone.now()
-    for number in range(2):
+    for number in range(3):
+        # SQL in the first and the last, with a gap between them.
+        elapsed_ms = None if number == 1 else 300 + number
         ActivitySample.objects.create(
             begins_at=now - (number + 1) * SLOT,
-            sql_p50_ms=300 + number,
-            sql_p95_ms=300 + number,
+            sql_p50_ms=elapsed_ms,
+            sql_p95_ms=elapsed_ms,
             **dict.fromkeys(COUNTS, 300 + number),
         )
-    visitor = visit()
-    visitor.context.add_cookies([{"name": "sessionid", "value": cookie, "url": visitor.base}])
-    visitor.page.goto(f"{visitor.base}/admin/")
+    for number in (1, 2):
+        # One difference between two samples.
+        fields = {"total_hits": 100 - 25 * number, "total_misses": 100 - 10 * number}
+        sample(moment=now - number * SLOT, **fields).save()
+    staff.page.goto(f"{staff.base}/admin/")
+    staff.sees("25 hits and 10 misses in 24 hours.")
     drawn = """() => [...document.querySelectorAll("canvas.chart")]
       .map((each) => window.Chart.getChart(each)?.scales.y.min)"""
-    visitor.page.wait_for_function(f"({drawn})().every((each) => each !== undefined)")
-    lowest = visitor.page.evaluate(drawn)
+    staff.page.wait_for_function(f"({drawn})().every((each) => each !== undefined)")
+    lowest = staff.page.evaluate(drawn)
     assert lowest
     assert set(lowest) == {0}
+    samples = staff.page.evaluate(SAMPLES, LINES)
+    assert len(samples) > 12
+    assert [name for name, is_drawn in samples if not is_drawn] == []
 
 
 @pytest.mark.parametrize("width", [390, 1440])

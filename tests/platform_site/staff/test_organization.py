@@ -26,8 +26,9 @@ def cards(browser: Client, number: int) -> dict[str, tuple[str, str, str]]:
     text = re.sub(r"\s+", " ", page)
     card = (
         r'(?:<a href="([^"]*)"|<div) class="[^"]* staff-card"> <div class="grow relative">'
-        r' <div class="staff-card-title">(.*?)</div> <div class="staff-card-value">(.*?)</div>'
-        r' <div class="staff-card-note">(.*?)</div>'
+        r' <div class="staff-card-title">(.*?)</div>'
+        r' (?:<div class="staff-card-value">(.*?)</div> )?'
+        r'<div class="staff-card-(?:note|link)">(.*?)</div>'
     )
     found = re.findall(card, text)
     return {title: (value, note, link) for link, title, value, note in found}
@@ -53,6 +54,9 @@ def test_an_organization_s_page_leads_to_what_it_has(
     assert found["Environments"][0] == "2"
     assert found["API requests, 24 h"][:2] == ("40", "3 refused, 1 failed")
     assert {"Databases", "Buckets", "Credits", "Usage"} <= found.keys()
+    # A word is a link, not a figure.
+    assert {value for value, _, _ in found.values()} & {"List", "Events", "Lines"} == set()
+    assert found["Buckets"][:2] == ("", "List")
     for title, (_, _, link) in found.items():
         if link and "/edgecache/" not in link:
             assert inside.get(link.replace("&amp;", "&")).status_code == 200, title
