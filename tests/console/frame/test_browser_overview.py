@@ -1,7 +1,10 @@
 """In a browser: the overview of what needs doing and what ran."""
 
+import json
+import subprocess
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,7 +20,8 @@ from sqlgateway.models import SqlRecord
 from sqlgateway.run import history
 from tests.billing.support import line, store
 from tests.console.browser import Visitor
-from tests.console.journeys import sign_up
+from tests.console.journeys import enter_password, run_sql, sign_out, sign_up
+from tests.console.layout import ON_BOTH_SIZES, hold
 
 pytestmark = [
     pytest.mark.browser,
@@ -66,20 +70,72 @@ def a_day_of_work(live: Environment) -> None:
         store(*lines, now=now)
 
 
-def test_a_newcomer_sees_what_to_do_first_and_lines_to_paste(visitor: Visitor) -> None:
+@ON_BOTH_SIZES
+@pytest.mark.usefixtures("over_a_brain")
+def test_a_newcomer_is_greeted_by_first_steps_which_what_there_is_ticks_off(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    page = visitor.page
+    greeting = page.locator("#greeting")
+    done = greeting.get_by_text("Done", exact=True).locator("visible=true")
+    expect(greeting.get_by_role("heading", level=3)).to_have_count(3)
+    expect(done).to_have_count(0)
+    hold(visitor, "greeting")
+    picture(page, "greeting")
+
+    greeting.get_by_role("link", name="Create an API key").click()
+    visitor.fill("Name", "laptop")
+    page.get_by_role("dialog").get_by_role("button", name="Create").click()
+    lines = page.get_by_label("Lines that use the key").first
+    expect(lines).to_contain_text("curl")
+    pasted = lines.text_content() or ""
+    ran = subprocess.run(["sh", "-c", pasted], capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout)["results"][0]["rows"] == [{"answer": 42}]
+    hold(visitor, "key with lines")
+    visitor.press("I have saved it")
+    expect(lines).to_have_text("")
+
+    visitor.go("/console/")
+    expect(done).to_have_count(1)
+    greeting.get_by_role("link", name="Write SQL").click()
+    visitor.is_at("/console/sql")
+    run_sql(visitor, "CREATE TABLE lakes (id int PRIMARY KEY)")
+    visitor.sees("CREATE TABLE")
+    visitor.go("/console/")
+    expect(done).to_have_count(2)
+    greeting.get_by_role("link", name="Upload a file").click()
+    visitor.press("New bucket")
+    visitor.fill("Name", "media")
+    visitor.press("Create")
+    note: Any = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"words"}
+    page.locator("#upload-files").set_input_files([note])
+    visitor.sees_status("1 file uploaded")
+    visitor.go("/console/")
+    expect(greeting).to_be_hidden()
+
+
+def test_a_dismissed_greeting_stays_away_from_that_user_alone(visitor: Visitor) -> None:
+    sign_up(visitor)
+    greeting = visitor.page.locator("#greeting")
+    visitor.press("Dismiss")
+    expect(greeting).to_be_hidden()
+    sign_out(visitor)
+    enter_password(visitor)
+    visitor.is_at("/console/")
+    expect(greeting).to_be_hidden()
+    sign_out(visitor)
+    sign_up(visitor, "erin@example.com")
+    expect(greeting).to_be_visible()
+
+
+def test_a_newcomer_sees_what_needs_doing_and_lines_to_paste(visitor: Visitor) -> None:
     sign_up(visitor)
     actions = visitor.page.locator("#required-action-list")
     expect(actions).to_contain_text("Verify your e-mail address")
     expect(actions).to_contain_text("Add a second factor")
-    lines = visitor.page.get_by_label("Lines that run a query").first
-    expect(lines).to_contain_text(f"{visitor.base}/v1/sql")
-    # A password alone opens no session where a second factor is on: no step takes one.
-    expect(visitor.page.locator("#steps")).not_to_contain_text("password")
     login = visitor.page.get_by_label("Lines that sign in with zonal").first
     expect(login).to_contain_text(f"zonal login --url {visitor.base} --environment live")
-    visitor.page.locator("#steps").get_by_role("link", name="API key").click()
-    visitor.is_at("/console/api-keys")
-    visitor.go("/console/")
     actions.get_by_role("link", name="Set one up").click()
     visitor.is_at("/console/security")
 

@@ -22,8 +22,8 @@ def test_a_key_is_made_shown_once_and_revoked(
 ) -> None:
     sign_up(visitor)
     visitor.go(PATH)
-    visitor.sees("There are no API keys.")
-    visitor.press("New API key")
+    visitor.sees("No API keys yet")
+    visitor.press("Create the first key")
     visitor.fill("Name", "nightly import")
     visitor.field("Role").select_option("operator")
     # A reader's scopes, and what is an admin's alone, are not in question.

@@ -4,12 +4,13 @@
 import { ofEnvironment } from "../frame/environment.js";
 import { openPage } from "../frame/shell.js";
 import { call, get, post } from "../lib/api.js";
-import { copy } from "../lib/clipboard.js";
+import { bindCopies, copy } from "../lib/clipboard.js";
 import { confirm } from "../lib/confirm.js";
-import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { byId, fill, show, stamp, within } from "../lib/dom.js";
 import { restoreDraft } from "../lib/drafts.js";
 import { day, moment } from "../lib/format.js";
 import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
+import { onLink } from "../lib/link.js";
 import { badges } from "../members/roles.js";
 import { announce } from "../lib/status.js";
 
@@ -55,12 +56,17 @@ await openPage(
     if (!mayRead) return;
     fill(byId("api-keys"), { place: environment.name });
     bindForm();
+    bindCopies();
     onPress(byId("api-keys-more"), byId("api-keys"), showMore);
     onPress(byId("api-keys-refresh"), byId("api-keys"), async () => {
       await showAll();
       announce("The list is up to date.");
     });
     await showAll();
+    // From the overview.
+    onLink(({ new: isNew }) => {
+      if (isNew && isAdmin) byId("api-key-new").click();
+    });
   }),
 );
 
@@ -83,18 +89,38 @@ function bindForm() {
     const scopes = new FormData(form).getAll("scopes").map(String);
     const key = await post(PATH, { name, role, scopes, expires_in_days: Number(days) });
     dialog.close();
-    text = key.key;
-    fill(byId("api-key-made"), { key: text });
-    show(byId("api-key-made"));
+    showKey(key.key, scopes);
+    byId("api-key-made").scrollIntoView({ block: "nearest" });
     byId("api-key-made-title").focus();
     await showAll();
   });
   byId("api-key-copy").addEventListener("click", () => copy(text, "The key is"));
   byId("api-key-kept").addEventListener("click", () => {
-    text = "";
-    fill(byId("api-key-made"), { key: "" });
-    show(byId("api-key-made"), false);
+    showKey("", []);
   });
+}
+
+/**
+ * @param {string} key '' hides it
+ * @param {string[]} scopes
+ */
+function showKey(key, scopes) {
+  text = key;
+  fill(byId("api-key-made"), { key });
+  byId("api-key-lines").textContent = key && linesFor(key, scopes);
+  show(byId("api-key-made"), key !== "");
+}
+
+/**
+ * Return what a shell runs as it is: a query, or who the key is where it may not run any.
+ * @param {string} key
+ * @param {string[]} scopes
+ */
+function linesFor(key, scopes) {
+  const mayQuery = scopes.some((scope) => scope.startsWith("sql:"));
+  const call = `curl -sS ${location.origin}/v1/${mayQuery ? "sql" : "whoami"} -H "Authorization: Bearer $ZONAL_TOKEN"`;
+  const query = [`  -H 'Content-Type: application/json' -d '{"query": "SELECT 40 + 2 AS answer"}'`];
+  return [`export ZONAL_TOKEN='${key}'`, ...(mayQuery ? [`${call} \\`, ...query] : [call])].join("\n");
 }
 
 /** @param {typeof SCOPES[number]} scope */
@@ -120,10 +146,9 @@ function offerScopes(role) {
 
 async function showAll() {
   const page = await get(PATH);
-  const none = element("li", "There are no API keys.");
-  none.className = "muted";
   const rows = page.results.map(rowOf);
-  byId("api-key-list").replaceChildren(...(rows.length ? rows : [none]));
+  byId("api-key-list").replaceChildren(...rows);
+  show(byId("api-keys-none"), rows.length === 0);
   turn(page);
 }
 

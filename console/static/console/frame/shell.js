@@ -87,6 +87,10 @@ function frame(who) {
   for (const button of document.querySelectorAll("dialog [data-close]")) {
     button.addEventListener("click", () => button.closest("dialog")?.close());
   }
+  for (const button of document.querySelectorAll("[data-presses]")) {
+    const { presses = "" } = /** @type {HTMLElement} */ (button).dataset;
+    button.addEventListener("click", () => byId(presses).click());
+  }
   const seesMembers = !who.roles.every((role) => role === "reader");
   bindPalette(commandsOf(who), () => findable({ environment: who.environment.id, seesMembers }), findMembers);
 }

@@ -1,27 +1,33 @@
 // @ts-check
-/** The overview: what needs doing, what ran in the last day, what is up, and the first steps. */
+/** The overview: the first steps, what needs doing, what ran in the last day, and what is up. */
 
 import { openPage } from "../frame/shell.js";
 import { get } from "../lib/api.js";
+import { bindCopies } from "../lib/clipboard.js";
 import { draw } from "../lib/chart.js";
-import { byId, fill, show } from "../lib/dom.js";
+import { byId, fill, show, within } from "../lib/dom.js";
 import { bytes, credits, number, share } from "../lib/format.js";
-import { showSteps } from "./first_steps.js";
 import { optional } from "../lib/optional.js";
+import { greet, readSteps } from "./greeting.js";
 import { showRequiredActions } from "./required_actions.js";
 
 const HOUR_MS = 3600 * 1000;
 const REFRESH_MS = 60_000;
 
 await openPage(async (who) => {
-  const facts = await read();
+  const [facts, steps] = await Promise.all([read(), readSteps(who)]);
+  greet(who, steps);
   showRequiredActions(who, facts);
   fill(byId("state"), {
     roles: who.roles.join(", "),
     assurance: who.aal > 1 ? "Password and second factor" : "First factor only",
   });
   showFigures(facts);
-  showSteps(who, (facts.sql?.requests ?? 0) === 0);
+  byId("login-lines").textContent = [
+    `zonal login --url ${location.origin} --environment ${who.environment.id}`,
+    "zonal sql -c 'SELECT 40 + 2 AS answer'",
+  ].join("\n");
+  bindCopies();
   setInterval(async () => {
     if (document.hidden) return;
     showFigures(await read());
@@ -93,6 +99,11 @@ function showCharts(requests, sql, cache) {
   const since = sql?.since ?? cache?.since ?? requests?.since;
   show(byId("charts"), Boolean(since));
   if (!since) return;
+  const reads = sumOf(cache?.hours ?? []);
+  const isQuiet = !requests?.requests && !sql?.requests && !reads.hits && !reads.misses;
+  show(byId("charts-none"), isQuiet);
+  show(within(byId("charts"), ".charts"), !isQuiet);
+  if (isQuiet) return;
   const moments = Array.from({ length: 24 }, (_, hour) => new Date(Date.parse(since) + hour * HOUR_MS));
   const write = (/** @type {number} */ value) => number(value);
   /**
