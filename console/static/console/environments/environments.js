@@ -34,6 +34,7 @@ const renamed = new StoredForm(formOf("rename-form"), { name: textField(byId("re
 await openPage(async (who) => {
   bindDialogs(who);
   byId("environment-list").replaceChildren(...who.environments.map((place) => rowOf(place, who)));
+  show(byId("environments-none"), who.roles.includes("admin") && who.environments.every((place) => place.built_in));
 });
 
 /**
@@ -137,6 +138,7 @@ function bindDialogs(who) {
     ...who.environments.map((place) => new Option(`a clone of ${place.name}`, place.id)),
   );
   byId("environment-new").addEventListener("click", () => openNew(""));
+  byId("environment-first").addEventListener("click", () => openNew("live"));
   onSubmit(formOf("environment-form"), async ({ id, name, from: source }) => {
     await post(PATH, { id, ...(name ? { name } : {}), ...(source ? { from: source } : {}) });
     reload();

@@ -5,7 +5,7 @@ import { openPage } from "../frame/shell.js";
 import { call, get, list, post } from "../lib/api.js";
 import { copy } from "../lib/clipboard.js";
 import { confirm } from "../lib/confirm.js";
-import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
+import { byId, fill, show, stamp, within } from "../lib/dom.js";
 import { restoreDraft } from "../lib/drafts.js";
 import { dated } from "../lib/format.js";
 import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
@@ -35,6 +35,8 @@ const REASONS = new Map([
 
 let isAdmin = false;
 let secret = "";
+/** @type {Webhook | null} whose secret is shown */
+let shown = null;
 /** @type {Webhook | null} of the open dialog; null adds one */
 let chosen = null;
 /** @type {StoredForm} */
@@ -49,7 +51,10 @@ await openPage(async ({ roles }) => {
   bindForm();
   bindDeliveries(isAdmin);
   byId("webhook-copy").addEventListener("click", () => copy(secret, "The secret is"));
-  byId("webhook-kept").addEventListener("click", () => showSecret(""));
+  byId("webhook-kept").addEventListener("click", () => showSecret("", null));
+  onPress(byId("webhook-try"), byId("webhooks"), async () => {
+    if (shown) await test(shown);
+  });
   await showAll();
 });
 
@@ -65,7 +70,10 @@ function bindForm() {
   onSubmit(form, async ({ url, description }) => {
     const body = { url, description, events: new FormData(form).getAll("events").map(String) };
     if (chosen) await changes.save("PATCH", `${PATH}/${chosen.id}`);
-    else showSecret((await post(PATH, body)).secret);
+    else {
+      const made = await post(PATH, body);
+      showSecret(made.secret, made);
+    }
     dialog.close();
     await showAll();
   });
@@ -86,9 +94,14 @@ function open(webhook) {
   /** @type {HTMLDialogElement} */ (byId("webhook-dialog")).showModal();
 }
 
-/** @param {string} text '' hides it */
-function showSecret(text) {
+/**
+ * @param {string} text '' hides it
+ * @param {Webhook | null} webhook
+ */
+function showSecret(text, webhook) {
   secret = text;
+  shown = webhook;
+  show(byId("webhook-try"), webhook?.state === "enabled");
   fill(byId("webhook-made"), { secret: text });
   show(byId("webhook-made"), text !== "");
   if (text) byId("webhook-made-title").focus();
@@ -96,9 +109,15 @@ function showSecret(text) {
 
 async function showAll() {
   const rows = await list(PATH);
-  const none = element("li", "There are no webhooks.");
-  none.className = "muted";
-  byId("webhook-list").replaceChildren(...(rows.length ? rows.map(rowOf) : [none]));
+  byId("webhook-list").replaceChildren(...rows.map(rowOf));
+  show(byId("webhooks-none"), rows.length === 0);
+}
+
+/** @param {Webhook} webhook */
+async function test(webhook) {
+  await call("POST", `${PATH}/${webhook.id}/test`);
+  announce("A test event is on its way.");
+  await showDeliveries(webhook);
 }
 
 /** @param {Webhook} webhook */
@@ -110,15 +129,11 @@ function rowOf(webhook) {
   const path = `${PATH}/${id}`;
   within(row, '[data-action="toggle"]').textContent = state === "enabled" ? "Switch off" : "Switch on";
   bind(row, webhook, "deliveries", true, () => showDeliveries(webhook));
-  bind(row, webhook, "test", isAdmin && state === "enabled", async () => {
-    await call("POST", `${path}/test`);
-    announce("A test event is on its way.");
-    await showDeliveries(webhook);
-  });
+  bind(row, webhook, "test", isAdmin && state === "enabled", () => test(webhook));
   bind(row, webhook, "change", isAdmin, async () => open(await get(path)));
   bind(row, webhook, "rotate", isAdmin, async () => {
     await confirm("Make a new secret?", "The present one signs as well for 24 hours.", "New secret");
-    showSecret((await post(`${path}/secret/rotate`)).secret);
+    showSecret((await post(`${path}/secret/rotate`)).secret, webhook);
   });
   bind(row, webhook, "toggle", isAdmin, async () => {
     await call("PATCH", path, { state: state === "enabled" ? "disabled" : "enabled" });
@@ -128,6 +143,7 @@ function rowOf(webhook) {
     await confirm(`Remove the webhook to ${url}?`, "Its deliveries are removed as well.", "Remove");
     await call("DELETE", path);
     hideDeliveries();
+    if (shown?.id === id) showSecret("", null);
     await showAll();
     announce("The webhook is removed.");
   });
