@@ -1,17 +1,14 @@
 """In a browser: the Tables page, with names that SQL has to quote."""
 
-import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from tests.console.browser import Visitor, held
-from tests.console.journeys import run_sql, sign_up
-from tests.console.layout import SIZES
+from tests.console.browser import Visitor
+from tests.console.data.tables_page import add_filter, cell, elsewhere, open_table, paste, stored
+from tests.console.layout import SIZES, hold_panel
 
 pytestmark = [
     pytest.mark.browser,
@@ -19,70 +16,6 @@ pytestmark = [
 ]
 
 ON_BOTH_SIZES = pytest.mark.parametrize("tables", SIZES, indirect=True)
-# Every name would end a statement that did not quote it.
-TABLES = """
-CREATE TABLE "a""b; drop" ("id'; --" int PRIMARY KEY, "va""lue" text, price numeric);
-INSERT INTO "a""b; drop" SELECT n, 'v' || n, n FROM generate_series(1, 205) AS n;
-CREATE TABLE keyless (n int);
-INSERT INTO keyless SELECT n FROM generate_series(1, 101) AS n;
-"""
-
-
-@pytest.fixture
-def tables(visit: Callable[..., Visitor], request: pytest.FixtureRequest) -> Visitor:
-    """Return a visitor on the Tables page of an environment with tables."""
-    size = SIZES[getattr(request, "param", "wide")]
-    visitor = visit(**size, permissions=["clipboard-read", "clipboard-write"])
-    sign_up(visitor)
-    visitor.go("/console/sql")
-    run_sql(visitor, TABLES)
-    expect(visitor.page.locator("#result-summary")).to_contain_text("INSERT")
-    visitor.go("/console/tables")
-    return visitor
-
-
-def cell(visitor: Visitor, row: int, column: int) -> Locator:
-    """Return a cell by its place, from 0."""
-    return visitor.page.locator(f"[aria-rowindex='{row + 2}'] [aria-colindex='{column + 2}']")
-
-
-def change(visitor: Visitor, value: str) -> None:
-    """Enter a value in the drawer of the cell that is open."""
-    visitor.page.get_by_role("textbox", name="Value").fill(value)
-    visitor.press("Save")
-
-
-def elsewhere(visitor: Visitor, query: str) -> None:
-    """Run a statement as another client would, with the session of the page."""
-    visitor.page.evaluate(
-        """async (query) => {
-          const headers = { "X-Zonal-Console": "1", "Content-Type": "application/json" };
-          const body = JSON.stringify({ query });
-          const answer = await fetch("/v1/sql", { method: "POST", headers, body });
-          if (!answer.ok) throw new Error(await answer.text());
-        }""",
-        query,
-    )
-
-
-def stored(visitor: Visitor, query: str) -> Any:
-    """Return the first value of a query, as another client reads it."""
-    return visitor.page.evaluate(
-        """async (query) => {
-          const headers = { "X-Zonal-Console": "1", "Content-Type": "application/json" };
-          const body = JSON.stringify({ query, rows: "arrays" });
-          const answer = await fetch("/v1/sql", { method: "POST", headers, body });
-          return (await answer.json()).rows[0][0];
-        }""",
-        query,
-    )
-
-
-def paste(visitor: Visitor, field: Locator, text: str) -> None:
-    """Paste a text into a field, in place of what it has."""
-    visitor.page.evaluate("(text) => navigator.clipboard.writeText(text)", text)
-    field.press("Control+a")
-    field.press("Control+v")
 
 
 @ON_BOTH_SIZES
@@ -107,57 +40,263 @@ def test_rows_are_read_page_by_page_in_the_order_of_their_type(
     tables.press("Next")
     expect(cell(tables, 0, 2)).to_have_text("105")
     # No primary key: read by place, and changed by nothing.
-    page.get_by_role("link", name="keyless").click()
+    open_table(tables, "keyless")
     tables.sees("This table has no primary key")
     tables.press("Next")
     expect(cell(tables, 0, 0)).to_have_text("101")
     cell(tables, 0, 0).dblclick()
+    expect(page.get_by_role("dialog")).to_contain_text("This table has no primary key")
     expect(page.get_by_role("button", name="Save")).to_be_hidden()
 
 
-def test_filters_are_values_and_a_wrong_one_leaves_no_rows(tables: Visitor) -> None:
-    tables.press("Filter")
-    tables.page.get_by_label("Column", exact=True).select_option('va"lue')
-    tables.page.get_by_label("Value", exact=True).fill("'; DROP TABLE keyless; --")
-    tables.press("Apply")
+@ON_BOTH_SIZES
+def test_filters_are_values_in_chips_that_are_changed_and_removed(
+    tables: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page = tables.page
+    chips, shown = page.locator("#filter-chips li"), page.locator("#rows-range")
+    add_filter(tables, 'va"lue', "is", "'; DROP TABLE keyless; --")
     tables.sees("No row fits.")
-    tables.page.get_by_label("Value", exact=True).fill("v20")
-    tables.page.get_by_label("Comparison").select_option("starts")
+    chips.get_by_role("button").first.click()
+    page.get_by_label("Comparison").select_option("starts")
+    tables.field("Value").fill("v20")
+    tables.sees("Rows with NULL in this column are left out.")
+    picture(page, "tables-filter")
     tables.press("Apply")
-    expect(tables.page.locator("#rows-range")).to_have_text("Rows 1 to 7")
+    expect(shown).to_have_text("Rows 1 to 7")
+    expect(chips).to_have_text(['va"lue starts with v20'])
     tables.press("Count all")
     tables.sees("7 rows fit")
-    tables.page.get_by_label("Column", exact=True).select_option("price")
-    tables.page.get_by_label("Comparison").select_option(">")
-    tables.press("Apply")
+    add_filter(tables, "price", "more than", "v20")
     tables.sees('invalid input syntax for type numeric: "v20"')
-    expect(tables.page.get_by_role("gridcell")).to_have_count(0)
+    expect(page.get_by_role("gridcell")).to_have_count(0)
+    hold_panel(tables, "filters")
+    tables.press("Remove the filter: price more than v20")
+    expect(shown).to_have_text("Rows 1 to 7")
+    expect(page.locator("#filter-menu > summary")).to_be_focused()
+
+
+FLAGS = """
+CREATE TABLE flags (id int PRIMARY KEY, done boolean, note text);
+INSERT INTO flags VALUES (1, true, 'a'), (2, false, 'b'), (3, NULL, NULL)
+"""
+
+
+def test_what_is_not_a_value_may_be_null_and_other_comparisons_say_that_null_is_left_out(
+    tables: Visitor,
+) -> None:
+    elsewhere(tables, FLAGS)
+    page = tables.page
+    for column, operator, value, rows, leaves_out in (
+        ("done", "is not", "true", "Rows 1 to 2", False),
+        ("note", "is not", "a", "Rows 1 to 2", False),
+        ("note", "is", "a", "Rows 1 to 1", False),
+        ("note", "at least", "a", "Rows 1 to 2", True),
+        ("note", "contains", "", "Rows 1 to 2", True),
+        ("note", "is NULL", None, "Rows 1 to 1", False),
+        ("id", "less than", "2", "Rows 1 to 1", False),
+    ):
+        tables.go("/console/tables?table=flags")
+        page.locator("#filter-menu > summary").click()
+        page.get_by_label("Column", exact=True).select_option(column)
+        page.get_by_label("Comparison").select_option(label=operator)
+        hint = page.get_by_text("Rows with NULL in this column are left out.")
+        expect(hint).to_be_visible(visible=leaves_out)
+        page.keyboard.press("Escape")
+        add_filter(tables, column, operator, value)
+        expect(page.locator("#rows-range")).to_have_text(rows)
+
+
+@ON_BOTH_SIZES
+def test_the_address_names_what_is_shown(tables: Visitor) -> None:
+    page = tables.page
+    shown, heading = page.locator("#rows-range"), page.locator("#table-name")
+    add_filter(tables, "price", "at least", "6")
+    expect(shown).to_have_text("Rows 1 to 100")
+    price = page.get_by_role("columnheader", name="price")
+    price.click()
+    price.click()
+    expect(cell(tables, 0, 2)).to_have_text("205")
+    tables.press("Next")
+    expect(cell(tables, 0, 2)).to_have_text("105")
+    page.locator("#columns-menu > summary").click()
+    page.get_by_role("checkbox", name='va"lue').uncheck()
+    page.keyboard.press("Escape")
+    address = page.url
+    assert "environment=live" in address
+    page.reload()
+    expect(shown).to_have_text("Rows 101 to 200")
+    expect(cell(tables, 0, 1)).to_have_text("105")
+    expect(page.get_by_role("columnheader", name='va"lue')).to_have_count(0)
+    expect(page.locator("#columns-summary")).to_have_text("2 of 3 columns")
+    expect(page.locator("#filter-chips li")).to_have_text(["price at least 6"])
+
+    open_table(tables, "keyless")
+    tables.press("Next")
+    expect(shown).to_have_text("Rows 101 to 101")
+    page.go_back()
+    expect(shown).to_have_text("Rows 1 to 100")
+    page.go_back()
+    expect(heading).to_have_text('a"b; drop')
+    expect(cell(tables, 0, 1)).to_have_text("105")
+    assert page.url == address
+    page.go_back()
+    expect(shown).to_have_text("Rows 1 to 100")
+    expect(page.get_by_role("columnheader", name="price")).to_have_attribute(
+        "aria-sort", "descending"
+    )
+    page.go_forward()
+    expect(cell(tables, 0, 1)).to_have_text("105")
+
+    # Fresh rows, and what was dropped, by the button.
+    elsewhere(tables, 'UPDATE "a""b; drop" SET price = 105.5 WHERE price = 105')
+    tables.press("Refresh")
+    expect(cell(tables, 0, 1)).to_have_text("105.5")
+    elsewhere(tables, 'DROP TABLE "a""b; drop"')
+    tables.press("Refresh")
+    expect(page.get_by_role("heading", name='There is no table a"b; drop here')).to_be_visible()
+    assert page.url == address
+    hold_panel(tables, "a table that is gone")
+    open_table(tables, "keyless")
+
+
+def test_a_link_that_leads_to_nothing_says_so_and_decides_nothing(tables: Visitor) -> None:
+    page = tables.page
+    gone = "/console/tables?schema=public&table=no_such_table"
+    tables.go(gone)
+    expect(page.get_by_role("heading", name="There is no table no_such_table here")).to_be_visible()
+    tables.is_at(gone)
+    tables.go("/console/tables?table=keyless&filter=[[")
+    tables.sees("The filter in this address cannot be read")
+    expect(page.get_by_role("gridcell")).to_have_count(0)
+    tables.press("Remove the filter: a filter that cannot be read")
+    expect(page.locator("#rows-range")).to_have_text("Rows 1 to 100")
+    tables.go("/console/tables?table=keyless&sort=gone")
+    tables.sees("column r.gone does not exist")
+    tables.go("/console/tables?table=keyless&environment=sandbox")
+    tables.press("Switch to sandbox")
+    expect(page.locator("#inside")).to_have_attribute("data-place", "sandbox")
+    tables.sees("There is no table keyless here")
+
+
+SEVENTY = (
+    "DO $$ BEGIN FOR n IN 1..70 LOOP EXECUTE format('CREATE TABLE t_%s ()', n); END LOOP; END $$"
+)
+
+
+@ON_BOTH_SIZES
+def test_the_list_is_at_the_open_table_and_found_in_by_name(
+    tables: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page = tables.page
+    elsewhere(tables, SEVENTY)
+    tables.go("/console/tables?table=t_69")
+    opened = page.get_by_role("link", name="t_69")
+    summary = page.locator("#tables-side > summary")
+    if summary.is_visible():
+        expect(summary).to_have_text("Table t_69")
+        expect(opened).to_be_hidden()
+        summary.click()
+    expect(opened).to_be_in_viewport()
+    expect(page.get_by_label("Find a table")).to_be_in_viewport()
+    expect(page.get_by_role("button", name="New table")).to_be_in_viewport()
+    picture(page, "tables-list")
+    page.get_by_label("Find a table").fill("t_12")
+    page.get_by_role("link").filter(has_text="t_12").click()
+    expect(page.get_by_role("heading", name="t_12")).to_be_visible()
+    tables.sees("No rows.")
 
 
 @ON_BOTH_SIZES
 def test_a_value_is_changed_and_a_concurrent_change_is_not_overwritten_silently(
-    tables: Visitor,
+    tables: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
+    value = tables.page.get_by_role("textbox", name="Value of")
     cell(tables, 0, 1).dblclick()
-    change(tables, "it's new")
+    picture(tables.page, "tables-cell")
+    hold_panel(tables, "a cell")
+    value.fill("it's new")
+    value.press("Enter")
     tables.sees_status("is changed.")
     expect(cell(tables, 0, 1)).to_have_text("it's new")
     cell(tables, 0, 1).dblclick()
     elsewhere(tables, """UPDATE "a""b; drop" SET "va""lue" = 'theirs' WHERE price = 1""")
-    change(tables, "mine")
+    value.fill("mine")
+    value.press("Control+Enter")
     tables.sees("Someone changed this row in the meantime.")
     expect(cell(tables, 0, 1)).to_have_text("theirs")
     tables.press("Save")
     expect(cell(tables, 0, 1)).to_have_text("mine")
     # The key itself, and a row that is gone.
     cell(tables, 0, 0).dblclick()
-    change(tables, "0")
+    value.fill("0")
+    tables.press("Save")
     expect(cell(tables, 0, 0)).to_have_text("0")
     cell(tables, 1, 2).dblclick()
     elsewhere(tables, 'DELETE FROM "a""b; drop" WHERE price = 2')
-    tables.page.get_by_label("NULL", exact=True).check()
-    tables.press("Save")
+    tables.press("NULL")
     tables.sees("This row is not there any more")
+
+
+KEYS = """
+CREATE TABLE lakes (id int PRIMARY KEY, name text NOT NULL);
+INSERT INTO lakes SELECT n, 'Lake ' || n FROM generate_series(1, 30) AS n;
+CREATE TABLE trips (id int PRIMARY KEY, lake int REFERENCES lakes, plan jsonb, at timestamptz);
+INSERT INTO trips VALUES (1, 3, '{"a": 1.10, "b": [1, {}]}', NULL), (2, NULL, NULL, NULL)
+"""
+
+
+def test_cells_are_edited_by_keys_and_nothing_is_saved_by_itself(
+    tables: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page, keyboard = tables.page, tables.page.keyboard
+    elsewhere(tables, KEYS)
+    tables.go("/console/tables?table=trips")
+    grid, editor = page.get_by_role("grid", name="Rows"), page.locator("#cell")
+    value = editor.locator("#cell-value")
+    # A foreign key is looked up by what describes its rows.
+    cell(tables, 0, 1).click()
+    keyboard.type("Lake 2")
+    expect(value).to_have_value("Lake 2")
+    expect(editor.get_by_role("option")).to_have_count(8)
+    keyboard.type("7")
+    expect(editor.get_by_role("option")).to_have_text(["27Lake 27"])
+    picture(page, "tables-lookup")
+    hold_panel(tables, "a foreign key")
+    keyboard.press("ArrowDown")
+    keyboard.press("Enter")
+    expect(cell(tables, 0, 1)).to_have_text("27")
+    expect(editor).to_be_hidden()
+    expect(grid).to_be_focused()
+    # Esc leaves the value as it was.
+    keyboard.type("5")
+    expect(value).to_have_value("5")
+    keyboard.press("Escape")
+    expect(editor).to_be_hidden()
+    expect(cell(tables, 0, 1)).to_have_text("27")
+    # JSON has a line for each member, its digits, and is checked before it is sent.
+    keyboard.press("ArrowRight")
+    keyboard.press("Enter")
+    expect(value).to_have_value('{\n  "a": 1.10,\n  "b": [\n    1,\n    {}\n  ]\n}')
+    picture(page, "tables-json")
+    value.fill('{"a": 1.100,}')
+    keyboard.press("Enter")
+    tables.sees("plan is not valid JSON.")
+    # Another cell is not opened over a value that is not saved; the row is marked.
+    cell(tables, 1, 0).dblclick()
+    tables.sees_status("This value is not saved.")
+    expect(value).to_be_focused()
+    edited = cell(tables, 0, 2).locator("..").evaluate("(row) => getComputedStyle(row).background")
+    other = cell(tables, 1, 2).locator("..").evaluate("(row) => getComputedStyle(row).background")
+    assert edited != other
+    value.fill('{"a": 1.100}')
+    keyboard.press("Control+Enter")
+    expect(cell(tables, 0, 2)).to_have_text('{"a": 1.100}')
+    cell(tables, 1, 3).dblclick()
+    tables.sees("A time without a zone is read as UTC.")
+    # One that is as it was is left by a press elsewhere.
+    cell(tables, 0, 0).click()
+    expect(editor).to_be_hidden()
 
 
 def test_rows_are_inserted_and_deleted(tables: Visitor) -> None:
@@ -178,138 +317,86 @@ def test_rows_are_inserted_and_deleted(tables: Visitor) -> None:
     tables.sees_status("1 row deleted. 1 row had been changed in the meantime and stayed")
     expect(cell(tables, 0, 0)).to_have_text("1")
     expect(cell(tables, 1, 2)).to_have_text("7")
+    expect(page.get_by_role("grid", name="Rows")).to_be_focused()
 
 
-def test_a_table_is_created_and_filled_from_a_file(tables: Visitor, tmp_path: Path) -> None:
-    page = tables.page
-    tables.press("New table")
-    page.get_by_label("Name", exact=True).fill('Größe "1"')
-    page.get_by_label("Column's name").nth(1).fill("name")
-    expect(page.locator("#create-preview")).to_contain_text('CREATE TABLE "public"."Größe ""1"""')
-    tables.press("Create")
-    expect(page.get_by_role("heading", name='Größe "1"')).to_be_visible()
-    file = tmp_path / "rows.csv"
-    file.write_text("id,name\n1,Vättern\nx,Mälaren\n")
-    tables.press("Import CSV")
-    page.get_by_label("File (UTF-8)").set_input_files(file)
-    tables.press("Import")
-    tables.sees("Line 3 of the file, column id: ")
-    file.write_text('id,name\n1,Vättern\n2,""\n')
-    page.get_by_label("File (UTF-8)").set_input_files(file)
-    tables.press("Import")
-    expect(cell(tables, 1, 1)).to_have_text("empty")
-    page.get_by_role("tab", name="Structure").click()
-    expect(page.locator("#columns-rows tr").first).to_contain_text("identity (by default)")
-    expect(page.locator("#constraints-rows")).to_contain_text("PRIMARY KEY (id)")
+MANY = """
+CREATE TABLE lakes (id int PRIMARY KEY, name text);
+INSERT INTO lakes VALUES (1, 'Vättern');
+CREATE TABLE many (
+  id bigint PRIMARY KEY GENERATED BY DEFAULT AS IDENTITY, name text NOT NULL,
+  lake int REFERENCES lakes,
+  made timestamptz DEFAULT now(), note text DEFAULT 'none', plan json,
+  done boolean DEFAULT false, twice int GENERATED ALWAYS AS (2) STORED
+)
+"""
 
 
-def test_a_file_is_imported_once_however_often_it_is_sent(tables: Visitor, tmp_path: Path) -> None:
-    page = tables.page
-    file = tmp_path / "rows.csv"
-    file.write_text("n\n7\n8\n")
-    page.get_by_role("link", name="keyless").click()
-    tables.press("Import CSV")
-    page.get_by_label("File (UTF-8)").set_input_files(file)
-    with held(tables, "/v1/sql/import"):
-        tables.press("Import")
-        expect(page.locator("#import-progress")).to_be_visible()
-        page.get_by_role("button", name="Import", exact=True).click(click_count=2)
-    tables.sees_status("2 rows imported.")
-    tables.press("Count all")
-    tables.sees("103 rows")
-
-    tables.page.reload()
-    tables.settle()
-    tables.press("Import CSV")
-    page.get_by_label("File (UTF-8)").set_input_files(file)
-    tables.press("Import")
-    expect(page.get_by_role("alertdialog")).to_contain_text("would be in the table twice")
-    tables.agrees("Cancel")
-    page.locator("#import-close").click()
-    tables.press("Count all")
-    tables.sees("103 rows")
-
-
-def test_an_import_shows_how_much_was_sent_and_can_be_cancelled(
-    tables: Visitor, tmp_path: Path
+@ON_BOTH_SIZES
+def test_a_row_is_written_into_open_fields_that_say_what_they_stand_for(
+    tables: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
     page = tables.page
-    file = tmp_path / "rows.csv"
-    file.write_text("n\n" + "1\n" * 4_000_000)
-    page.get_by_role("link", name="keyless").click()
-    tables.press("Import CSV")
-    page.get_by_label("File (UTF-8)").set_input_files(file)
-    network = page.context.new_cdp_session(page)
-    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 100_000}
-    network.send("Network.enable")
-    network.send("Network.emulateNetworkConditions", slow)
-    tables.press("Import")
-    expect(page.locator("#import-said")).to_have_text(re.compile(r"^[1-9].* of .* sent$"))
-    expect(page.locator("#import-bar")).not_to_have_js_property("value", 0)
-    tables.press("Cancel")
-    network.send("Network.emulateNetworkConditions", slow | {"uploadThroughput": -1})
-    expect(page.locator("#import-dialog")).to_be_hidden()
-    tables.sees_status("Import cancelled:")
-    tables.press("Count all")
-    tables.sees("101 rows")
-
-
-def test_a_cancelled_import_that_was_sent_whole_says_so(tables: Visitor, tmp_path: Path) -> None:
-    page = tables.page
-    file = tmp_path / "rows.csv"
-    file.write_text("n\n7\n")
-    page.get_by_role("link", name="keyless").click()
-    # What nextval does is seen before its transaction ends.
-    elsewhere(
-        tables,
-        "CREATE SEQUENCE gate; CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
-        "'BEGIN WHILE (SELECT NOT is_called FROM gate) LOOP END LOOP; RETURN new; END'; "
-        "CREATE TRIGGER waits BEFORE INSERT ON keyless FOR EACH ROW EXECUTE FUNCTION wait()",
+    elsewhere(tables, MANY)
+    tables.go("/console/tables?table=many")
+    tables.press("Insert row")
+    fields = page.locator("#insert-fields")
+    expect(fields.locator("textarea").first).to_be_visible()
+    placeholders = fields.locator("textarea").evaluate_all(
+        "(all) => all.map((each) => each.placeholder)"
     )
-    tables.press("Import CSV")
-    page.get_by_label("File (UTF-8)").set_input_files(file)
-    tables.press("Import")
-    tables.sees("Sent. The rows are being written")
-    tables.press("Cancel")
-    tables.sees_status("its rows may be in the table")
-    elsewhere(tables, "SELECT nextval('gate')")
-    # The lock of the table waits for the import.
-    elsewhere(tables, "LOCK TABLE keyless; DROP TABLE keyless")
-
-
-def test_a_file_whose_answer_was_lost_is_asked_about(tables: Visitor, tmp_path: Path) -> None:
-    page = tables.page
-    file = tmp_path / "rows.csv"
-    file.write_text("n\n7\n")
-    page.get_by_role("link", name="keyless").click()
-    page.route("**/v1/sql/import*", lambda route: route.abort())
-    tables.press("Import CSV")
-    page.get_by_label("File (UTF-8)").set_input_files(file)
-    tables.press("Import")
-    tables.sees("The service cannot be reached.")
-    page.unroute("**/v1/sql/import*")
-    tables.faults.clear()
-    tables.press("Import")
-    expect(page.get_by_role("alertdialog")).to_contain_text("its rows may be in the table")
-    tables.agrees("Import again")
-    tables.sees_status("1 row imported.")
+    assert placeholders == [
+        "default: the next number",
+        "needs a value",
+        "NULL",
+        "default: now()",
+        "default: 'none'::text",
+        "NULL",
+    ]
+    expect(fields.get_by_role("combobox", name="done").locator("option")).to_have_text(
+        ["default: false", "NULL", "true", "false"]
+    )
+    tables.press("Insert")
+    expect(fields.locator(".error:visible")).to_contain_text("violates not-null constraint")
+    tables.press("name: empty text")
+    tables.press("note: NULL")
+    fields.get_by_label("lake int").click()
+    lakes = fields.get_by_role("listbox").get_by_role("option")
+    expect(lakes).to_have_text(["1Vättern"])
+    picture(page, "tables-insert")
+    hold_panel(tables, "a new row")
+    lakes.click()
+    fields.get_by_label("plan json").fill("{")
+    tables.press("Insert")
+    tables.sees("plan is not valid JSON.")
+    fields.get_by_label("plan json").fill("{}")
+    fields.get_by_label("plan json").press("Control+Enter")
+    tables.sees_status("The row is inserted.")
+    # The first number went to the row that was refused.
+    row = "SELECT json_build_array(id, name, lake, made IS NULL, note, plan, done) FROM many"
+    assert stored(tables, row) == [2, "", 1, False, None, {}, False]
 
 
 def test_forms_survive_a_reload_until_they_are_closed(tables: Visitor) -> None:
     page = tables.page
+    value = page.get_by_role("textbox", name="Value of")
     cell(tables, 0, 1).dblclick()
-    page.get_by_role("textbox", name="Value").fill("half a thought")
+    value.fill("half a thought")
+    # Other rows take the place of the cell.
+    tables.press("Next")
+    tables.sees_status("What you typed into the cell is not saved.")
+    expect(value).to_be_hidden()
     tables.go("/console/tables")
     cell(tables, 1, 1).dblclick()
-    expect(page.get_by_role("textbox", name="Value")).to_have_value("v2")
-    tables.press("Close")
+    expect(value).to_have_value("v2")
+    tables.press("Cancel")
     cell(tables, 0, 1).dblclick()
     tables.sees("This was typed before, and is not saved yet.")
-    expect(page.get_by_role("textbox", name="Value")).to_have_value("half a thought")
-    tables.press("Close")
+    expect(value).to_have_value("half a thought")
+    tables.press("Cancel")
     cell(tables, 0, 1).dblclick()
-    expect(page.get_by_role("textbox", name="Value")).to_have_value("v1")
-    tables.press("Close")
+    expect(value).to_have_value("v1")
+    tables.press("Cancel")
     tables.press("Insert row")
     page.get_by_label("id'; -- int").fill("17")
     tables.go("/console/tables")
@@ -339,7 +426,6 @@ CREATE SCHEMA "two  words";
 CREATE TYPE "two  words".st AS ENUM ('new', ' padded ', '', 'two  blanks');
 CREATE TABLE "a blank " (id int PRIMARY KEY, "trail " text, status "two  words".st);
 INSERT INTO "a blank " VALUES (1, E'a\\r\\n\\r\\nb\\nc "q"', ''), (2, E'x\\ry', ' padded ');
-SELECT 1 AS made;
 """
 
 
@@ -347,17 +433,15 @@ def test_values_pass_through_the_page_byte_for_byte(
     tables: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
     page = tables.page
-    tables.go("/console/sql")
-    run_sql(tables, BLANKS)
-    expect(page.locator("#result-summary")).to_contain_text("1 row")
+    elsewhere(tables, BLANKS)
     tables.go("/console/tables?schema=public&table=a+blank+")
-    value, mixed = page.get_by_role("textbox", name="Value"), 'a\r\n\r\nb\nc "q"'
+    value, mixed = page.get_by_role("textbox", name="Value of"), 'a\r\n\r\nb\nc "q"'
     whole = """SELECT json_agg(json_build_array("trail ", status) ORDER BY id) FROM "a blank " """
 
     # What was not touched, and what was touched elsewhere.
     for row, keys, saved in (
         (0, (), mixed),
-        (0, ("Control+End", "!", "ArrowUp", "End", "Enter"), 'a\r\n\r\nb\n\r\nc "q"!'),
+        (0, ("Control+End", "!", "ArrowUp", "End", "Shift+Enter"), 'a\r\n\r\nb\n\r\nc "q"!'),
         (1, (), "x\ry"),
         (1, ("Control+a", "Delete", "Control+z"), "x\ry"),
     ):
@@ -369,7 +453,7 @@ def test_values_pass_through_the_page_byte_for_byte(
         assert stored(tables, whole)[row][0] == saved
     for row, status in ((0, ""), (1, " padded ")):
         cell(tables, row, 2).dblclick()
-        expect(page.get_by_role("combobox", name="Value")).to_have_value(status)
+        expect(page.get_by_role("combobox", name="Value of")).to_have_value(status)
         tables.press("Save")
         expect(page.get_by_role("dialog")).to_be_hidden()
         assert stored(tables, whole)[row][1] == status
@@ -380,16 +464,14 @@ def test_values_pass_through_the_page_byte_for_byte(
     assert page.evaluate("navigator.clipboard.readText()") == "x\ry"
     tables.press("Insert row")
     page.get_by_label("id int").fill("3")
-    page.get_by_label("How trail  is filled").select_option("value")
-    page.get_by_label("How status is filled").select_option("value")
-    paste(tables, page.get_by_label("trail text"), "p\r\nq\n")
-    page.get_by_role("combobox", name="status").last.select_option("two  blanks")
+    paste(tables, page.get_by_role("textbox", name="trail text"), "p\r\nq\n")
+    page.get_by_role("combobox", name="status").select_option("two  blanks")
     picture(page, "tables-insert-blanks")
     tables.press("Insert")
     expect(page.locator("#rows-range")).to_have_text("Rows 1 to 3")
     assert stored(tables, whole)[2] == ["p\r\nq\n", "two  blanks"]
 
-    tables.press("Filter")
+    page.locator("#filter-menu > summary").click()
     page.get_by_label("Column", exact=True).select_option("trail ")
     paste(tables, tables.field("Value"), "p\r\nq\n")
     picture(page, "tables-filter-lines")

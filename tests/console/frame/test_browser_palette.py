@@ -89,7 +89,7 @@ def test_data_and_members_are_found_and_opened(visit: Callable[..., Visitor], si
     run_sql(visitor, "CREATE SCHEMA maps; CREATE TABLE maps.lakes (id int)")
     expect(visitor.page.locator("#result-tabs [role=tab]")).to_have_count(2)
     for words, address, shown in (
-        ("lakes", "/console/tables?schema=maps&table=lakes", "lakes"),
+        ("lakes", "/console/tables?schema=maps&table=lakes&environment=live", "lakes"),
         ("bucket med", "/console/objects?bucket=media", "This bucket is empty"),
         ("bob@", "/console/members?email=bob%40example.com", "bob@example.com"),
     ):

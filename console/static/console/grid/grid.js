@@ -33,6 +33,7 @@ export const HEAD = -1;
  * @typedef {object} Options
  * @property {string} label
  * @property {(place: Place) => void} [onOpen] a cell, or with the row HEAD a column, was opened
+ * @property {(place: Place, typed: string) => void} [onType] a character was typed on a cell
  * @property {(rows: Set<number>) => void} [onSelect] rows were marked or unmarked
  */
 
@@ -246,8 +247,10 @@ export class Grid {
     else {
       const page = Math.max(1, Math.floor(this.root.clientHeight / ROW_PX) - 2);
       const to = moved(event, this.active, { rows: this.rows.length, columns: this.columns.length, page });
-      if (!to) return;
-      this.go(to, event.shiftKey);
+      const isTyped = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (to) this.go(to, event.shiftKey);
+      else if (isTyped && this.active.row !== HEAD && this.options.onType) this.options.onType(this.active, event.key);
+      else return;
     }
     event.preventDefault();
   }

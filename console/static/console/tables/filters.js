@@ -1,63 +1,133 @@
 // @ts-check
-/** Conditions on the rows of a table. */
+/** Conditions on the rows of a table: a chip for each, and a form to write one. */
 
-import { byId, optionOf, show, stamp, within } from "../lib/dom.js";
-import { ExactText, exactValue } from "../lib/exact_text.js";
+import { byId, element, optionOf, show, stamp, within } from "../lib/dom.js";
+import { exactValue } from "../lib/exact_text.js";
+import { choicesOf, inputFor } from "./inputs.js";
 import { OPERATORS } from "./statements.js";
 
-/**
- * Make the form of filters work.
- * @param {import("./rows.js").Rows} rows
- */
-export function bindFilters(rows) {
-  const form = /** @type {HTMLFormElement} */ (byId("filters"));
-  byId("filter-add").addEventListener("click", () => {
-    addLine(rows);
-    show(form);
-  });
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    rows.filters = read();
-    rows.restart();
-  });
-}
+/** @typedef {import("./statements.js").Filter} Filter */
 
-/** Remove all conditions, as for another table. */
-export function clearFilters() {
-  byId("filter-lines").replaceChildren();
-  show(byId("filters"), false);
-}
+/** A chip has no more of a long value. */
+const CHIP_CHARACTERS = 40;
+const IS_NULL = /null$/;
+/** Comparisons in which a row without a value is neither. */
+const LEAVES_NULL_OUT = new Set(["<", "<=", ">", ">=", "contains", "starts"]);
 
-/** @param {import("./rows.js").Rows} rows */
-function addLine(rows) {
-  const line = stamp("filter-line");
-  const columns = /** @type {HTMLSelectElement} */ (within(line, "[name=column]"));
-  const operators = /** @type {HTMLSelectElement} */ (within(line, "[name=operator]"));
-  const value = /** @type {HTMLTextAreaElement} */ (within(line, "[name=value]"));
-  // An input would take the line breaks out of what is pasted.
-  new ExactText(value, "");
-  value.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    value.form?.requestSubmit();
-  });
-  columns.append(...(rows.shape?.columns ?? []).map((column) => optionOf(column.name)));
-  operators.append(...Object.entries(OPERATORS).map(([name, label]) => new Option(label, name)));
-  operators.addEventListener("change", () => show(value, !operators.value.endsWith("null")));
-  within(line, "[data-action=remove]").addEventListener("click", () => {
-    line.remove();
-    rows.filters = read();
-    show(byId("filters"), byId("filter-lines").childElementCount > 0);
-    rows.restart();
-  });
-  byId("filter-lines").append(line);
-  columns.focus();
-}
+export class Filters {
+  /**
+   * @param {import("./rows.js").Rows} rows
+   * @param {() => any[]} types of the database
+   */
+  constructor(rows, types) {
+    this.rows = rows;
+    this.types = types;
+    this.menu = /** @type {HTMLDetailsElement} */ (byId("filter-menu"));
+    this.columns = /** @type {HTMLSelectElement} */ (byId("filter-column"));
+    this.operators = /** @type {HTMLSelectElement} */ (byId("filter-operator"));
+    /** The filter that the form changes, -1 for a new one. */
+    this.changed = -1;
+    /** @type {import("./inputs.js").Input} */
+    this.input = document.createElement("textarea");
+    this.operators.append(...Object.entries(OPERATORS).map(([name, label]) => new Option(label, name)));
+    within(this.menu, "summary").addEventListener("click", () => !this.menu.open && this.#write(-1));
+    this.columns.addEventListener("change", () => this.#offerValue(exactValue(this.input)));
+    this.operators.addEventListener("change", () => this.#refresh());
+    byId("filters").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#apply();
+    });
+  }
 
-/** @returns {import("./statements.js").Filter[]} */
-function read() {
-  return [...byId("filter-lines").children].map((line) => {
-    const value = (/** @type {string} */ name) => exactValue(/** @type {HTMLTextAreaElement} */ (within(line, `[name=${name}]`)));
-    return { column: value("column"), operator: value("operator"), value: value("value") };
-  });
+  /** Show the chips of the rows' view. */
+  draw() {
+    const { filters } = this.rows.view;
+    byId("filter-chips").replaceChildren(...(filters ?? []).map((filter, at) => this.#chipOf(filter, at)));
+    if (filters) return;
+    const chip = stamp("filter-chip");
+    within(chip, "[data-action=edit]").remove();
+    chip.prepend(element("span", "a filter that cannot be read"));
+    this.#bindRemove(chip, "a filter that cannot be read", () => this.rows.change({ filters: [] }));
+    byId("filter-chips").replaceChildren(chip);
+  }
+
+  /**
+   * @param {Filter} filter
+   * @param {number} at
+   */
+  #chipOf({ column, operator, value }, at) {
+    const chip = stamp("filter-chip");
+    const line = value.replace(/[\r\n\t]+/g, " ");
+    const short = line.length > CHIP_CHARACTERS ? `${line.slice(0, CHIP_CHARACTERS)}…` : line;
+    const text = [column, OPERATORS[operator], IS_NULL.test(operator) ? "" : short || "“”"].filter(Boolean).join(" ");
+    const edit = within(chip, "[data-action=edit]");
+    edit.textContent = text;
+    edit.addEventListener("click", () => {
+      this.#write(at);
+      this.menu.open = true;
+    });
+    this.#bindRemove(chip, text, () => this.rows.change({ filters: (this.rows.view.filters ?? []).filter((_, each) => each !== at) }));
+    return chip;
+  }
+
+  /**
+   * @param {HTMLElement} chip
+   * @param {string} text
+   * @param {() => void} action
+   */
+  #bindRemove(chip, text, action) {
+    const remove = within(chip, "[data-action=remove]");
+    remove.setAttribute("aria-label", `Remove the filter: ${text}`);
+    remove.addEventListener("click", () => {
+      action();
+      within(this.menu, "summary").focus();
+    });
+  }
+
+  /** Fill the form. @param {number} at of the filter that it changes, -1 for a new one */
+  #write(at) {
+    const filter = this.rows.view.filters?.[at];
+    const names = (this.rows.shape?.columns ?? []).map(({ name }) => name);
+    if (filter && !names.includes(filter.column)) names.unshift(filter.column);
+    this.changed = filter ? at : -1;
+    this.columns.replaceChildren(...names.map(optionOf));
+    this.columns.value = filter?.column ?? names[0] ?? "";
+    this.operators.value = filter?.operator ?? "=";
+    this.#offerValue(filter?.value ?? "");
+    queueMicrotask(() => (filter && !IS_NULL.test(filter.operator) ? this.input : this.columns).focus());
+  }
+
+  /** Put the field for a value of the chosen column into the form. @param {string} value */
+  #offerValue(value) {
+    const column = this.rows.shape?.columns.find(({ name }) => name === this.columns.value);
+    const choices = column ? choicesOf(column, this.types()) : [];
+    // An input would take the line breaks out of what is pasted.
+    this.input = inputFor({ type: column?.type ?? "text" }, choices, choices.length && !choices.includes(value) ? null : value);
+    if (this.input instanceof HTMLTextAreaElement) this.input.rows = 1;
+    this.input.id = "filter-value";
+    this.input.addEventListener("keydown", (event) => {
+      const { key, shiftKey, isComposing } = /** @type {KeyboardEvent} */ (event);
+      if (key !== "Enter" || shiftKey || isComposing) return;
+      event.preventDefault();
+      this.input.form?.requestSubmit();
+    });
+    byId("filter-place").replaceChildren(this.input);
+    this.#refresh();
+  }
+
+  #refresh() {
+    const column = this.rows.shape?.columns.find(({ name }) => name === this.columns.value);
+    show(byId("filter-value-part"), !IS_NULL.test(this.operators.value));
+    show(byId("filter-null"), (column?.is_nullable ?? false) && LEAVES_NULL_OUT.has(this.operators.value));
+  }
+
+  #apply() {
+    const operator = /** @type {Filter["operator"]} */ (this.operators.value);
+    const filter = { column: this.columns.value, operator, value: IS_NULL.test(operator) ? "" : exactValue(this.input) };
+    const filters = [...(this.rows.view.filters ?? [])];
+    filters.splice(this.changed < 0 ? filters.length : this.changed, 1, filter);
+    this.menu.open = false;
+    within(this.menu, "summary").focus();
+    void this.rows.change({ filters });
+  }
 }

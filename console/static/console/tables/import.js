@@ -47,7 +47,7 @@ export function bindImport(rows, who) {
     const answer = await send(`/v1/sql/import?${query}`, file, sent);
     dialog.close();
     announce(`${count(answer.row_count, "row")} imported.`);
-    await rows.restart();
+    await rows.change({});
   });
 }
 

@@ -1,76 +1,113 @@
 // @ts-check
-/** The rows of one table: filters, order, pages. */
+/** The rows of one table: filters, order, pages, and which columns are seen. */
 
 import { Grid, HEAD } from "../grid/grid.js";
 import { post } from "../lib/api.js";
 import { byId, show } from "../lib/dom.js";
-import { attempt } from "../lib/forms.js";
+import { attempt, onPress } from "../lib/forms.js";
 import { count } from "../lib/format.js";
+import { Problem } from "../lib/problem.js";
+import { wholeTable } from "./place.js";
 import { shapeOf, shortType } from "./shape.js";
 import { browse, countRows, MOST_SKIPPED } from "./statements.js";
 
 const PAGE_ROWS = 100;
 
-/** @typedef {import("./statements.js").Filter} Filter */
 /** @typedef {import("./statements.js").Cursor} Cursor */
 /** @typedef {import("./shape.js").Shape} Shape */
+/** @typedef {import("./place.js").View} View */
+/**
+ * @typedef {object} Options
+ * @property {(row: number, column: number, typed?: string) => void} onOpen a cell was opened, the column as the table counts; typed: the key that did it
+ * @property {(rows: Set<number>) => void} onSelect rows were marked or unmarked
+ * @property {(isStep: boolean) => void} onView the user changed the view; isStep: to come back to
+ * @property {() => void} onShow other rows are shown
+ */
 
 export class Rows {
-  /**
-   * @param {(row: number, column: number) => void} onOpen a cell was opened
-   * @param {(rows: Set<number>) => void} onSelect
-   */
-  constructor(onOpen, onSelect) {
+  /** @param {Options} options */
+  constructor(options) {
+    this.options = options;
     /** @type {Shape | null} */
     this.shape = null;
-    /** @type {Filter[]} */
-    this.filters = [];
-    /** @type {import("./statements.js").Sort | null} */
-    this.sort = null;
-    /** @type {(Cursor | null)[]} of the pages up to the present one */
-    this.pages = [null];
+    /** @type {View} */
+    this.view = wholeTable();
+    /** Where pages begin, by the number of their first row. @type {Map<number, Cursor>} */
+    this.starts = new Map();
     /** @type {(string | null)[]} the rows' versions */
     this.versions = [];
+    /** @type {(string | null)[][]} the rows with all columns */
+    this.values = [];
+    /** @type {number[]} the columns that are shown, by their place in the table */
+    this.shown = [];
+    /** What is drawn; the same page again stays scrolled to where it is. */
+    this.page = "";
     this.grid = new Grid({
       label: "Rows",
-      onOpen: ({ row, column }) => (row === HEAD ? this.#sortBy(column) : onOpen(row, column)),
-      onSelect,
+      onOpen: ({ row, column }) => (row === HEAD ? this.#sortBy(this.shown[column]) : options.onOpen(row, this.shown[column])),
+      onType: ({ row, column }, typed) => options.onOpen(row, this.shown[column], typed),
+      onSelect: options.onSelect,
     });
     byId("rows-grid").append(this.grid.root);
-    byId("rows-next").addEventListener("click", () => this.#turn(1));
-    byId("rows-previous").addEventListener("click", () => this.#turn(-1));
-    byId("rows-count").addEventListener("click", () => this.#count());
+    byId("rows-next").addEventListener("click", () => this.#turn(this.view.first + this.values.length));
+    byId("rows-previous").addEventListener("click", () => this.#turn(Math.max(1, this.view.first - PAGE_ROWS)));
+    onPress(byId("rows-count"), byId("rows"), () => this.#count());
   }
 
-  /** @param {import("./shape.js").Table} table */
-  async open(table) {
+  /**
+   * Show a table, or another part of it.
+   * @param {import("./shape.js").Table} table
+   * @param {View} view
+   */
+  async open(table, view) {
+    if (this.shape?.table !== table || !isSameOrder(view, this.view)) {
+      this.starts.clear();
+      byId("rows-total").textContent = "";
+    }
+    const isOther = this.shape?.table.schema !== table.schema || this.shape.table.name !== table.name;
     this.shape = shapeOf(table);
-    this.filters = [];
-    this.sort = null;
-    await this.restart();
+    this.view = view;
+    if (isOther) this.#fill(this.shape, [], false, false);
+    await this.load();
   }
 
-  /** Read the first page. */
-  async restart() {
-    this.pages = [null];
+  /** @param {Partial<View>} changes of the user; other rows are read from the first one on */
+  async change(changes) {
+    this.view = { ...this.view, first: 1, ...changes };
+    this.starts.clear();
+    byId("rows-total").textContent = "";
+    this.options.onView(true);
     await this.load();
+  }
+
+  /** @param {string[]} names of columns that are not shown */
+  hide(names) {
+    this.view = { ...this.view, hidden: names };
+    this.options.onView(false);
+    this.#draw();
   }
 
   /** Read the present page; an error leaves no old rows beside its sentence. */
   async load() {
-    const { shape } = this;
+    const { shape, view } = this;
     if (!shape) return;
     await attempt(byId("rows"), async () => {
-      this.#fill(shape, [], false, false);
-      const skipped = (this.pages.length - 1) * PAGE_ROWS;
-      const after = this.pages[this.pages.length - 1];
-      // One more than a page: whether there is a next one.
-      const statement = browse(shape, { ...this, after, skipped, limit: PAGE_ROWS + 1 });
-      const answer = await post("/v1/sql", { ...statement, rows: "arrays" });
-      // Another table was opened in the meantime.
-      if (this.shape !== shape) return;
-      const hasNext = answer.rows.length > PAGE_ROWS || answer.truncated;
-      this.#fill(shape, answer.rows.slice(0, PAGE_ROWS), hasNext, answer.truncated);
+      try {
+        const { first, filters, sort } = view;
+        if (!filters) throw new Problem(0, { title: "The filter in this address cannot be read: a part of the link is missing or was changed." });
+        const after = this.starts.get(first) ?? null;
+        const skipped = after ? 0 : first - 1;
+        // One more than a page: whether there is a next one.
+        const statement = browse(shape, { filters, sort, after, skipped, limit: PAGE_ROWS + 1 });
+        const answer = await post("/v1/sql", { ...statement, rows: "arrays" });
+        // Something else was opened in the meantime.
+        if (this.shape !== shape || this.view.first !== first || !isSameOrder(view, this.view)) return;
+        const hasNext = answer.rows.length > PAGE_ROWS || answer.truncated;
+        this.#fill(shape, answer.rows.slice(0, PAGE_ROWS), hasNext, answer.truncated);
+      } catch (error) {
+        if (this.shape === shape) this.#fill(shape, [], false, false);
+        throw error;
+      }
     });
   }
 
@@ -89,7 +126,7 @@ export class Rows {
    */
   valueOf(row, name) {
     const at = this.shape?.columns.findIndex((column) => column.name === name) ?? 0;
-    return /** @type {string | null} */ (this.grid.rows[row][at]);
+    return this.values[row][at];
   }
 
   /**
@@ -99,7 +136,8 @@ export class Rows {
    */
   replace(row, [version, ...values]) {
     this.versions[row] = version;
-    this.grid.replace(row, values);
+    this.values[row] = values;
+    this.grid.replace(row, this.#seen(values));
   }
 
   /**
@@ -109,60 +147,99 @@ export class Rows {
    * @param {boolean} isCut
    */
   #fill(shape, rows, hasNext, isCut) {
-    const first = (this.pages.length - 1) * PAGE_ROWS + 1;
-    const key = new Set(shape.key);
-    const columns = shape.columns.map((column) => ({
-      name: column.name,
-      type: shortType(column.type),
-      mark: key.has(column.name) ? "key" : "",
-      sort: this.sort?.column === column.name ? this.#direction() : undefined,
-    }));
+    const { first, filters } = this.view;
     this.versions = rows.map((row) => row[0]);
-    this.grid.show(columns, rows.map((row) => row.slice(1)), first);
-    this.grid.options.onSelect?.(this.grid.marked);
+    this.values = rows.map((row) => row.slice(1));
     const last = first + rows.length - 1;
-    const range = rows.length ? `Rows ${first.toLocaleString()} to ${last.toLocaleString()}` : this.filters.length ? "No row fits." : "No rows.";
+    if (shape.paging !== "offset" && rows.length) this.starts.set(last + 1, this.#cursor());
+    this.#draw();
+    const none = first > 1 ? `No rows from ${first.toLocaleString()} on.` : filters?.length ? "No row fits." : "No rows.";
+    const range = rows.length ? `Rows ${first.toLocaleString()} to ${last.toLocaleString()}` : none;
     byId("rows-range").textContent = isCut ? `${range}. Their values are long: the page is cut.` : range;
     const isFar = shape.paging === "offset" && last >= MOST_SKIPPED;
     /** @type {HTMLButtonElement} */ (byId("rows-next")).disabled = !hasNext || isFar || rows.length === 0;
-    /** @type {HTMLButtonElement} */ (byId("rows-previous")).disabled = this.pages.length === 1;
+    /** @type {HTMLButtonElement} */ (byId("rows-previous")).disabled = first === 1;
     show(byId("rows-far"), isFar && hasNext);
   }
 
-  /** @returns {"ascending" | "descending"} */
-  #direction() {
-    return this.sort?.descending ? "descending" : "ascending";
+  /** Show the rows with the columns that are not hidden; a table whose columns are all hidden with all. */
+  #draw() {
+    const { shape } = this;
+    if (!shape) return;
+    const { first, filters, sort, hidden } = this.view;
+    const all = shape.columns.map((_, at) => at);
+    this.shown = all.filter((at) => !hidden.includes(shape.columns[at].name));
+    if (!this.shown.length) this.shown = all;
+    const columns = this.shown.map((at) => {
+      const { name, type } = shape.columns[at];
+      const mark = shape.key.includes(name) ? "key" : "";
+      return { name, type: shortType(type), mark, sort: sort?.column === name ? directionOf(sort) : undefined };
+    });
+    const page = JSON.stringify([shape.table.schema, shape.table.name, first, filters, sort]);
+    const { active, root } = this.grid;
+    const top = root.scrollTop;
+    this.grid.show(columns, this.values.map((row) => this.#seen(row)), first);
+    if (page === this.page && this.values.length) {
+      root.scrollTop = top;
+      this.grid.go({ row: Math.min(active.row, this.values.length - 1), column: Math.min(active.column, columns.length - 1) });
+    }
+    this.page = page;
+    this.options.onSelect(this.grid.marked);
+    this.options.onShow();
+  }
+
+  /** @param {(string | null)[]} row @returns {(string | null)[]} the values of the columns that are shown */
+  #seen(row) {
+    return this.shown.map((at) => row[at]);
   }
 
   /** @param {number} column */
   #sortBy(column) {
+    const { sort } = this.view;
     const name = this.shape?.columns[column].name ?? "";
-    if (this.sort?.column !== name) this.sort = { column: name, descending: false };
-    else this.sort = this.sort.descending ? null : { column: name, descending: true };
-    this.restart();
+    if (sort?.column !== name) this.change({ sort: { column: name, descending: false } });
+    else this.change({ sort: sort.descending ? null : { column: name, descending: true } });
   }
 
-  /** @param {1 | -1} by */
-  #turn(by) {
-    if (by < 0) this.pages.pop();
-    else this.pages.push(this.#cursor());
+  /** @param {number} first */
+  #turn(first) {
+    this.view = { ...this.view, first };
+    this.options.onView(true);
     this.load();
   }
 
   /** @returns {Cursor} the last row of the page */
   #cursor() {
-    const row = this.grid.rows.length - 1;
+    const row = this.values.length - 1;
+    const { sort } = this.view;
+    const hasColumn = this.shape?.columns.some(({ name }) => name === sort?.column);
     const key = this.shape?.paging === "place" ? [this.versions[row]] : this.keyOf(row);
-    return { key, sort: this.sort ? this.valueOf(row, this.sort.column) : null };
+    return { key, sort: sort && hasColumn ? this.valueOf(row, sort.column) : null };
   }
 
   async #count() {
     const { shape } = this;
-    if (!shape) return;
-    await attempt(byId("rows"), async () => {
-      const answer = await post("/v1/sql", { ...countRows(shape, this.filters), rows: "arrays" });
-      const rows = Number(answer.rows[0][0]);
-      byId("rows-total").textContent = `${count(rows, "row")}${this.filters.length ? " fit" : " in all"}`;
-    });
+    const { filters } = this.view;
+    if (!shape || !filters) return;
+    const answer = await post("/v1/sql", { ...countRows(shape, filters), rows: "arrays" });
+    if (this.shape !== shape || this.view.filters !== filters) return;
+    byId("rows-total").textContent = `${count(Number(answer.rows[0][0]), "row")}${filters.length ? " fit" : " in all"}`;
   }
+}
+
+/**
+ * @param {import("./statements.js").Sort} sort
+ * @returns {"ascending" | "descending"}
+ */
+function directionOf({ descending }) {
+  return descending ? "descending" : "ascending";
+}
+
+/**
+ * True if two views have the same rows in the same order.
+ * @param {View} one
+ * @param {View} other
+ */
+function isSameOrder(one, other) {
+  return JSON.stringify([one.filters, one.sort]) === JSON.stringify([other.filters, other.sort]);
 }

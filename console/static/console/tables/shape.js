@@ -21,7 +21,7 @@
  * @property {string | null} comment
  * @property {string | null} definition
  * @property {Column[]} columns
- * @property {{name: string, kind: string, definition: string, columns: string[]}[]} constraints
+ * @property {{name: string, kind: string, definition: string, columns: string[], references: import("./statements.js").Reference | null}[]} constraints
  * @property {{name: string, definition: string, is_unique: boolean, is_primary: boolean, is_valid: boolean, size_bytes: number}[]} indexes
  */
 /**
@@ -56,6 +56,16 @@ export function shapeOf(table) {
   const isTable = table.kind === "table" || table.kind === "partitioned_table";
   const paging = isTable && key.length ? "key" : table.kind === "table" ? "place" : "offset";
   return { table, columns: table.columns, key: paging === "key" ? key : [], paging };
+}
+
+/**
+ * Return what a column refers to by a foreign key of its own, null for none.
+ * @param {Table} table
+ * @param {string} name
+ */
+export function referenceOf(table, name) {
+  const found = table.constraints.find(({ columns, references }) => references && columns.length === 1 && columns[0] === name);
+  return found?.references ?? null;
 }
 
 /** True if a value of the column can be given. @param {Column} column */

@@ -12,9 +12,10 @@ const own = (/** @type {string} */ name) => `${ROW}.${quoted(name)}`;
 
 /** @typedef {import("./shape.js").Shape} Shape */
 /** @typedef {{query: string, params: unknown[]}} Statement */
-/** @typedef {{column: string, operator: string, value: string}} Filter */
+/** @typedef {{column: string, operator: keyof typeof OPERATORS, value: string}} Filter */
 /** @typedef {{column: string, descending: boolean}} Sort */
 /** @typedef {{key: (string | null)[], sort: string | null}} Cursor the row after which a page begins */
+/** @typedef {{schema: string, table: string, columns: string[]}} Reference of a foreign key */
 
 export const OPERATORS = /** @type {const} */ ({
   "=": "is",
@@ -28,8 +29,10 @@ export const OPERATORS = /** @type {const} */ ({
   null: "is NULL",
   "not null": "is not NULL",
 });
-/** Further than that a table without a key is not read: the server would read all before it. */
+/** Further than that what has neither a key nor a place is not read: the server would read all before it. */
 export const MOST_SKIPPED = 10_000;
+const LOOKED_UP = 8;
+const LABEL_CHARACTERS = 80;
 
 class Parameters {
   constructor() {
@@ -46,6 +49,7 @@ class Parameters {
 
 /**
  * Read a page of rows: the version (or place) of a row first, then the columns.
+ * after: where the page begins; skipped: how many rows are before it, where that is not known.
  * @param {Shape} shape
  * @param {{filters: Filter[], sort: Sort | null, after: Cursor | null, skipped: number, limit: number}} wanted
  * @returns {Statement}
@@ -60,7 +64,7 @@ export function browse(shape, { filters, sort, after, skipped, limit }) {
     conditions.length ? `WHERE ${conditions.join(" AND ")}` : "",
     order.length ? `ORDER BY ${order.join(", ")}` : "",
     `LIMIT ${limit}`,
-    skipped && shape.paging === "offset" ? `OFFSET ${skipped}` : "",
+    skipped ? `OFFSET ${skipped}` : "",
   ];
   return { query: parts.filter(Boolean).join(" "), params: parameters.values };
 }
@@ -126,6 +130,24 @@ export function insert(shape, values) {
 }
 
 /**
+ * Find rows that a foreign key may refer to: the value that it would have, and what describes it.
+ * @param {Reference} reference of one column
+ * @param {string[]} labels further columns
+ * @param {string} typed the beginning of the value, or a part of what describes it
+ * @returns {Statement}
+ */
+export function lookUp({ schema, table, columns: [column] }, labels, typed) {
+  const parameters = new Parameters();
+  const escaped = escapedLike(typed);
+  const value = `${own(column)}::text`;
+  const label = labels.length ? `left(concat_ws(' · ', ${labels.map((name) => `${own(name)}::text`).join(", ")}), ${LABEL_CHARACTERS})` : "''";
+  const fits = [`${value} ILIKE ${parameters.add(`${escaped}%`)}`];
+  if (labels.length) fits.push(`${label} ILIKE ${parameters.add(`%${escaped}%`)}`);
+  const query = `SELECT ${value}, ${label} FROM ${qualified({ schema, name: table })} AS ${ROW} WHERE ${fits.join(" OR ")} ORDER BY ${own(column)} LIMIT ${LOOKED_UP}`;
+  return { query, params: parameters.values };
+}
+
+/**
  * @param {Shape} shape
  * @param {(string | null)[]} key
  * @returns {Statement}
@@ -182,7 +204,7 @@ function beyond(shape, sort, after, parameters) {
  */
 function condition({ column, operator, value }, parameters) {
   const name = own(column);
-  const escaped = value.replace(/[\\%_]/g, "\\$&");
+  const escaped = escapedLike(value);
   switch (operator) {
     case "contains":
       return `${name}::text ILIKE ${parameters.add(`%${escaped}%`)}`;
@@ -192,8 +214,10 @@ function condition({ column, operator, value }, parameters) {
       return `${name} IS NULL`;
     case "not null":
       return `${name} IS NOT NULL`;
-    case "=":
     case "<>":
+      // A row without a value is not that value either.
+      return `${name} IS DISTINCT FROM ${parameters.add(value)}`;
+    case "=":
     case "<":
     case "<=":
     case ">":
@@ -202,4 +226,9 @@ function condition({ column, operator, value }, parameters) {
     default:
       throw new Error(`There is no operator ${operator}.`);
   }
+}
+
+/** @param {string} text that LIKE is to take as it is */
+function escapedLike(text) {
+  return text.replace(/[\\%_]/g, "\\$&");
 }

@@ -1,0 +1,130 @@
+"""In a browser: a CSV file into a table, on the Tables page."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.console.browser import Visitor, held
+from tests.console.data.tables_page import cell, elsewhere, open_table
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
+
+
+def test_a_table_is_created_and_filled_from_a_file(tables: Visitor, tmp_path: Path) -> None:
+    page = tables.page
+    tables.press("New table")
+    page.get_by_label("Name", exact=True).fill('Größe "1"')
+    page.get_by_label("Column's name").nth(1).fill("name")
+    expect(page.locator("#create-preview")).to_contain_text('CREATE TABLE "public"."Größe ""1"""')
+    tables.press("Create")
+    expect(page.get_by_role("heading", name='Größe "1"')).to_be_visible()
+    file = tmp_path / "rows.csv"
+    file.write_text("id,name\n1,Vättern\nx,Mälaren\n")
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    tables.press("Import")
+    tables.sees("Line 3 of the file, column id: ")
+    file.write_text('id,name\n1,Vättern\n2,""\n')
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    tables.press("Import")
+    expect(cell(tables, 1, 1)).to_have_text("empty")
+    page.get_by_role("tab", name="Structure").click()
+    expect(page.locator("#columns-rows tr").first).to_contain_text("identity (by default)")
+    expect(page.locator("#constraints-rows")).to_contain_text("PRIMARY KEY (id)")
+
+
+def test_a_file_is_imported_once_however_often_it_is_sent(tables: Visitor, tmp_path: Path) -> None:
+    page = tables.page
+    file = tmp_path / "rows.csv"
+    file.write_text("n\n7\n8\n")
+    open_table(tables, "keyless")
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    with held(tables, "/v1/sql/import"):
+        tables.press("Import")
+        expect(page.locator("#import-progress")).to_be_visible()
+        page.get_by_role("button", name="Import", exact=True).click(click_count=2)
+    tables.sees_status("2 rows imported.")
+    tables.press("Count all")
+    tables.sees("103 rows")
+
+    tables.page.reload()
+    tables.settle()
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    tables.press("Import")
+    expect(page.get_by_role("alertdialog")).to_contain_text("would be in the table twice")
+    tables.agrees("Cancel")
+    page.locator("#import-close").click()
+    tables.press("Count all")
+    tables.sees("103 rows")
+
+
+def test_an_import_shows_how_much_was_sent_and_can_be_cancelled(
+    tables: Visitor, tmp_path: Path
+) -> None:
+    page = tables.page
+    file = tmp_path / "rows.csv"
+    file.write_text("n\n" + "1\n" * 4_000_000)
+    open_table(tables, "keyless")
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    network = page.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 100_000}
+    network.send("Network.enable")
+    network.send("Network.emulateNetworkConditions", slow)
+    tables.press("Import")
+    expect(page.locator("#import-said")).to_have_text(re.compile(r"^[1-9].* of .* sent$"))
+    expect(page.locator("#import-bar")).not_to_have_js_property("value", 0)
+    tables.press("Cancel")
+    network.send("Network.emulateNetworkConditions", slow | {"uploadThroughput": -1})
+    expect(page.locator("#import-dialog")).to_be_hidden()
+    tables.sees_status("Import cancelled:")
+    tables.press("Count all")
+    tables.sees("101 rows")
+
+
+def test_a_cancelled_import_that_was_sent_whole_says_so(tables: Visitor, tmp_path: Path) -> None:
+    page = tables.page
+    file = tmp_path / "rows.csv"
+    file.write_text("n\n7\n")
+    open_table(tables, "keyless")
+    # What nextval does is seen before its transaction ends.
+    elsewhere(
+        tables,
+        "CREATE SEQUENCE gate; CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN WHILE (SELECT NOT is_called FROM gate) LOOP END LOOP; RETURN new; END'; "
+        "CREATE TRIGGER waits BEFORE INSERT ON keyless FOR EACH ROW EXECUTE FUNCTION wait()",
+    )
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    tables.press("Import")
+    tables.sees("Sent. The rows are being written")
+    tables.press("Cancel")
+    tables.sees_status("its rows may be in the table")
+    elsewhere(tables, "SELECT nextval('gate')")
+    # The lock of the table waits for the import.
+    elsewhere(tables, "LOCK TABLE keyless; DROP TABLE keyless")
+
+
+def test_a_file_whose_answer_was_lost_is_asked_about(tables: Visitor, tmp_path: Path) -> None:
+    page = tables.page
+    file = tmp_path / "rows.csv"
+    file.write_text("n\n7\n")
+    open_table(tables, "keyless")
+    page.route("**/v1/sql/import*", lambda route: route.abort())
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    tables.press("Import")
+    tables.sees("The service cannot be reached.")
+    page.unroute("**/v1/sql/import*")
+    tables.faults.clear()
+    tables.press("Import")
+    expect(page.get_by_role("alertdialog")).to_contain_text("its rows may be in the table")
+    tables.agrees("Import again")
+    tables.sees_status("1 row imported.")
