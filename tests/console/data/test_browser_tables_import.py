@@ -1,18 +1,22 @@
 """In a browser: a CSV file into a table, on the Tables page."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.console.browser import Visitor, held
-from tests.console.data.tables_page import cell, elsewhere, open_table
+from tests.console.data.tables_page import cell, elsewhere, open_table, stored
+from tests.console.layout import SIZES, hold_panel
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
 ]
+
+ON_BOTH_SIZES = pytest.mark.parametrize("tables", SIZES, indirect=True)
 
 
 def test_a_table_is_created_and_filled_from_a_file(tables: Visitor, tmp_path: Path) -> None:
@@ -36,6 +40,67 @@ def test_a_table_is_created_and_filled_from_a_file(tables: Visitor, tmp_path: Pa
     page.get_by_role("tab", name="Structure").click()
     expect(page.locator("#columns-rows tr").first).to_contain_text("identity (by default)")
     expect(page.locator("#constraints-rows")).to_contain_text("PRIMARY KEY (id)")
+
+
+NOTES = """
+CREATE TABLE notes (
+  id int PRIMARY KEY, title text NOT NULL, made timestamptz DEFAULT now(), "to do" text,
+  number bigint GENERATED ALWAYS AS IDENTITY, twice int GENERATED ALWAYS AS (2) STORED
+)
+"""
+
+
+@ON_BOTH_SIZES
+def test_the_columns_of_a_file_are_matched_previewed_and_chosen(
+    tables: Visitor, tmp_path: Path, picture: Callable[[Page, str], None]
+) -> None:
+    page = tables.page
+    elsewhere(tables, NOTES)
+    tables.go("/console/tables?table=notes")
+    file = tmp_path / "notes.csv"
+    file.write_text('ID;To-Do;Betreff;extra\n1;"a; ""b""\nc";Vättern;x\n2;;"";y\n')
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    expect(page.get_by_label("Between values")).to_have_value(";")
+    expect(page.get_by_label("ID goes into")).to_have_value("id")
+    expect(page.get_by_label("To-Do goes into")).to_have_value("to do")
+    preview = page.locator("#import-rows tr").nth(1).locator("td")
+    expect(preview).to_have_text(["2", "NULL", "empty", "y"])
+    left = page.locator("#import-left")
+    expect(left).to_have_text(
+        "Not in the file: title needs a value, made gets now(), number gets the next number. "
+        "2 columns of the file are not imported."
+    )
+    tables.press("Import")
+    tables.sees("title needs a value in each row")
+    page.get_by_label("Betreff goes into").select_option("title")
+    expect(left).not_to_contain_text("title")
+    picture(page, "tables-import")
+    hold_panel(tables, "an import")
+    tables.press("Import")
+    tables.sees_status("2 rows imported.")
+    rows = (
+        """SELECT json_agg(json_build_array(id, title, made IS NULL, "to do", number)) FROM notes"""
+    )
+    assert stored(tables, rows) == [[1, "Vättern", False, 'a; "b"\nc', 1], [2, "", False, None, 2]]
+
+    # Without names the order decides.
+    file.write_text("3|x\n")
+    tables.press("Import CSV")
+    page.get_by_label("File (UTF-8)").set_input_files(file)
+    page.get_by_label("First line").select_option("is a row")
+    expect(page.get_by_label("Column 2 goes into")).to_have_value("title")
+    tables.press("Import")
+    tables.sees_status("1 row imported.")
+    for content, said in (
+        (b"id,title\n4,\xe4\n", "This file is not UTF-8."),
+        (b"", "This file is empty."),
+    ):
+        file.write_bytes(content)
+        tables.press("Import CSV")
+        page.get_by_label("File (UTF-8)").set_input_files(file)
+        tables.sees(said)
+        page.locator("#import-close").click()
 
 
 def test_a_file_is_imported_once_however_often_it_is_sent(tables: Visitor, tmp_path: Path) -> None:

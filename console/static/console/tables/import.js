@@ -9,10 +9,11 @@ import { confirm } from "../lib/confirm.js";
 import { byId, fill, show } from "../lib/dom.js";
 import { FormDraft } from "../lib/drafts.js";
 import { bytes, count, moment } from "../lib/format.js";
-import { clearProblem, onSubmit } from "../lib/forms.js";
+import { attempt, clearProblem, onSubmit } from "../lib/forms.js";
 import { qualified } from "../lib/identifiers.js";
 import { Cancelled, Problem } from "../lib/problem.js";
 import { announce } from "../lib/status.js";
+import { ImportPreview, offerDelimiters } from "./import_preview.js";
 
 /** @typedef {{file: string, at: number, rows: number | null}} Sent rows: null while no answer came */
 
@@ -28,25 +29,37 @@ let underWay = null;
 export function bindImport(rows, who) {
   const form = /** @type {HTMLFormElement} */ (byId("import-form"));
   const dialog = /** @type {HTMLDialogElement} */ (byId("import-dialog"));
+  const chosen = /** @type {HTMLInputElement} */ (byId("import-file"));
+  offerDelimiters();
+  const preview = new ImportPreview();
   byId("import").addEventListener("click", () => {
     form.reset();
     clearProblem(form);
+    preview.clear(rows.shape?.columns ?? []);
     showProgress(0, 0);
     fill(dialog, { table: rows.shape?.table.name ?? "" });
     dialog.showModal();
   });
   byId("import-close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => underWay?.abort());
-  onSubmit(form, async ({ header, delimiter }) => {
-    const file = /** @type {HTMLInputElement} */ (byId("import-file")).files?.[0];
+  form.addEventListener("change", ({ target }) => target !== chosen && clearProblem(form));
+  chosen.addEventListener("change", () => {
+    const file = chosen.files?.[0];
+    preview.clear(rows.shape?.columns ?? []);
+    if (file) void attempt(form, () => preview.read(file));
+  });
+  onSubmit(form, async () => {
+    const file = chosen.files?.[0];
     if (!file || !rows.shape) return;
+    // It was not readable, and may be another one under this name now.
+    if (!preview.beginning) await preview.read(file);
     const table = qualified(rows.shape.table);
+    const query = new URLSearchParams({ table, ...preview.query() });
     const sent = new SentFiles(who, table, file);
     await sent.refuseUnseen();
-    const query = new URLSearchParams({ table, header, delimiter: delimiter === "tab" ? "\t" : delimiter });
     const answer = await send(`/v1/sql/import?${query}`, file, sent);
     dialog.close();
-    announce(`${count(answer.row_count, "row")} imported.`);
+    announce([`${count(answer.row_count, "row")} imported.`, ...answer.notices.map(noticed)].join(" "));
     await rows.change({});
   });
 }
@@ -145,6 +158,11 @@ class SentFiles {
   forget() {
     this.draft.keepValues(this.others());
   }
+}
+
+/** @param {{severity: string, message: string, detail?: string, hint?: string}} notice */
+function noticed({ severity, message, detail, hint }) {
+  return [`${severity}: ${message}.`, detail, hint].filter(Boolean).join(" ");
 }
 
 /** Name the line and the column of the file that an error is about. @param {unknown} error */
