@@ -177,6 +177,14 @@ def test_a_link_that_leads_to_nothing_says_so_and_decides_nothing(tables: Visito
     tables.press("Switch to sandbox")
     expect(page.locator("#inside")).to_have_attribute("data-place", "sandbox")
     tables.sees("There is no table keyless here")
+    # Where there is none yet, the page leads to the first one.
+    tables.go("/console/tables")
+    tables.sees("No tables yet")
+    hold_panel(tables, "no tables")
+    tables.press("New table")
+    page.get_by_label("Name", exact=True).fill("first")
+    tables.press("Create")
+    expect(page.get_by_role("heading", name="first")).to_be_visible()
 
 
 SEVENTY = (

@@ -8,7 +8,12 @@ export class ColumnChooser {
   /** @param {import("./rows.js").Rows} rows */
   constructor(rows) {
     this.rows = rows;
-    byId("columns-list").addEventListener("change", () => rows.hide(this.#unchecked()));
+    byId("columns-list").addEventListener("change", ({ target }) => {
+      const names = this.#unchecked();
+      // One is shown at least.
+      if (names.length === rows.shape?.columns.length) /** @type {HTMLInputElement} */ (target).checked = true;
+      else rows.hide(names);
+    });
     byId("columns-all").addEventListener("click", () => {
       rows.hide([]);
       this.draw();

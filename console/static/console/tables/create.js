@@ -20,7 +20,7 @@ const CHECKS = ["key", "required"];
 export function bindCreate(draft, created) {
   const form = /** @type {HTMLFormElement} */ (byId("create-form"));
   const dialog = /** @type {HTMLDialogElement} */ (byId("create-dialog"));
-  byId("create").addEventListener("click", () => {
+  const open = () => {
     form.reset();
     clearProblem(form);
     byId("create-columns").replaceChildren();
@@ -28,7 +28,9 @@ export function bindCreate(draft, created) {
     preview();
     dialog.showModal();
     byId("create-name").focus();
-  });
+  };
+  // Beside the list, and where there is none.
+  for (const id of ["create", "create-first"]) byId(id).addEventListener("click", open);
   byId("create-close").addEventListener("click", () => {
     draft.forget();
     dialog.close();
