@@ -42,7 +42,7 @@ export function openDrawer({ name, type }, value) {
 /** Show the next piece. */
 async function more() {
   const of = shown;
-  const next = of.value instanceof LongValue ? await of.value.piece(charactersOf(of.text)) : textOf(of.value).slice(of.text.length);
+  const next = of.value instanceof LongValue ? await of.value.piece(charactersOf(of.text), PIECE) : textOf(of.value).slice(of.text.length);
   // Another value was opened in the meantime.
   if (of !== shown) return;
   shown = { ...of, text: of.text + next.slice(0, endOf(next, PIECE)) };

@@ -240,7 +240,7 @@ export class Grid {
     if (this.columns.length === 0) return;
     const key = keyed(event);
     if (key === "open") this.options.onOpen?.(this.active);
-    else if (key === "copy") this.copy().catch(tell);
+    else if (key === "copy") this.copy().then(() => announce("Copied.")).catch(tell);
     else if (key === "all") this.#selectAll();
     else if (key === "mark") this.#mark(this.active.row, event.shiftKey);
     else if (key === "wider" || key === "narrower") this.#widen(this.active.column, key === "wider" ? STEP_PX : -STEP_PX);
@@ -491,7 +491,7 @@ function part(name, role) {
  */
 function wordOf(value) {
   const word = element("span", value instanceof LongValue ? bytes(value.bytes) : shownOf(value));
-  word.className = "grid-word";
+  word.className = value instanceof LongValue ? "grid-word grid-size" : "grid-word";
   return word;
 }
 

@@ -19,7 +19,7 @@ export class LongValue {
   /**
    * @param {string} start
    * @param {number} bytes of the whole value
-   * @param {(from: number) => Promise<string>} piece returns some characters from a place, counted from 0, "" after the last one
+   * @param {(from: number, most?: number) => Promise<string>} piece returns some characters from a place, counted from 0, "" after the last one
    */
   constructor(start, bytes, piece) {
     this.start = start;

@@ -5,14 +5,15 @@
  */
 
 import { openDrawer } from "../grid/drawer.js";
-import { indented } from "../grid/values.js";
-import { post } from "../lib/api.js";
+import { indented, LongValue } from "../grid/values.js";
+import { get, post } from "../lib/api.js";
 import { byId, fill, show } from "../lib/dom.js";
 import { FormDraft } from "../lib/drafts.js";
 import { exactValue } from "../lib/exact_text.js";
+import { bytes } from "../lib/format.js";
 import { clearProblem, onPress, onSubmit } from "../lib/forms.js";
 import { Problem } from "../lib/problem.js";
-import { announce } from "../lib/status.js";
+import { announce, tell } from "../lib/status.js";
 import { checkJson, EMPTY, Field, noteOf, NULL, takesEmptyText, takesLines } from "./inputs.js";
 import { Lookup } from "./lookup.js";
 import { isWritable, shortType, whyFixed } from "./shape.js";
@@ -21,6 +22,8 @@ import { update } from "./statements.js";
 /** @typedef {import("./rows.js").Rows} Rows */
 /** @typedef {import("./shape.js").Column} Column */
 
+/** What the body of a request has beside a value: a key may be long, too. */
+const REQUEST_BYTES = 16_000;
 const LEAST_PX = 360;
 const LARGE_PX = 460;
 const MOST_PX = 320;
@@ -75,6 +78,7 @@ export class CellEditor {
     const why = this.#whyNot(shape, of);
     if (why && typed !== undefined) return announce(why);
     if (why) return this.#read(of, value, why);
+    if (value instanceof LongValue) return void this.#load(row, column, value, typed).catch(tell);
     this.place = { row, column };
     this.before = value !== null && of.type.startsWith("json") ? indented(value) : value;
     this.field = fieldOf(of, this.access.types(), this.before);
@@ -84,6 +88,29 @@ export class CellEditor {
     if (kept) this.#restore(kept[0]);
     this.#show(of, value, Boolean(kept));
     if (typed !== undefined) this.#begin(typed);
+  }
+
+  /**
+   * Read a long value, then begin to change it; show one that is too long to be saved here.
+   * @param {number} row
+   * @param {number} column
+   * @param {LongValue} value
+   * @param {string} [typed]
+   */
+  async #load(row, column, value, typed) {
+    const { rows } = this;
+    const limit = (await get("/v1/sql/usage")).statements.body_limit_bytes;
+    const of = rows.shape?.columns[column];
+    // As JSON it may be longer than it is.
+    const whole = value.bytes < limit ? await value.whole() : "";
+    // Other rows are shown since.
+    if (!of || rows.values[row]?.[column] !== value) return;
+    if (value.bytes >= limit || new Blob([JSON.stringify(whole)]).size + REQUEST_BYTES > limit) {
+      const why = `A value of ${bytes(value.bytes)} cannot be changed here: a request takes ${bytes(limit)}. Import it from a file, or compute it with SQL.`;
+      return typed === undefined ? this.#read(of, value, why) : announce(why);
+    }
+    rows.values[row][column] = whole;
+    this.open(row, column, typed);
   }
 
   /** Leave what the cells of another page were: what was typed is kept, and said to be. */
@@ -106,7 +133,7 @@ export class CellEditor {
 
   /**
    * @param {Column} column
-   * @param {string | null} value
+   * @param {import("../grid/values.js").Value} value
    * @param {string} why
    */
   #read({ name, type }, value, why) {
@@ -227,7 +254,7 @@ export class CellEditor {
     checkJson(of, value);
     const version = rows.versions[row] ?? "";
     const queries = update(shape, { key: rows.keyOf(row), version, column: of.name, value });
-    const [done, renamed, kept] = (await post("/v1/sql", { queries, rows: "arrays" })).results;
+    const [done, renamed, kept] = (await post("/v1/sql", { queries, rows: "arrays", values: "text" })).results;
     // Other rows are shown since.
     const isHere = rows.shape === shape && rows.versions[row] === version;
     const now = done.row_count ? renamed.rows[0] : kept.rows[0];

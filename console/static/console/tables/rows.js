@@ -2,19 +2,28 @@
 /** The rows of one table: filters, order, pages, and which columns are seen. */
 
 import { Grid, HEAD } from "../grid/grid.js";
+import { LongValue } from "../grid/values.js";
 import { post } from "../lib/api.js";
 import { byId, show } from "../lib/dom.js";
 import { attempt, onPress } from "../lib/forms.js";
+import { LONG_BYTES, rowOf } from "../lib/long_values.js";
 import { count } from "../lib/format.js";
 import { Problem } from "../lib/problem.js";
 import { wholeTable } from "./place.js";
 import { shapeOf, shortType } from "./shape.js";
-import { browse, countRows, MOST_SKIPPED } from "./statements.js";
+import { browse, countRows, MOST_SKIPPED, readPiece, sourcesOf } from "./statements.js";
 
 const PAGE_ROWS = 100;
+/** A page, and what is tried where even the beginnings of its values, and its keys, are too long. */
+const PAGES = [
+  { rows: PAGE_ROWS, most: LONG_BYTES },
+  { rows: 10, most: 256 },
+  { rows: 1, most: 0 },
+];
 
 /** @typedef {import("./statements.js").Cursor} Cursor */
 /** @typedef {import("./shape.js").Shape} Shape */
+/** @typedef {import("../grid/values.js").Value} Value */
 /** @typedef {import("./place.js").View} View */
 /**
  * @typedef {object} Options
@@ -36,7 +45,7 @@ export class Rows {
     this.starts = new Map();
     /** @type {(string | null)[]} the rows' versions */
     this.versions = [];
-    /** @type {(string | null)[][]} the rows with all columns */
+    /** @type {Value[][]} the rows with all columns */
     this.values = [];
     /** @type {number[]} the columns that are shown, by their place in the table */
     this.shown = [];
@@ -67,7 +76,7 @@ export class Rows {
     const isOther = this.shape?.table.schema !== table.schema || this.shape.table.name !== table.name;
     this.shape = shapeOf(table);
     this.view = view;
-    if (isOther) this.#fill(this.shape, [], false, false);
+    if (isOther) this.#fill(this.shape, [], false);
     await this.load();
   }
 
@@ -97,15 +106,12 @@ export class Rows {
         if (!filters) throw new Problem(0, { title: "The filter in this address cannot be read: a part of the link is missing or was changed." });
         const after = this.starts.get(first) ?? null;
         const skipped = after ? 0 : first - 1;
-        // One more than a page: whether there is a next one.
-        const statement = browse(shape, { filters, sort, after, skipped, limit: PAGE_ROWS + 1 });
-        const answer = await post("/v1/sql", { ...statement, rows: "arrays" });
+        const { rows, hasNext } = await readPage(shape, { filters, sort, after, skipped });
         // Something else was opened in the meantime.
         if (this.shape !== shape || this.view.first !== first || !isSameOrder(view, this.view)) return;
-        const hasNext = answer.rows.length > PAGE_ROWS || answer.truncated;
-        this.#fill(shape, answer.rows.slice(0, PAGE_ROWS), hasNext, answer.truncated);
+        this.#fill(shape, rows, hasNext);
       } catch (error) {
-        if (this.shape === shape) this.#fill(shape, [], false, false);
+        if (this.shape === shape) this.#fill(shape, [], false);
         throw error;
       }
     });
@@ -116,13 +122,13 @@ export class Rows {
    * @param {number} row
    */
   keyOf(row) {
-    return this.shape?.key.map((name) => this.valueOf(row, name)) ?? [];
+    return /** @type {(string | null)[]} */ (this.shape?.key.map((name) => this.valueOf(row, name)) ?? []);
   }
 
   /**
    * @param {number} row
    * @param {string} name of a column
-   * @returns {string | null}
+   * @returns {Value}
    */
   valueOf(row, name) {
     const at = this.shape?.columns.findIndex((column) => column.name === name) ?? 0;
@@ -135,27 +141,28 @@ export class Rows {
    * @param {(string | null)[]} values its version first
    */
   replace(row, [version, ...values]) {
+    const { shape } = this;
+    if (!shape) return;
     this.versions[row] = version;
-    this.values[row] = values;
-    this.grid.replace(row, this.#seen(values));
+    this.values[row] = this.#valuesOf(shape, values, row);
+    this.grid.replace(row, this.#seen(this.values[row]));
   }
 
   /**
    * @param {Shape} shape
    * @param {any[][]} rows
    * @param {boolean} hasNext
-   * @param {boolean} isCut
    */
-  #fill(shape, rows, hasNext, isCut) {
+  #fill(shape, rows, hasNext) {
     const { first, filters } = this.view;
     this.versions = rows.map((row) => row[0]);
-    this.values = rows.map((row) => row.slice(1));
+    this.values = rows.map((row, at) => this.#valuesOf(shape, row.slice(1), at));
     const last = first + rows.length - 1;
     if (shape.paging !== "offset" && rows.length) this.starts.set(last + 1, this.#cursor());
     this.#draw();
     const none = first > 1 ? `No rows from ${first.toLocaleString()} on.` : filters?.length ? "No row fits." : "No rows.";
     const range = rows.length ? `Rows ${first.toLocaleString()} to ${last.toLocaleString()}` : none;
-    byId("rows-range").textContent = isCut ? `${range}. Their values are long: the page is cut.` : range;
+    byId("rows-range").textContent = range;
     const isFar = shape.paging === "offset" && last >= MOST_SKIPPED;
     /** @type {HTMLButtonElement} */ (byId("rows-next")).disabled = !hasNext || isFar || rows.length === 0;
     /** @type {HTMLButtonElement} */ (byId("rows-previous")).disabled = first === 1;
@@ -188,7 +195,29 @@ export class Rows {
     this.options.onShow();
   }
 
-  /** @param {(string | null)[]} row @returns {(string | null)[]} the values of the columns that are shown */
+  /**
+   * Return the values of a row, of which long ones are read on demand.
+   * @param {Shape} shape
+   * @param {(string | null)[]} texts as they were selected
+   * @param {number} row
+   */
+  #valuesOf(shape, texts, row) {
+    const { filters, sort, first } = this.view;
+    const long = (/** @type {string} */ start, /** @type {number} */ size, /** @type {number} */ column) =>
+      new LongValue(start, size, async (from, most) => {
+        const place = { key: this.keyOf(row), version, view: { filters: filters ?? [], sort }, skipped: first + row - 1 };
+        const answer = await post("/v1/sql", { ...readPiece(shape, column, place, from, most), rows: "arrays", values: "text" });
+        const [now, piece, beginning] = answer.rows[0] ?? [];
+        if (piece === undefined || now !== version || !(beginning ?? "").startsWith(start)) {
+          throw new Problem(409, { title: "This row is another one now: someone changed or deleted it. Refresh to see it." });
+        }
+        return piece ?? "";
+      });
+    const version = this.versions[row];
+    return rowOf(sourcesOf(shape), texts, long);
+  }
+
+  /** @param {Value[]} row @returns {Value[]} the values of the columns that are shown */
   #seen(row) {
     return this.shown.map((at) => row[at]);
   }
@@ -225,6 +254,25 @@ export class Rows {
     if (this.shape !== shape || this.view.filters !== filters) return;
     byId("rows-total").textContent = `${count(Number(answer.rows[0][0]), "row")}${filters.length ? " fit" : " in all"}`;
   }
+}
+
+/**
+ * Read a page of rows: fewer of them, and less of each value, where they are too long for an answer.
+ * @param {Shape} shape
+ * @param {{filters: import("./statements.js").Filter[], sort: import("./statements.js").Sort | null, after: Cursor | null, skipped: number}} wanted
+ * @returns {Promise<{rows: (string | null)[][], hasNext: boolean}>}
+ */
+async function readPage(shape, wanted) {
+  for (const { rows, most } of PAGES) {
+    try {
+      // One more than a page: whether there is a next one.
+      const answer = await post("/v1/sql", { ...browse(shape, { ...wanted, limit: rows + 1, most }), rows: "arrays", values: "text" });
+      if (answer.rows.length || !answer.truncated) return { rows: answer.rows.slice(0, rows), hasNext: answer.rows.length > rows || answer.truncated };
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== "result_too_large" || rows === 1) throw error;
+    }
+  }
+  throw new Problem(413, { title: "The next row is too long to be shown: its key alone is longer than an answer." });
 }
 
 /**

@@ -1,10 +1,13 @@
 // @ts-check
 /**
  * The statements of the Tables page. Names are quoted, values are parameters. Values are read as
- * PostgreSQL's text: JSON numbers would round, and what is written back must be what was there.
+ * PostgreSQL's text (the request has "values": "text"): JSON numbers would round, and what is written
+ * back must be what was there. Long values are read in part, those of a key as a whole: it finds rows.
  */
 
+import { LongValue } from "../grid/values.js";
 import { qualified, quoted } from "../lib/identifiers.js";
+import { piece, selected } from "../lib/long_values.js";
 
 /** Columns are named as the table's: ORDER BY would take a bare name for the text that is read. */
 const ROW = "r";
@@ -14,7 +17,7 @@ const own = (/** @type {string} */ name) => `${ROW}.${quoted(name)}`;
 /** @typedef {{query: string, params: unknown[]}} Statement */
 /** @typedef {{column: string, operator: keyof typeof OPERATORS, value: string}} Filter */
 /** @typedef {{column: string, descending: boolean}} Sort */
-/** @typedef {{key: (string | null)[], sort: string | null}} Cursor the row after which a page begins */
+/** @typedef {{key: (string | null)[], sort: import("../grid/values.js").Value}} Cursor the row after which a page begins */
 /** @typedef {{schema: string, table: string, columns: string[]}} Reference of a foreign key */
 
 export const OPERATORS = /** @type {const} */ ({
@@ -51,16 +54,47 @@ class Parameters {
  * Read a page of rows: the version (or place) of a row first, then the columns.
  * after: where the page begins; skipped: how many rows are before it, where that is not known.
  * @param {Shape} shape
+ * @param {{filters: Filter[], sort: Sort | null, after: Cursor | null, skipped: number, limit: number, most?: number}} wanted
+ *   most: bytes of a value that are read
+ * @returns {Statement}
+ */
+export function browse(shape, { most, ...wanted }) {
+  return rowsOf(shape, listOf(shape, most), wanted);
+}
+
+/**
+ * Read a piece of a value, with what tells whether it is still of the row that was seen: the row's
+ * version and the value's beginning.
+ * @param {Shape} shape
+ * @param {number} column
+ * @param {{key: (string | null)[], version: string | null, view: {filters: Filter[], sort: Sort | null}, skipped: number}} row
+ *   view and skipped: find the row where it has neither a key nor a place
+ * @param {number} from a character, counted from 0
+ * @param {number} [most] characters
+ * @returns {Statement}
+ */
+export function readPiece(shape, column, { key, version, view, skipped }, from, most) {
+  const source = sourcesOf(shape)[column];
+  const list = `${versionOf(shape)}, ${piece(source, from, most)}, ${selected([source])}`;
+  if (shape.paging === "offset") return rowsOf(shape, list, { ...view, after: null, skipped, limit: 1 });
+  const parameters = new Parameters();
+  const where = isCursor(shape, { key: shape.paging === "key" ? key : [version] }, parameters);
+  return { query: `SELECT ${list} FROM ${qualified(shape.table)} AS ${ROW} WHERE ${where}`, params: parameters.values };
+}
+
+/**
+ * @param {Shape} shape
+ * @param {string} list what is selected
  * @param {{filters: Filter[], sort: Sort | null, after: Cursor | null, skipped: number, limit: number}} wanted
  * @returns {Statement}
  */
-export function browse(shape, { filters, sort, after, skipped, limit }) {
+function rowsOf(shape, list, { filters, sort, after, skipped, limit }) {
   const parameters = new Parameters();
   const conditions = filters.map((filter) => condition(filter, parameters));
   if (after) conditions.push(beyond(shape, sort, after, parameters));
   const order = [...(sort ? [`${own(sort.column)} ${sort.descending ? "DESC" : "ASC"} NULLS LAST`] : []), ...orderOf(shape)];
   const parts = [
-    `SELECT ${listOf(shape)} FROM ${qualified(shape.table)} AS ${ROW}`,
+    `SELECT ${list} FROM ${qualified(shape.table)} AS ${ROW}`,
     conditions.length ? `WHERE ${conditions.join(" AND ")}` : "",
     order.length ? `ORDER BY ${order.join(", ")}` : "",
     `LIMIT ${limit}`,
@@ -158,10 +192,26 @@ function readRow(shape, key) {
   return { query: `SELECT ${listOf(shape)} FROM ${qualified(shape.table)} AS ${ROW} WHERE ${where}`, params: parameters.values };
 }
 
+/**
+ * @param {Shape} shape
+ * @param {number} [most]
+ */
+function listOf(shape, most) {
+  return `${versionOf(shape)}, ${selected(sourcesOf(shape), most)}`;
+}
+
 /** @param {Shape} shape */
-function listOf(shape) {
-  const first = { key: `${ROW}.xmin::text`, place: `${ROW}.ctid::text`, offset: "NULL::text" }[shape.paging];
-  return [first, ...shape.columns.map((column) => `${own(column.name)}::text`)].join(", ");
+function versionOf(shape) {
+  return { key: `${ROW}.xmin`, place: `${ROW}.ctid`, offset: "NULL" }[shape.paging];
+}
+
+/**
+ * Return the columns as they are read.
+ * @param {Shape} shape
+ * @returns {import("../lib/long_values.js").Source[]}
+ */
+export function sourcesOf(shape) {
+  return shape.columns.map(({ name, type }) => ({ expression: own(name), type, isWhole: shape.key.includes(name) }));
 }
 
 /** @param {Shape} shape */
@@ -193,9 +243,18 @@ function beyond(shape, sort, after, parameters) {
   const name = own(sort.column);
   // NULL is last in both directions.
   if (after.sort === null) return `(${name} IS NULL AND ${later})`;
-  const value = parameters.add(after.sort);
+  const value = after.sort instanceof LongValue ? `(SELECT ${name} FROM ${qualified(shape.table)} AS ${ROW} WHERE ${isCursor(shape, after, parameters)})` : parameters.add(after.sort);
   const way = sort.descending ? "<" : ">";
   return `(${name} ${way} ${value} OR (${name} = ${value} AND ${later}) OR ${name} IS NULL)`;
+}
+
+/**
+ * @param {Shape} shape
+ * @param {{key: (string | null)[]}} cursor its key, or its place
+ * @param {Parameters} parameters
+ */
+function isCursor(shape, { key }, parameters) {
+  return shape.paging === "key" ? isRow(shape, key, parameters) : `${ROW}.ctid = ${parameters.add(key[0])}::tid`;
 }
 
 /**
