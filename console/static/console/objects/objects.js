@@ -1,6 +1,7 @@
 // @ts-check
 /** Objects: buckets, their folders and objects, their settings; origins and access keys. */
 
+import { ofEnvironment } from "../frame/environment.js";
 import { openPage } from "../frame/shell.js";
 import { byId, fill, show, within } from "../lib/dom.js";
 import { attempt } from "../lib/forms.js";
@@ -22,7 +23,7 @@ let environment = "";
 // An answer that came too late must not change what is shown by now.
 let moves = 0;
 
-await openPage(async (who) => {
+await openPage(ofEnvironment(async (who) => {
   isAdmin = who.roles.includes("admin");
   environment = who.environment.name;
   const mayWrite = isAdmin || who.roles.includes("operator");
@@ -35,7 +36,7 @@ await openPage(async (who) => {
   bindUploads();
   follow(() => void move());
   await showPlace();
-});
+}));
 
 /** Show another place; the focus goes there if what had it is gone. */
 async function move() {

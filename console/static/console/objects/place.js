@@ -1,6 +1,8 @@
 // @ts-check
 /** Where on the page of objects one is, as its address has it; and the paths of the API for that. */
 
+import { linkHere } from "../frame/environment.js";
+
 /**
  * @typedef {object} Place
  * @property {"buckets" | "files" | "settings" | "origins" | "keys"} view
@@ -31,8 +33,7 @@ export function here() {
  */
 export function address({ view = "files", ...state }) {
   const isNamed = view === "settings" || view === "origins" || view === "keys";
-  const all = Object.entries({ ...state, view: isNamed ? view : "" });
-  return `?${new URLSearchParams(all.filter(([, value]) => value))}`;
+  return linkHere({ ...state, view: isNamed ? view : "" });
 }
 
 /**
