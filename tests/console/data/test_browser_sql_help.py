@@ -1,5 +1,6 @@
 """In a browser: what helps to write SQL, completion and the history of what ran."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
@@ -83,6 +84,44 @@ def test_tables_columns_and_keywords_are_completed(
     # Without a list, Tab leaves the editor.
     page.keyboard.press("Tab")
     expect(editor).not_to_be_focused()
+
+
+def test_enter_is_a_new_line_unless_an_arrow_key_chose_a_completion(sql: Visitor) -> None:
+    page = sql.page
+    page.clock.install()
+    run_sql(sql, "CREATE TABLE big (id int, t_order int); CREATE TABLE t_orders (id int);")
+    expect(page.locator("#schema-tree")).to_contain_text("t_orders")
+    editor = page.get_by_role("textbox", name="SQL")
+    offered = page.locator(".cm-tooltip-autocomplete .cm-completionLabel")
+
+    def begin(text: str) -> None:
+        write_sql(sql, " ")
+        page.keyboard.press("Backspace")
+        page.keyboard.type(text)
+
+    begin("SELECT id FROM big WHERE id = t")
+    expect(offered.first).to_be_visible()
+    page.clock.fast_forward(1000)
+    page.keyboard.press("Enter")
+    page.keyboard.type("-- mine")
+    expect(page.locator(".cm-line")).to_have_text(["SELECT id FROM big WHERE id = t", "-- mine"])
+    begin("SELECT id FROM t_or")
+    expect(offered.first).to_have_text("t_orders")
+    page.clock.fast_forward(1000)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(editor).to_have_text("SELECT id FROM t_orders")
+    # Where a name is new nothing is offered: an alias, a column, a table.
+    for text in ("SELECT id AS b", "SELECT id FROM big b", "CREATE TABLE zz (a int, b", "WITH b"):
+        begin(text)
+        # The list would have opened by then.
+        page.clock.fast_forward(1000)
+        page.keyboard.press("Enter")
+        page.keyboard.type("x")
+        expect(page.locator(".cm-line")).to_have_text(
+            [re.compile(re.escape(text)), re.compile(r"^\s*x")]
+        )
+        expect(offered.get_by_text("big", exact=True)).to_have_count(0)
 
 
 @pytest.mark.parametrize(

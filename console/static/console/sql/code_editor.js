@@ -61,7 +61,7 @@ export class CodeEditor {
           keymap.of([
             { key: "Mod-Enter", run: doing(onRun) },
             { key: "Mod-s", run: doing(onSave) },
-            { key: "Tab", run: acceptCompletion },
+            { key: "Tab", run: acceptFirst },
           ]),
         ),
         heldDown,
@@ -148,6 +148,13 @@ export class CodeEditor {
   }
 }
 
+const selectNext = completionKeymap.find((/** @type {any} */ binding) => binding.key === "ArrowDown").run;
+
+/** Accept the completion that was chosen, else the first one. @param {any} view */
+function acceptFirst(view) {
+  return acceptCompletion(view) || (selectNext(view) && acceptCompletion(view));
+}
+
 /** A key that is held down runs the text once. */
 const heldDown = Prec.highest(
   EditorView.domEventHandlers({
@@ -182,7 +189,8 @@ function features() {
     indentOnInput(),
     bracketMatching(),
     closeBrackets(),
-    autocompletion(),
+    // The list opens by itself, so that Enter accepts only what an arrow key has chosen.
+    autocompletion({ selectOnOpen: false }),
     highlightActiveLine(),
     highlightSelectionMatches(),
     search({ top: true }),
