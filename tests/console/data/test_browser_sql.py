@@ -154,12 +154,23 @@ def test_what_is_cancelled_without_a_network_is_not_said_to_be_cancelled(sql: Vi
     sql.faults.clear()
 
 
-def test_the_plan_of_the_statement_at_the_cursor_is_a_tree(sql: Visitor) -> None:
-    write_sql(sql, "SELECT nonesuch;\nSELECT n FROM generate_series(1, 3) AS n ORDER BY n DESC")
+@pytest.mark.parametrize("sql", SIZES, indirect=True)
+def test_the_plan_of_the_statement_at_the_cursor_is_a_tree(
+    sql: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    write_sql(
+        sql,
+        "SELECT nonesuch;\n"
+        "SELECT n FROM generate_series(1, 90000) AS n WHERE n < 4 ORDER BY n DESC",
+    )
     sql.press("Explain analyze")
     plan = sql.page.locator("#result-plan")
     expect(plan.locator("strong")).to_have_text(["Sort", "Function Scan on generate_series"])
     expect(plan).to_contain_text("3 rows")
+    # A third of the rows are estimated, and 3 come.
+    expect(plan.locator(".plan-off").first).to_have_text("30,000 estimated")
+    expect(plan.locator(".plan-slow").first).to_contain_text(" ms")
+    picture(sql.page, "sql-plan")
     write_sql(sql, "CREATE TABLE made AS SELECT 1")
     sql.press("Explain analyze")
     sql.agrees("Cancel")
