@@ -1,5 +1,6 @@
 """In a browser: the SQL page, from a text to its rows, its error, its plan."""
 
+import json
 import re
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from accounts.models import Session, User
 from sqlgateway.models import SavedQuery
+from sqlgateway.run.history import RECORDER
 from tests.console.browser import Visitor, held
 from tests.console.journeys import run_sql, sign_out, sign_up, write_sql
 from tests.console.layout import SIZES
@@ -115,6 +117,65 @@ def test_a_result_is_saved_as_a_file_and_a_cut_one_as_a_whole(sql: Visitor) -> N
     assert saved("Rows shown, NDJSON")[0] == '{"n":1,"x":null,"y":"","z":"\\""}'
 
 
+@pytest.mark.parametrize("sql", SIZES, indirect=True)
+def test_a_result_is_sorted_copied_and_given_room(
+    sql: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page = sql.page
+    run_sql(
+        sql, "SELECT n, 'a|' || n AS t FROM (VALUES (9), (10), (NULL), (9007199254740993)) AS v (n)"
+    )
+    grid = page.get_by_role("grid", name="Rows")
+    first = grid.locator("[role=gridcell][aria-colindex='2']")
+    # In sight, also where the page is longer than the window.
+    expect(first.first).to_be_in_viewport()
+    head = grid.get_by_role("columnheader", name="n")
+    for sort, values in (
+        ("ascending", ["9", "10", "9007199254740993", "NULL"]),
+        ("descending", ["9007199254740993", "10", "9", "NULL"]),
+        (None, ["9", "10", "NULL", "9007199254740993"]),
+    ):
+        head.click()
+        expect(first).to_have_text(values)
+        assert head.get_attribute("aria-sort") == sort
+
+    def copied(choice: str) -> str:
+        page.locator("#copy-menu summary").click()
+        expect(page.locator("#copy-what")).to_have_text("4 rows:")
+        sql.press(choice)
+        sql.sees_status("4 rows copied")
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    assert copied("As CSV").splitlines()[:2] == ["n,t", "9,a|9"]
+    assert json.loads(copied("As JSON"))[:2] == [{"n": 9, "t": "a|9"}, {"n": 10, "t": "a|10"}]
+    assert "| 9 | a\\|9 |" in copied("As Markdown")
+    picture(page, "sql-sorted")
+    # As at 200 % zoom of a laptop's window.
+    size = page.viewport_size
+    assert size is not None
+    page.set_viewport_size({"width": 720, "height": 450})
+    run_sql(sql, "SELECT 7 AS n")
+    expect(page.get_by_role("gridcell", name="7", exact=True)).to_be_in_viewport()
+    page.set_viewport_size(size)
+    border = page.get_by_role("separator")
+    editor = page.locator("#editor")
+    before = editor.evaluate("(each) => each.offsetHeight")
+    border.press("ArrowUp")
+    expect(border).to_have_attribute("aria-valuenow", str(before - 24))
+    border.scroll_into_view_if_needed()
+    box = border.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x, y + 60)
+    page.mouse.up()
+    expect(border).to_have_attribute("aria-valuenow", str(before + 36))
+    page.reload()
+    sql.settle()
+    assert editor.evaluate("(each) => each.offsetHeight") == before + 36
+
+
 def test_a_running_query_is_cancelled_in_the_database(sql: Visitor) -> None:
     with sql.page.expect_response("**/v1/sql") as answered:
         run_sql(sql, "SELECT pg_sleep(60)")
@@ -194,7 +255,11 @@ def test_a_draft_survives_the_end_of_the_session_and_not_the_sign_out(sql: Visit
     assert kept == []
 
 
-def test_a_saved_query_is_shared_and_not_overwritten_unseen(sql: Visitor) -> None:
+def test_a_saved_query_is_shared_and_overwritten_knowingly_alone(
+    sql: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page = sql.page
+    editor = page.get_by_role("textbox", name="SQL")
     write_sql(sql, "SELECT 1 AS first")
     sql.press("Save …")
     sql.fill("Name", "Firsts")
@@ -202,16 +267,81 @@ def test_a_saved_query_is_shared_and_not_overwritten_unseen(sql: Visitor) -> Non
     sql.sees_status("Saved as “Firsts”.")
     SavedQuery.objects.update(version=2, text="SELECT 2", updated_by="bob@example.com")
     write_sql(sql, "SELECT 3")
-    sql.page.keyboard.press("Control+s")
+    expect(page.locator("#opened-changed")).to_be_visible()
+    page.keyboard.press("Control+s")
     sql.press("Save")
     sql.sees("bob@example.com has changed it. Press Save again")
     sql.press("Save")
-    expect(sql.page.get_by_role("dialog")).to_be_hidden()
+    expect(page.locator("#save-dialog")).to_be_hidden()
     assert SavedQuery.objects.get().text == "SELECT 3"
     write_sql(sql, "SELECT 4")
-    sql.page.get_by_role("tab", name="Saved").click()
-    sql.page.get_by_role("button", name="Firsts by dora@example.com").click()
-    expect(sql.page.get_by_role("textbox", name="SQL")).to_have_text("SELECT 3")
+    page.keyboard.press("Control+s")
+    page.keyboard.press("Enter")
+    question = page.get_by_role("alertdialog", name="Replace “Firsts”?")
+    expect(question.locator("pre")).to_have_text("SELECT 3")
+    # A quick Enter replaces nothing.
+    page.keyboard.press("Enter")
+    picture(page, "sql-replace")
+    assert SavedQuery.objects.get().text == "SELECT 3"
+    sql.agrees("Replace")
+    expect(page.locator("#save-dialog")).to_be_hidden()
+    assert SavedQuery.objects.get().text == "SELECT 4"
+    expect(page.locator("#opened-changed")).to_be_hidden()
+    expect(page.locator("#opened")).to_have_text("Firsts")
+    # What is typed since stays over a reload, with its name.
+    write_sql(sql, "SELECT 5")
+    page.reload()
+    sql.settle()
+    expect(editor).to_have_text("SELECT 5")
+    expect(page.locator("#opened-changed")).to_be_visible()
+    # A text from the history has no name.
+    sql.press("Run")
+    expect(page.get_by_role("gridcell", name="5")).to_be_visible()
+    RECORDER.flush()
+    page.get_by_role("tab", name="History").click()
+    page.get_by_role("button", name="SELECT 5").click()
+    expect(page.locator("#opened")).to_have_text("")
+    sql.is_at("/console/sql")
+    page.get_by_role("tab", name="Saved").click()
+    page.get_by_role("button", name="Firsts by dora@example.com").click()
+    expect(editor).to_have_text("SELECT 4")
+    sql.is_at(f"/console/sql?saved={SavedQuery.objects.get().pk}")
+    page.go_back()
+    expect(editor).to_have_text("SELECT 5")
+    expect(page.locator("#opened")).to_have_text("")
+    page.go_forward()
+    expect(editor).to_have_text("SELECT 4")
+    SavedQuery.objects.all().delete()
+    page.reload()
+    sql.settle()
+    sql.sees("The saved query of this link is not there any more")
+    expect(editor).to_have_text("SELECT 4")
+    sql.is_at("/console/sql")
+
+
+def test_a_draft_belongs_to_its_tab_and_its_environment(sql: Visitor) -> None:
+    page = sql.page
+    editor = page.get_by_role("textbox", name="SQL")
+    write_sql(sql, "DELETE FROM bookings")
+    other = sql.context.new_page()
+    other.goto(page.url)
+    # A new tab begins with the last text, and goes on with its own.
+    expect(other.get_by_role("textbox", name="SQL")).to_have_text("DELETE FROM bookings")
+    other.get_by_role("textbox", name="SQL").focus()
+    other.keyboard.press("Control+a")
+    other.keyboard.insert_text("SELECT 'other'")
+    page.reload()
+    sql.settle()
+    expect(editor).to_have_text("DELETE FROM bookings")
+    other.close()
+    for place, text in (
+        ("sandbox", re.compile("SELECT version")),
+        ("live", "DELETE FROM bookings"),
+    ):
+        page.locator("#environment-menu summary").click()
+        page.locator("#environments").get_by_role("button", name=place).click()
+        expect(page.locator("#environment-menu summary")).to_contain_text(place)
+        expect(editor).to_have_text(text)
 
 
 def test_on_a_phone_a_reader_runs_a_query_and_saves_none(visit: Callable[..., Visitor]) -> None:

@@ -29,7 +29,7 @@ def sql(visitor: Visitor) -> Visitor:
     return visitor
 
 
-def ran(slug: str, text: str, *, minutes: int, outcome: str = "success") -> None:
+def ran(slug: str, text: str, *, minutes: int, outcome: str = "success", explain: str = "") -> None:
     """Store a request of an environment's history."""
     place = Environment.objects.get(slug=slug)
     at = timezone.now() - timedelta(minutes=minutes)
@@ -45,6 +45,7 @@ def ran(slug: str, text: str, *, minutes: int, outcome: str = "success") -> None
         statements=1,
         elapsed_ms=2.5,
         row_count=3,
+        explain=explain,
         outcome=outcome,
         sqlstate="42P01" if outcome == "sql_refused" else "",
     )
@@ -153,11 +154,24 @@ def test_the_history_is_listed_searched_and_opened(
     ran("live", "SELECT depth FROM nonesuch", minutes=2, outcome="sql_refused")
     ran("live", "TABLE lakes -- " + "x" * 2_000, minutes=9)
     ran("sandbox", "SELECT 'elsewhere'", minutes=1)
+    ran("live", "DELETE FROM lakes -- planned", minutes=7, explain="plan")
+    ran("live", "DELETE FROM lakes -- measured", minutes=8, explain="analyze")
+    for _ in range(50):
+        ran("live", "SELECT 'earlier'", minutes=60)
     page, items = sql.page, sql.page.locator("#history-list li")
     page.get_by_role("tab", name="History").click()
     expect(items).to_contain_text(["nonesuch", "SELECT name FROM lakes"])
     expect(items.first).to_contain_text("42P01")
-    expect(items.last).to_contain_text("3 rows · not the whole text")
+    kinds = items.locator("[data-slot=kind]")
+    expect(items.nth(1)).to_contain_text("3 ms · 3 rows")
+    expect(kinds.locator("visible=true")).to_have_text(["Plan", "Explain analyze"])
+    expect(items.nth(2)).not_to_contain_text("rows")
+    expect(items.nth(4)).to_contain_text("3 rows · not the whole text")
+    expect(items).to_have_count(50)
+    sql.press("Show older")
+    expect(items).to_have_count(55)
+    expect(items.nth(50).get_by_role("button")).to_be_focused()
+    expect(page.get_by_role("button", name="Show older")).to_be_hidden()
     picture(page, "sql-history")
     page.locator("#history-filter").fill("lakes -- x")
     expect(items).to_contain_text(["-- x"])

@@ -1,11 +1,12 @@
 """In a browser: the text that runs is the text that is shown, whole and byte for byte."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Dialog, Page, Request, expect
 
 from tests.console.browser import Visitor
 from tests.console.journeys import run_sql, sign_up, write_sql
@@ -73,8 +74,8 @@ def test_a_statement_of_a_long_text_is_measured_whole(
     page = sql.page
     page.evaluate(
         """(text) => {
-          const kept = Object.keys(localStorage).find((key) => key.endsWith(":sql"));
-          localStorage.setItem(kept, text);
+          const kept = Object.keys(sessionStorage).find((key) => key.endsWith(":live:sql"));
+          sessionStorage.setItem(kept, text);
         }""",
         LONG,
     )
@@ -146,6 +147,112 @@ def test_a_selected_part_of_a_statement_runs_after_a_question(sql: Visitor) -> N
     page.keyboard.press("Control+Enter")
     expect(page.locator("#result-summary")).to_contain_text("DELETE, 1 row")
     assert rows(sql) == "rows: 999"
+
+
+EVERY_ROW = [
+    "DELETE FROM victim",
+    "SELECT 1; UPDATE victim SET id = (SELECT 2 WHERE true)",
+    "WITH gone AS (DELETE FROM victim RETURNING *) SELECT * FROM gone WHERE id = 1",
+    "DO $$ BEGIN DELETE FROM victim; END $$",
+    "EXPLAIN ANALYZE DELETE FROM victim -- WHERE id = 1",
+]
+NOT_EVERY_ROW = [
+    "UPDATE victim SET id = id WHERE id = 0",
+    "SELECT 'DELETE FROM victim' AS delete FROM victim WHERE id = 1 FOR UPDATE",
+    "MERGE INTO victim USING (SELECT 0 AS n) ON id = n WHEN MATCHED THEN UPDATE SET id = n",
+    "CREATE OR REPLACE FUNCTION touch() RETURNS void LANGUAGE sql AS 'DELETE FROM victim'",
+]
+
+
+def test_a_change_of_every_row_is_asked_for_and_shown(
+    sql: Visitor, sent: list[dict[str, Any]], picture: Callable[[Page, str], None]
+) -> None:
+    page = sql.page
+    question = page.get_by_role("alertdialog")
+    for text in EVERY_ROW:
+        run_sql(sql, text)
+        expect(question).to_contain_text("no WHERE")
+        expect(question).to_contain_text("in live")
+        sql.agrees("Cancel")
+        expect(question).to_be_hidden()
+    assert sent == []
+    for text in NOT_EVERY_ROW:
+        with page.expect_response("**/v1/sql"):
+            run_sql(sql, text)
+        expect(page.get_by_role("button", name="Run", exact=True)).to_be_visible()
+    run_sql(sql, "SELECT 2;" * 41 + "\nDELETE FROM victim;")
+    expect(question.locator("pre")).to_have_text("DELETE FROM victim;")
+    expect(question).to_contain_text("42 in all")
+    picture(page, "sql-every-row")
+    sql.agrees("Run it")
+    expect(page.locator("#result-summary")).to_contain_text("DELETE, 1,000 rows")
+
+
+@pytest.mark.parametrize("how", ["press", "key"])
+def test_the_page_says_what_runs_and_runs_the_statement_at_the_cursor(
+    sql: Visitor, sent: list[dict[str, Any]], how: str
+) -> None:
+    page = sql.page
+    scope = page.locator("#run-scope")
+    write_sql(sql, "SELECT 1;\nSELECT 2;\nSELECT 3;")
+    expect(scope).to_have_text("all 3 statements")
+    at_line(sql, 1)
+    if how == "press":
+        sql.press("Run statement")
+    else:
+        page.keyboard.press("Control+Shift+Enter")
+    expect(page.get_by_role("gridcell", name="2")).to_be_visible()
+    assert sent[-1]["query"] == "SELECT 2;"
+    expect(page.locator(".cm-run")).to_have_text("SELECT 2;")
+    at_line(sql, 1)
+    page.keyboard.press("Shift+End")
+    expect(page.get_by_role("button", name="Run selection")).to_be_visible()
+    expect(scope).to_be_hidden()
+    write_sql(sql, "SELECT 4")
+    expect(scope).to_be_hidden()
+    expect(page.get_by_role("button", name="Run statement")).to_be_hidden()
+
+
+def test_an_error_stands_at_its_statement_and_says_what_became_of_the_others(
+    sql: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page = sql.page
+    problem = page.locator("#sql-problem")
+    said = "DO $$ BEGIN RAISE NOTICE 'hello' USING HINT = 'greet'; END $$;"
+    run_sql(sql, f"{said}\nUPDATE victim SET id = -1 WHERE id = 1;\nSELECT 1/0;\nSELECT 2;")
+    expect(problem).to_contain_text("Statement 3 of 4 failed. division by zero (22012)")
+    expect(problem).to_contain_text("The statements before it were rolled back")
+    expect(page.locator("#result-notices")).to_have_text("NOTICE: hello\nHint: greet")
+    expect(page.locator(".cm-error")).to_have_text("SELECT")
+    expect(page.locator(".cm-line:has(.cm-error)")).to_have_text("SELECT 1/0;")
+    expect(page.locator(".cm-error-sentence")).to_have_text("division by zero")
+    picture(page, "sql-error")
+    run_sql(sql, "SELECT 1;\nSELEC 2;")
+    expect(problem).to_contain_text("Nothing ran")
+    run_sql(sql, "BEGIN; SELECT 1; COMMIT; SELECT nonesuch")
+    expect(problem).to_contain_text("What was committed before is stored")
+    assert rows(sql) == "rows: 1000"
+
+
+def test_a_running_write_asks_before_the_page_is_left(sql: Visitor) -> None:
+    page = sql.page
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    run_sql(sql, "INSERT INTO victim SELECT 1 FROM pg_sleep(60)")
+    expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Tables").click(no_wait_after=True)
+    expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
+    sql.press("Cancel")
+    expect(page.locator("#result-summary")).to_have_text("Cancelled.")
+    assert asked == ["beforeunload"]
+    page.get_by_role("link", name="Tables").click()
+    expect(page).to_have_url(re.compile("/console/tables"))
+    assert asked == ["beforeunload"]
 
 
 def test_the_line_ends_of_a_text_stay_what_they_are(

@@ -1,8 +1,8 @@
 // @ts-check
 /**
  * What a user has typed and not sent: it survives a reload and the end of a session in this browser,
- * and goes when the user signs out. Texts are kept for the user; a form with `data-draft` for this
- * tab alone, without passwords, codes and credentials, until it was accepted. The attribute's value
+ * and goes when the user signs out. Texts are kept for the user, in an environment; a form with
+ * `data-draft` for this tab alone, without passwords, codes and credentials, until it was accepted. The attribute's value
  * says what the form is about, such as a bucket, where it is used for several. Only the fields that the
  * user has changed are kept, with the version (`data-version`) of what they change: what is stored may be
  * another one when the draft is shown again.
@@ -14,14 +14,14 @@ const PREFIX = "zonal-draft:";
 const OWNER = `${PREFIX}owner`;
 const KEPT = 'input:not([type="password"], [type="file"], [autocomplete="one-time-code"], [name^="secret."]), select, textarea';
 
-/** A text under a name, of one user in one organization. */
+/** A text under a name, of one user in one environment. */
 export class Draft {
   /**
-   * @param {{user_id: string, org_id: number}} who
+   * @param {{user_id: string, org_id: number, environment: {id: string}}} who
    * @param {string} name
    */
   constructor(who, name) {
-    this.key = `${PREFIX}${who.org_id}:${who.user_id}:${name}`;
+    this.key = `${PREFIX}${who.org_id}:${who.user_id}:${who.environment.id}:${name}`;
   }
 
   /** @returns {string | null} */
@@ -39,7 +39,30 @@ export class Draft {
   }
 }
 
-/** The values of a form, of one user in one organization. */
+/** A text of this tab alone. A new tab begins with what was last typed in any. */
+export class TabDraft extends Draft {
+  /** True if there is one of this tab. */
+  get isOwn() {
+    return sessionStorage.getItem(this.key) !== null;
+  }
+
+  read() {
+    return sessionStorage.getItem(this.key) ?? super.read();
+  }
+
+  /** @param {string} text */
+  keep(text) {
+    super.keep(text);
+    try {
+      sessionStorage.setItem(this.key, text);
+    } catch {
+      // Full: an older text must not come back.
+      sessionStorage.removeItem(this.key);
+    }
+  }
+}
+
+/** The values of a form, of one user in one environment. */
 export class FormDraft extends Draft {
   /** @returns {any} null where there is none */
   values() {

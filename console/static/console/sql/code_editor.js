@@ -37,9 +37,9 @@ export class CodeEditor {
   /**
    * @param {HTMLElement} place what it has inside is no longer shown
    * @param {HTMLTextAreaElement} area whose focus the editor takes over
-   * @param {{text: string, anchor: number, head: number, onRun: () => void, onSave: () => void, onChange: (text: string) => void, onSelect: (isSelected: boolean) => void}} options
+   * @param {import("./editor.js").Options & {anchor: number, head: number}} options
    */
-  constructor(place, area, { text, anchor, head, onRun, onSave, onChange, onSelect }) {
+  constructor(place, area, { text, anchor, head, onRun, onRunStatement, onSave, onChange, onSelect }) {
     const hadFocus = document.activeElement === area;
     this.language = new Compartment();
     // In a shadow root CodeMirror's styles are constructed sheets, which the page's policy allows.
@@ -59,7 +59,7 @@ export class CodeEditor {
         // Before the keys of the editor itself, for which Ctrl-Enter is a new line.
         Prec.highest(
           keymap.of([
-            { key: "Mod-Enter", run: doing(onRun) },
+            { key: "Mod-Enter", run: doing(onRun), shift: doing(onRunStatement) },
             { key: "Mod-s", run: doing(onSave) },
             { key: "Tab", run: acceptFirst },
           ]),
@@ -122,15 +122,13 @@ export class CodeEditor {
   /**
    * Mark an error in a text that was run, with its sentence below the line.
    * @param {Part} part
-   * @param {number} position in it, in characters and from 1, as PostgreSQL counts
+   * @param {number} at in it
    * @param {string} sentence
    */
-  mark({ from, text }, position, sentence) {
-    // Characters beyond the basic plane are two in JavaScript, and one in PostgreSQL.
-    const before = [...text].slice(0, position - 1).join("").length;
+  mark({ from, text }, at, sentence) {
     // The text may have been changed in the meantime.
     if (this.view.state.sliceDoc(from, from + text.length) !== text) return;
-    this.view.dispatch({ effects: markAt(this.view.state, from + before, sentence) });
+    this.view.dispatch({ effects: markAt(this.view.state, from + at, sentence) });
   }
 
   /** Close the list of completions, which may lie over the results. */

@@ -12,12 +12,13 @@ import { statementsOf } from "./lexer.js";
 const WITH_THE_PAGE = matchMedia("(width >= 900px) and (pointer: fine)");
 
 /** @typedef {{from: number, text: string}} Part of the text, and where it begins */
+/** @typedef {{text: string, onRun: () => void, onRunStatement: () => void, onSave: () => void, onChange: (text: string) => void, onSelect: (isSelected: boolean) => void}} Options */
 /** @typedef {import("./code_editor.js").CodeEditor} CodeEditor */
 
 export class Editor {
   /**
    * @param {HTMLElement} place with a text area inside
-   * @param {{text: string, onRun: () => void, onSave: () => void, onChange: (text: string) => void, onSelect: (isSelected: boolean) => void}} options
+   * @param {Options} options
    */
   constructor(place, options) {
     this.place = place;
@@ -36,13 +37,14 @@ export class Editor {
 
   #listen() {
     const { area, options } = this;
-    area.addEventListener("input", () => options.onChange(this.text));
+    area.addEventListener("input", () => this.#changed());
     document.addEventListener("selectionchange", () => {
       if (!this.code) options.onSelect(this.hasSelection);
     });
     area.addEventListener("keydown", (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
-      const action = { Enter: options.onRun, s: options.onSave }[event.key];
+      const run = event.shiftKey ? options.onRunStatement : options.onRun;
+      const action = { Enter: run, s: options.onSave }[event.key];
       if (!action) return;
       event.preventDefault();
       if (!event.repeat) action();
@@ -111,8 +113,13 @@ export class Editor {
    */
   #write(text, from, to) {
     this.exact.splice(text, from, to);
-    this.options.onChange(this.text);
+    this.#changed();
     this.area.focus();
+  }
+
+  #changed() {
+    this.options.onChange(this.text);
+    this.options.onSelect(this.hasSelection);
   }
 
   /** Return the selection's edges, the first one first. @param {string} text */
@@ -165,14 +172,19 @@ export class Editor {
   }
 
   /**
-   * Mark an error in a text that was run, with its sentence below the line.
+   * Mark an error in a text that was run, with its sentence below the line: at its position, else at the
+   * beginning of its statement.
    * @param {Part} part
-   * @param {number} position in it, in characters and from 1, as PostgreSQL counts
+   * @param {{position?: number, statement?: number}} place in it, from 1; the position in characters, as PostgreSQL counts
    * @param {string} sentence
    */
-  async mark(part, position, sentence) {
+  async mark(part, { position, statement }, sentence) {
+    const { text } = part;
+    // Characters beyond the basic plane are two in JavaScript, and one in PostgreSQL.
+    const at = position ? [...text].slice(0, position - 1).join("").length : statementsOf(text)[(statement ?? 0) - 1]?.from;
+    if (at === undefined) return;
     await this.load();
-    this.code?.mark(part, position, sentence);
+    this.code?.mark(part, at, sentence);
   }
 
   /** Close the list of completions, which may lie over the results. */

@@ -36,7 +36,7 @@ export function bindExports(results, ran) {
 async function shownRows({ shown, grid }, format) {
   if (!shown) return;
   const { type, write } = FORMATS[format];
-  save(nameOf(format), write(shown.columns, await grid.whole(shown.rows)), type);
+  save(nameOf(format), write(shown.columns, await grid.whole(grid.rows)), type);
 }
 
 /**

@@ -69,7 +69,7 @@ class Statement {
  * @param {string} text
  * @returns {Generator<Token>}
  */
-function* tokensOf(text) {
+export function* tokensOf(text) {
   for (let from = 0; from < text.length; ) {
     TOKEN.lastIndex = from;
     const match = /** @type {RegExpExecArray} */ (TOKEN.exec(text));

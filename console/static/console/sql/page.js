@@ -5,77 +5,134 @@ import { bindDrawer } from "../grid/drawer.js";
 import { openPage } from "../frame/shell.js";
 import { get } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
-import { byId, fill, show } from "../lib/dom.js";
-import { Draft } from "../lib/drafts.js";
+import { byId, element, fill, show } from "../lib/dom.js";
+import { TabDraft } from "../lib/drafts.js";
 import { onClick } from "../lib/forms.js";
 import { Cancelled, Problem, sentenceOf } from "../lib/problem.js";
 import { tell } from "../lib/status.js";
 import { bindTablist, choose } from "../lib/tablist.js";
 import { Editor } from "./editor.js";
+import { bindCopyMenu } from "./copies.js";
 import { bindExports } from "./exports.js";
-import { bindHistory, showHistory } from "./history.js";
+import { endOf, failureOf } from "./failure.js";
+import { HistoryList } from "./history.js";
+import { statementsOf } from "./lexer.js";
 import { Results } from "./results.js";
-import { GivenUp, Run } from "./run.js";
+import { Run } from "./run.js";
 import { SavedQueries } from "./saved.js";
 import { showSchema } from "./schema_tree.js";
+import { bindSplit } from "./split.js";
+import { unqualifiedIn } from "./unqualified.js";
 
-const FIRST = "-- Ctrl + Enter runs the selection, or everything.\nSELECT version();\n";
-/** Where no answer came. */
-const UNKNOWN = "It may have been carried out: look before you run it again.";
+const FIRST = "-- Ctrl + Enter runs the selection, or everything; with Shift, the statement at the cursor.\nSELECT version();\n";
 /** What a reader, whose statements write nothing, is refused: to write, and to call what may write. */
 const NOT_READ_ONLY = ["25006", "42501"];
 const NO_STATEMENT = "There is no statement at the cursor. Put the cursor into one, or select what you mean.";
 /** Statements after which the schema may be another one. */
 const CHANGES_SCHEMA = /^(?:CREATE|ALTER|DROP|COMMENT|SELECT INTO|REFRESH)/;
+/** In a longer text, statements are not counted at each key. */
+const MAX_COUNTED = 50_000;
+
+/** @typedef {import("./editor.js").Part} Part */
 
 await openPage(async (who) => {
   bindDrawer();
-  fill(byId("main"), { where: who.environment.name });
-  const draft = new Draft(who, "sql");
+  bindSplit();
+  const environment = who.environment.name;
+  fill(byId("main"), { where: environment });
+  const draft = new TabDraft(who, "sql");
+  const isOwn = draft.isOwn;
   const results = new Results();
-  const editor = new Editor(byId("editor"), {
-    text: draft.read() ?? FIRST,
-    onRun: () => void runChosen().catch(tell),
-    onSave: () => saved?.ask(),
-    // At once, and not when the page goes: signing out has removed the draft by then.
-    onChange: (text) => draft.keep(text),
-    onSelect: (isSelected) => {
-      byId("run").textContent = isSelected ? "Run selection" : "Run";
-    },
-  });
-  await editor.begin();
   const run = new Run((elapsedMs) => {
     byId("elapsed").textContent = `${(elapsedMs / 1000).toFixed(1)} s`;
   });
   let ran = "";
   let mayWrite = false;
+  /** The number of statements, 0 where they are not counted. */
+  let statements = 0;
   /** @type {SavedQueries | null} */
   let saved = null;
+  const editor = new Editor(byId("editor"), {
+    text: draft.read() ?? FIRST,
+    onRun: () => void runChosen().catch(tell),
+    onRunStatement: () => void runStatement().catch(tell),
+    onSave: () => saved?.ask(),
+    // At once, and not when the page goes: signing out has removed the draft by then.
+    onChange: (text) => {
+      draft.keep(text);
+      saved?.label(text);
+      count();
+    },
+    onSelect: () => showScope(),
+  });
+  await editor.begin();
+  function count() {
+    const { text } = editor;
+    statements = text.length > MAX_COUNTED ? 0 : statementsOf(text).length;
+  }
+
+  /** Say what Run runs. */
+  function showScope() {
+    const { hasSelection } = editor;
+    const isOne = statements === 1 || hasSelection;
+    byId("run").textContent = hasSelection ? "Run selection" : "Run";
+    byId("run-scope").textContent = isOne ? "" : statements ? `all ${statements} statements` : "everything";
+    show(byId("run-scope"), !isOne && !run.isRunning && editor.text.trim() !== "");
+    show(byId("run-statement"), !isOne && !run.isRunning && editor.text.trim() !== "");
+  }
 
   async function runChosen() {
     const part = editor.chosen();
     if (run.isRunning || part.text.trim() === "") return;
-    if (editor.isCut(part)) {
-      await asked(part, "Run a part of a statement?", "The selection is not the whole statement. This is what runs:", "Run selection");
-    }
-    await start(part, {});
+    if (await mayRun(part)) await start(part, {});
+  }
+
+  async function runStatement() {
+    const part = atCursor();
+    if (part && (await mayRun(part))) await start(part, {});
+  }
+
+  /** Return the statement that is meant; say so where there is none. @returns {Part | null} */
+  function atCursor() {
+    if (run.isRunning) return null;
+    const part = editor.statement();
+    if (part) return part;
+    results.clear();
+    editor.clearMark();
+    showProblem([NO_STATEMENT]);
+    return null;
+  }
+
+  /**
+   * Ask before a part of a statement runs, and before every row of a table is changed or deleted.
+   * @param {Part} part
+   */
+  async function mayRun(part) {
+    const isCut = editor.isCut(part);
+    const found = mayWrite ? unqualifiedIn(part.text) : [];
+    if (!isCut && found.length === 0) return true;
+    const total = statementsOf(part.text).length;
+    const which = total === 1 ? "It has" : found.length === 1 ? "This statement has" : "These statements have";
+    const all = `${which} no WHERE: every row of the table is ${verbsOf(found)}, in ${environment}.`;
+    const others = total > found.length ? ` It runs with the other statements of the text, ${total} in all.` : "";
+    const why = isCut ? "The selection is not the whole statement. This is what runs." : "";
+    const title = found.length ? titleOf(found) : "Run a part of a statement?";
+    const shown = isCut || total === 1 ? part.text : found.map(({ from, to }) => part.text.slice(from, to)).join("\n\n");
+    await asked(part, title, [why, found.length ? all + others : ""].filter(Boolean).join(" "), "Run it", shown);
+    return true;
   }
 
   /** @param {"plan" | "analyze"} how */
   async function explain(how) {
-    const part = editor.statement();
-    if (run.isRunning) return;
-    if (!part) {
-      results.clear();
-      editor.clearMark();
-      showProblem(NO_STATEMENT);
-    } else if (how === "plan") await start(part, { explain: true });
+    const part = atCursor();
+    if (!part) return;
+    if (how === "plan") await start(part, { explain: true });
     else await measure(part);
   }
 
   /**
    * Run a statement as a reader and measure it; ask before it is run as the member that it may write as.
-   * @param {import("./editor.js").Part} part
+   * @param {Part} part
    */
   async function measure(part) {
     const { answer, note } = results;
@@ -83,23 +140,24 @@ await openPage(async (who) => {
     if (!refusal) return;
     // Nothing has happened yet: what was shown stays until the answer to the question.
     if (answer) results.show(answer, note);
-    const why = "It is not proved to write nothing. It is run, and what it writes stays written:";
+    const why = `It is not proved to write nothing. It is run in ${environment}, and what it writes stays written:`;
     await asked(part, "Run this statement to measure it?", why, "Run it");
     await start(part, { explain: "analyze" });
   }
 
   /**
    * Ask before a text runs, which the question shows and the editor marks.
-   * @param {import("./editor.js").Part} part
+   * @param {Part} part
    * @param {string} title
    * @param {string} why
    * @param {string} action
+   * @param {string} [shown]
    * @throws {Cancelled}
    */
-  async function asked(part, title, why, action) {
+  async function asked(part, title, why, action, shown = part.text) {
     await editor.markRun(part);
     try {
-      await confirm(title, why, action, part.text);
+      await confirm(title, why, action, shown);
     } catch (error) {
       editor.clearMark();
       throw error;
@@ -107,8 +165,8 @@ await openPage(async (who) => {
   }
 
   /**
-   * @param {import("./editor.js").Part} part
-   * @param {object} options of the request
+   * @param {Part} part
+   * @param {{explain?: true | "analyze", read_only?: boolean}} options of the request
    * @param {string[]} expected SQLSTATEs that are returned and not shown
    * @returns {Promise<Problem | null>} a refusal that was expected
    */
@@ -117,35 +175,41 @@ await openPage(async (who) => {
     editor.clearMark();
     editor.closeList();
     results.clear();
-    showProblem("");
+    showProblem([]);
     if (part.text !== editor.text) editor.markRun(part).catch(tell);
     busy(true);
     results.say("Running …");
     try {
-      const answer = await run.start({ query: part.text, ...options });
+      const answer = await run.start({ query: part.text, ...options }, mayWrite && !isHarmless(options));
       ran = part.text;
-      results.show(answer, "read_only" in options && mayWrite ? ", measured as a reader" : "");
+      results.show(answer, options.read_only && mayWrite ? ", measured as a reader" : "");
+      results.reveal();
       if (answer.results.some((result) => CHANGES_SCHEMA.test(result.command))) loadSchema().catch(tell);
     } catch (error) {
-      results.say(endOf(error));
-      if (error instanceof Problem && expected.includes(error.content.sqlstate)) return error;
+      const isExpected = error instanceof Problem && expected.includes(error.content.sqlstate);
+      results.say(isExpected ? "" : endOf(error));
+      if (isExpected) return error;
       if (!(error instanceof Cancelled)) refuse(part, error);
     } finally {
       // The searched one has appeared in the meantime.
       editor.closeList();
       busy(false);
+      showScope();
     }
     return null;
   }
 
   /**
-   * @param {import("./editor.js").Part} part
+   * @param {Part} part
    * @param {unknown} error
    */
   function refuse(part, error) {
-    showProblem(failure(error));
-    if (error instanceof Problem && error.content.position) editor.mark(part, error.content.position, error.message).catch(tell);
+    showProblem(failureOf(error, part.text));
     if (!(error instanceof Problem)) throw error;
+    const { notices, position, statement } = error.content;
+    results.showNotices(notices ?? []);
+    if (position || statement) editor.mark(part, error.content, error.message).catch(tell);
+    else results.reveal();
   }
 
   async function loadSchema() {
@@ -156,24 +220,30 @@ await openPage(async (who) => {
 
   const permissions = (await get("/v1/permissions/effective")).permissions;
   mayWrite = permissions.sql?.includes("create") ?? false;
-  saved = new SavedQueries(editor, mayWrite);
-  const named = new URLSearchParams(location.search).get("saved");
-  if (named) await saved.openById(named);
-  const open = (/** @type {string} */ text) => editor.replace(text);
-  bindHistory(open);
+  saved = new SavedQueries(editor, new TabDraft(who, "sql-from"), { environment: who.environment.id, mayWrite });
+  await saved.openNamed(isOwn);
+  addEventListener("popstate", (event) => void saved?.goBack(event.state).catch(tell));
+  const past = new HistoryList(who.email, (text) => {
+    saved?.leave();
+    editor.replace(text);
+  });
+  bindCopyMenu(results);
   bindExports(results, () => ran);
   onClick(byId("run"), () => runChosen().catch(tell));
+  onClick(byId("run-statement"), () => runStatement().catch(tell));
   onClick(byId("explain"), () => explain("plan").catch(tell));
   onClick(byId("analyze"), () => explain("analyze").catch(tell));
   onClick(byId("cancel"), () => run.cancel());
   const tabs = byId("side-tabs");
   bindTablist(tabs, (tab) => {
-    if (tab.id === "tab-history") showHistory(open).catch(tell);
+    if (tab.id === "tab-history") past.show().catch(tell);
     if (tab.id === "tab-saved") saved?.load().catch(tell);
   });
   choose(tabs, byId("tab-schema"));
   results.clear();
   busy(false);
+  count();
+  showScope();
   // The page is usable before the schema is there, which makes the database at the first visit.
   loadSchema().catch((error) => {
     byId("schema-none").textContent = sentenceOf(error);
@@ -181,33 +251,35 @@ await openPage(async (who) => {
   });
 });
 
+/** True if a request cannot write. @param {{explain?: true | "analyze", read_only?: boolean}} options */
+function isHarmless({ explain, read_only }) {
+  return explain === true || read_only === true;
+}
+
 /** @param {boolean} isBusy */
 function busy(isBusy) {
   for (const id of ["run", "explain", "analyze"]) show(byId(id), !isBusy);
+  for (const id of ["run-scope", "run-statement"]) if (isBusy) show(byId(id), false);
   show(byId("cancel"), isBusy);
   show(byId("elapsed"), isBusy);
 }
 
-/** @param {string} text */
-function showProblem(text) {
-  byId("sql-problem").textContent = text;
-  show(byId("sql-problem"), text !== "");
-  if (text) show(byId("result-empty"), false);
+/** @param {string[]} lines */
+function showProblem(lines) {
+  byId("sql-problem").replaceChildren(...lines.map((line) => element("span", line)));
+  show(byId("sql-problem"), lines.length > 0);
+  if (lines.length) show(byId("result-empty"), false);
 }
 
-/** @param {unknown} error that ended a run */
-function endOf(error) {
-  if (error instanceof GivenUp) return `Not waited for any more. ${UNKNOWN}`;
-  return error instanceof Cancelled ? "Cancelled." : "";
+/** @param {import("./unqualified.js").Unqualified[]} found */
+function verbsOf(found) {
+  const verbs = new Set(found.map(({ verb }) => `${verb}d`));
+  return [...verbs].sort().join(" or ");
 }
 
-/** @param {unknown} error */
-function failure(error) {
-  if (!(error instanceof Problem)) return sentenceOf(error);
-  if (error.code === "unreachable") return `${error.sentence} ${UNKNOWN}`;
-  const { line, column, detail, title, hint, sqlstate, outcome } = error.content;
-  const place = line ? `Line ${line}, column ${column}: ` : "";
-  const said = [`${place}${detail || title}`, hint && `Hint: ${hint}`, outcome && `The transaction: ${outcome}.`];
-  if (error.retryAfterS) said.push(error.sentence);
-  return said.concat(sqlstate && `(${sqlstate})`).filter(Boolean).join(" ");
+/** @param {import("./unqualified.js").Unqualified[]} found */
+function titleOf(found) {
+  const verbs = new Set(found.map(({ verb }) => verb));
+  if (verbs.size > 1) return "Delete and update every row?";
+  return verbs.has("delete") ? "Delete every row?" : "Update every row?";
 }

@@ -4,13 +4,13 @@
 import { openDrawer } from "../grid/drawer.js";
 import { Grid, HEAD } from "../grid/grid.js";
 import { byId, element, show } from "../lib/dom.js";
-import { count } from "../lib/format.js";
-import { announce } from "../lib/status.js";
 import { bindTablist, choose } from "../lib/tablist.js";
 import { planTree } from "./plan.js";
+import { nextSort, sorted } from "./sort.js";
 
 /** @typedef {import("./run.js").Answer} Answer */
 /** @typedef {import("./run.js").Result} Result */
+/** @typedef {import("./sort.js").Sort} Sort */
 
 export class Results {
   constructor() {
@@ -19,15 +19,17 @@ export class Results {
     this.note = "";
     /** @type {Result | null} */
     this.shown = null;
+    /** Of the rows that are shown. @type {Sort | null} */
+    this.sort = null;
     this.grid = new Grid({
       label: "Rows",
       onOpen: ({ row, column }) => {
-        if (this.shown && row !== HEAD) openDrawer(this.shown.columns[column], this.shown.rows[row][column]);
+        if (row === HEAD) this.#sortBy(column);
+        else if (this.shown) openDrawer(this.shown.columns[column], this.grid.rows[row][column]);
       },
     });
     byId("result-rows").append(this.grid.root);
     bindTablist(byId("result-tabs"), (tab) => this.#turnTo(Number(tab.dataset.index)));
-    byId("result-copy").addEventListener("click", () => this.#copy());
   }
 
   /** Take everything of an earlier run away: nothing stale stands beside an error. */
@@ -59,11 +61,22 @@ export class Results {
     const list = byId("result-tabs");
     list.replaceChildren(...answer.results.map((result, index) => tabOf(result, index)));
     show(list, answer.results.length > 1);
-    const notices = answer.notices.map((notice) => element("li", `${notice.severity}: ${notice.message}`));
-    byId("result-notices").replaceChildren(...notices);
-    show(byId("result-notices"), notices.length > 0);
+    this.showNotices(answer.notices);
     // The last one is what was waited for.
     this.#turnTo(answer.results.length - 1);
+  }
+
+  /** @param {import("./run.js").Notice[]} notices */
+  showNotices(notices) {
+    byId("result-notices").replaceChildren(...notices.map((notice) => element("li", noticeOf(notice))));
+    show(byId("result-notices"), notices.length > 0);
+  }
+
+  /** Bring the results into sight, where the page is longer than the window. */
+  reveal() {
+    const place = byId("results");
+    const { top, bottom } = place.getBoundingClientRect();
+    if (top < 0 || bottom > innerHeight) place.scrollIntoView({ block: "start" });
   }
 
   /** @param {number} index */
@@ -80,15 +93,30 @@ export class Results {
     show(byId("result-actions"), hasRows);
     show(byId("result-plan"), Boolean(result.plan));
     if (result.plan) byId("result-plan").replaceChildren(planTree(result.plan));
+    this.sort = null;
     if (hasRows) this.grid.show(result.columns, result.rows);
     this.say(summaryOf(result, answer) + this.note);
   }
 
-  async #copy() {
-    if (!this.shown) return;
-    const rows = await this.grid.copy();
-    announce(`${count(rows, "row")} copied.`);
+  /** Sort the rows that are shown by a column; up, down, and as they came. @param {number} column */
+  #sortBy(column) {
+    const { answer, grid, shown } = this;
+    if (!answer || !shown) return;
+    this.sort = nextSort(this.sort, column);
+    const { sort } = this;
+    const columns = shown.columns.map((one, at) => (at === sort?.column ? { ...one, sort: sort.direction } : one));
+    grid.show(columns, sort ? sorted(shown, sort) : shown.rows);
+    // Where the press was, the next one is.
+    grid.go({ row: HEAD, column });
+    const note = sort && shown.truncated ? ". Only these are sorted: the database can sort all, by ORDER BY" : "";
+    this.say(summaryOf(shown, answer) + this.note + note);
   }
+}
+
+/** @param {import("./run.js").Notice} notice */
+function noticeOf({ severity, message, detail, hint, line, column }) {
+  const place = line ? `Line ${line}, column ${column}: ` : "";
+  return [`${severity}: ${place}${message}`, detail, hint && `Hint: ${hint}`].filter(Boolean).join("\n");
 }
 
 /**
@@ -113,9 +141,14 @@ function summaryOf(result, { elapsedMs }) {
   const took = `${elapsedMs < 10 ? elapsedMs.toFixed(1) : Math.round(elapsedMs).toLocaleString()} ms`;
   if (result.plan) return `Plan, ${took}`;
   if (result.columns.length === 0) {
-    const changed = result.row_count ? `, ${count(result.row_count, "row")}` : "";
+    const changed = result.row_count ? `, ${rowsOf(result.row_count)}` : "";
     return `${result.command || "Nothing to run"}${changed}, ${took}`;
   }
   const cut = result.truncated ? `. Cut: only the first ${result.rows.length.toLocaleString()} are shown` : "";
-  return `${result.row_count.toLocaleString()} row${result.row_count === 1 ? "" : "s"}, ${took}${cut}`;
+  return `${rowsOf(result.row_count)}, ${took}${cut}`;
+}
+
+/** @param {number} number */
+function rowsOf(number) {
+  return `${number.toLocaleString()} row${number === 1 ? "" : "s"}`;
 }

@@ -10,11 +10,12 @@ export class GivenUp extends Cancelled {}
 const TICK_MS = 100;
 const PATH = "/v1/sql";
 
+/** @typedef {{severity: string, sqlstate: string, message: string, detail?: string, hint?: string, line?: number, column?: number}} Notice */
 /** @typedef {{columns: any[], rows: import("../grid/values.js").Value[][], row_count: number, command: string, truncated: boolean, plan?: any}} Result */
 /**
  * @typedef {object} Answer
  * @property {Result[]} results of all statements
- * @property {{severity: string, sqlstate: string, message: string}[]} notices
+ * @property {Notice[]} notices
  * @property {number} elapsedMs
  */
 
@@ -22,8 +23,12 @@ export class Run {
   /** @param {(elapsedMs: number) => void} onTick */
   constructor(onTick) {
     this.onTick = onTick;
-    /** @type {{id: string, abort: AbortController} | null} */
+    /** @type {{id: string, abort: AbortController, mayWrite: boolean} | null} */
     this.current = null;
+    // Left alone, what runs is cancelled or carried out, and nobody is told which.
+    addEventListener("beforeunload", (event) => {
+      if (this.current?.mayWrite) event.preventDefault();
+    });
   }
 
   get isRunning() {
@@ -33,11 +38,12 @@ export class Run {
   /**
    * Run a text.
    * @param {object} body of POST /v1/sql
+   * @param {boolean} mayWrite the page asks before it is left meanwhile
    * @returns {Promise<Answer>}
    * @throws {Problem | Cancelled} GivenUp if the outcome is unknown
    */
-  async start(body) {
-    const current = { id: crypto.randomUUID(), abort: new AbortController() };
+  async start(body, mayWrite) {
+    const current = { id: crypto.randomUUID(), abort: new AbortController(), mayWrite };
     this.current = current;
     const began = performance.now();
     this.onTick(0);

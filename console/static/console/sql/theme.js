@@ -42,7 +42,8 @@ const theme = EditorView.theme({
     backgroundColor: "var(--danger-soft)",
   },
   ".cm-error-sentence": {
-    margin: "4px 12px 4px 6px",
+    // Without margins above and below, which the editor does not measure.
+    margin: "0 12px 0 6px",
     padding: "6px 10px",
     borderLeft: "3px solid var(--danger)",
     borderRadius: "4px",
