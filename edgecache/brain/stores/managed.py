@@ -18,7 +18,6 @@ from edgecache.brain.core.errors import (
     NoSuchBucket,
     OriginChanged,
     OriginMissing,
-    Overloaded,
     PreconditionFailed,
     StorageFull,
     StoreMissing,
@@ -268,7 +267,7 @@ async def delete_quietly(target: KnownStore, *names: str) -> None:
     """Delete bytes without a row; those that remain are found by listing."""
     try:
         await target.store.delete(names)
-    except (StoreUnavailable, Overloaded):
+    except StoreUnavailable:
         log.info("store_bytes_left", store=target.name, count=len(names))
 
 
