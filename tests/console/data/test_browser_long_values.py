@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.console.browser import Visitor
 from tests.console.data.tables_page import cell, elsewhere, stored
+from tests.console.data.test_browser_values import copied
 from tests.console.journeys import run_sql, sign_up
 from tests.console.layout import SIZES
 
@@ -43,14 +44,6 @@ def tables(visit: Callable[..., Visitor]) -> Visitor:
     expect(visitor.page.locator("#result-summary")).to_contain_text("1 row")
     elsewhere(visitor, TABLES)
     return visitor
-
-
-def copied(visitor: Visitor) -> str:
-    """Copy the selection and return the text in the clipboard."""
-    visitor.page.evaluate("document.getElementById('status').textContent = ''")
-    visitor.page.keyboard.press("Control+c")
-    visitor.sees_status("Copied.")
-    return str(visitor.page.evaluate("navigator.clipboard.readText()"))
 
 
 def test_long_values_are_seen_in_part_and_read_when_they_are_opened(

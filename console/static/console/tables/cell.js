@@ -80,7 +80,8 @@ export class CellEditor {
     if (why) return this.#read(of, value, why);
     if (value instanceof LongValue) return void this.#load(row, column, value, typed).catch(tell);
     this.place = { row, column };
-    this.before = value !== null && of.type.startsWith("json") ? indented(value) : value;
+    // PostgreSQL keeps the blanks of json, and none of jsonb.
+    this.before = value !== null && of.type === "jsonb" ? indented(value) : value;
     this.field = fieldOf(of, this.access.types(), this.before);
     const draft = new FormDraft(this.access.who, `cell:${JSON.stringify([shape.table.schema, shape.table.name, of.name, this.rows.keyOf(row)])}`);
     this.draft = draft;
