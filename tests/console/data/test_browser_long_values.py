@@ -102,6 +102,30 @@ def test_long_values_are_seen_in_part_and_read_when_they_are_opened(
     expect(status).to_have_text("Rows 201 to 205")
 
 
+def test_a_query_of_long_values_is_read_in_part(
+    tables: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page, summary = tables.page, tables.page.locator("#result-summary")
+    tables.go("/console/sql")
+    run_sql(tables, "-- all\nSELECT id, id AS id, v FROM huge ORDER BY id; -- of them")
+    expect(page.locator("#sql-problem")).to_contain_text("Single rows must stay well below")
+    picture(page, "sql-too-long")
+    tables.press("Read long values in part")
+    expect(summary).to_contain_text("300 rows")
+    expect(summary).to_contain_text("long values in part")
+    expect(cell(tables, 4, 2)).to_contain_text("3 MB")
+    cell(tables, 4, 2).click()
+    assert copied(tables) == "é" * 1_500_000 + "5"
+    # A result that is cut says how many rows it has, and offers the same.
+    run_sql(tables, "SELECT v FROM huge WHERE id < 150 ORDER BY id")
+    expect(summary).to_contain_text("Cut: only the first")
+    tables.press("Read long values in part")
+    expect(summary).to_contain_text("149 rows")
+    run_sql(tables, "SELECT 1")
+    expect(summary).to_contain_text("1 row,")
+    expect(page.get_by_role("button", name="Read long values in part")).to_be_hidden()
+
+
 def test_every_type_may_be_long_and_the_key_too(tables: Visitor) -> None:
     page, status = tables.page, tables.page.locator("#rows-range")
     tables.go("/console/tables?schema=public&table=kinds")

@@ -16,6 +16,7 @@ import { bindCopyMenu } from "./copies.js";
 import { bindExports } from "./exports.js";
 import { endOf, failureOf } from "./failure.js";
 import { HistoryList } from "./history.js";
+import { bindInPart } from "./in_part.js";
 import { statementsOf } from "./lexer.js";
 import { Results } from "./results.js";
 import { Run } from "./run.js";
@@ -184,6 +185,7 @@ await openPage(async (who) => {
       ran = part.text;
       results.show(answer, options.read_only && mayWrite ? ", measured as a reader" : "");
       results.reveal();
+      if (!options.explain) offerInPart(part.text, answer).catch(tell);
       if (answer.results.some((result) => CHANGES_SCHEMA.test(result.command))) loadSchema().catch(tell);
     } catch (error) {
       const isExpected = error instanceof Problem && expected.includes(error.content.sqlstate);
@@ -206,11 +208,17 @@ await openPage(async (who) => {
   function refuse(part, error) {
     showProblem(failureOf(error, part.text));
     if (!(error instanceof Problem)) throw error;
+    offerInPart(part.text, error).catch(tell);
     const { notices, position, statement } = error.content;
     results.showNotices(notices ?? []);
     if (position || statement) editor.mark(part, error.content, error.message).catch(tell);
     else results.reveal();
   }
+
+  const offerInPart = bindInPart((answer) => {
+    showProblem([]);
+    results.show(answer, ", long values in part");
+  });
 
   async function loadSchema() {
     const found = await get("/v1/sql/schema");

@@ -39,7 +39,7 @@ export class Results {
     byId("result-notices").replaceChildren();
     byId("result-plan").replaceChildren();
     this.say("");
-    for (const id of ["result-tabs", "result-notices", "result-rows", "result-plan", "result-actions"]) show(byId(id), false);
+    for (const id of ["result-tabs", "result-notices", "result-rows", "result-plan", "result-actions", "read-in-part"]) show(byId(id), false);
     this.grid.show([], []);
     show(byId("result-empty"));
   }
