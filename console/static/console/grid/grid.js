@@ -19,7 +19,7 @@ import { clamped, fitted } from "./widths.js";
 const ROW_PX = 32;
 const OVERSCAN = 6;
 /** Columns out of sight that are in the document: a short way to the side draws none. */
-const OVERSCAN_PX = 1000;
+const OVERSCAN_PX = 400;
 /** More bytes of long values are not read for a copy. */
 const MOST_COPIED = 64e6;
 const STEP_PX = 24;
