@@ -253,11 +253,6 @@ def test_an_origin_without_conditions_is_asked_whether_the_object_is_there(
 LISTS = re.compile(r"/v1/cache/buckets/media/objects\?")
 
 
-def names_shown(visitor: Visitor) -> list[str]:
-    """Return the names of the rows, from the top."""
-    return visitor.page.locator("#file-rows .name").all_text_contents()
-
-
 def test_the_list_stays_as_it_is_while_files_are_uploaded_and_deleted(
     visitor: Visitor, tmp_path: Path
 ) -> None:
@@ -275,7 +270,7 @@ def test_the_list_stays_as_it_is_while_files_are_uploaded_and_deleted(
     page.get_by_label("Select b.txt").check()
     assert len(lists) == 2
 
-    folder = tmp_path / "docs"
+    folder = tmp_path / "albums"
     (folder / "deep").mkdir(parents=True)
     for path in ("one.txt", "deep/two.txt"):
         (folder / path).write_text("in a folder")
@@ -287,7 +282,8 @@ def test_the_list_stays_as_it_is_while_files_are_uploaded_and_deleted(
     page.get_by_role("alertdialog").get_by_role("button", name="Replace").click()
     visitor.sees_status("1 file uploaded")
     # The others belong to a page that is not shown yet.
-    assert names_shown(visitor) == ["docs/", "a.txt", "b.txt", "c.txt", "cc.txt", "d.txt"]
+    shown = ["albums/", "a.txt", "b.txt", "c.txt", "cc.txt", "d.txt"]
+    expect(page.locator("#file-rows .name")).to_have_text(shown)
     expect(page.get_by_role("row", name="b.txt")).to_contain_text("8 B")
     expect(page.get_by_label("Select b.txt")).to_be_checked()
 
@@ -304,10 +300,10 @@ def test_the_list_stays_as_it_is_while_files_are_uploaded_and_deleted(
     assert len(lists) == 2
     visitor.press("Show more")
     expect(page.get_by_role("button", name="e2.txt")).to_be_visible()
-    page.get_by_role("link", name="docs/").click()
+    page.get_by_role("link", name="albums/").click()
     page.get_by_role("link", name="deep/").click()
     expect(page.get_by_role("button", name="two.txt")).to_be_visible()
-    expect(page.get_by_role("heading", name="Objects of media/docs/deep/")).to_be_focused()
+    expect(page.get_by_role("heading", name="Objects of media/albums/deep/")).to_be_focused()
 
 
 def test_a_large_file_goes_in_parts_and_a_lost_part_is_repeated(
@@ -531,6 +527,15 @@ def test_a_bucket_is_configured_and_deleted(
     visitor.press("Save")
     visitor.agrees("Make public")
     visitor.sees_status("The settings are saved.")
+    word, meaning = "first-byte-timeout", "The origin did not begin to answer in time."
+    at = "2026-11-29T10:00:00Z"
+    failure = {"cause": word, "meaning": meaning, "count": 3, "last_at": at}
+    visitor.page.route("**/failures", lambda route: route.fulfill(json={"results": [failure]}))
+    visitor.page.reload()
+    failures = visitor.page.locator("#failures")
+    expect(failures.get_by_role("listitem")).to_contain_text(meaning)
+    expect(failures).to_contain_text(f"{word} · 3 responses, the last one Nov 29, 2026")
+    expect(failures.get_by_role("link")).to_have_attribute("href", re.compile("^/v1/docs#"))
     picture(visitor.page, "objects-settings")
     visitor.press("Delete bucket")
     visitor.agrees("Delete")

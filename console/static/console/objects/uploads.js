@@ -103,8 +103,8 @@ async function run(upload) {
  * @param {unknown} error
  */
 function stop(upload, error) {
+  upload.sent = 0;
   if (error instanceof AlreadyThere) {
-    upload.sent = 0;
     turn([upload], "present");
     void askAboutPresent();
     return;
@@ -150,6 +150,7 @@ function present() {
  * @param {State} [state]
  */
 function cancel(stopped, state = "cancelled") {
+  for (const upload of stopped) upload.sent = 0;
   turn(stopped, state);
   for (const { transfer } of stopped) transfer.cancel().catch(tell);
 }
