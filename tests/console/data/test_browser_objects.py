@@ -263,7 +263,7 @@ def test_the_list_stays_as_it_is_while_files_are_uploaded_and_deleted(
     visitor.sees_status("6 files uploaded")
     # Small pages.
     page.route(LISTS, lambda route: route.continue_(url=route.request.url.replace("=200", "=2")))
-    page.on("request", lambda request: LISTS.search(request.url) and lists.append(request.url))
+    page.on("request", lambda request: lists.extend(LISTS.findall(request.url)))
     visitor.go("/console/objects?bucket=media")
     visitor.press("Show more")
     expect(page.get_by_role("button", name="d.txt")).to_be_visible()
