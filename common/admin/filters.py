@@ -52,7 +52,7 @@ class Days(FieldListFilter):
         self,
         field: Any,
         request: HttpRequest,
-        params: dict[str, list[str]],
+        params: Any,
         model: Any,
         model_admin: Any,
         field_path: str,
@@ -89,7 +89,7 @@ class Days(FieldListFilter):
         return date.fromisoformat(text) if text else None
 
     def _text(self, name: str) -> str:
-        values = self.used_parameters.get(name)
+        values: Any = self.used_parameters.get(name)
         return str(values[-1]) if values else ""
 
 

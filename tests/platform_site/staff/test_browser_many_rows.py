@@ -20,11 +20,15 @@ MANY = 10_003
 RED = "rgb(185, 28, 28)"
 
 
-def users(number: int, *, domain: str = "example.com") -> Organization:
+def users(number: int, *, domain: str = "example.com", is_active: bool = True) -> Organization:
     """Add users of a new organization; return it."""
     home = organization("Lakes and Rivers Limited")
     User.objects.bulk_create(
-        (User(organization=home, email=f"person{n}@{domain}") for n in range(number)), 5000
+        (
+            User(organization=home, email=f"person{n}@{domain}", is_active=is_active)
+            for n in range(number)
+        ),
+        5000,
     )
     return home
 
@@ -74,18 +78,19 @@ def test_a_list_of_many_rows_offers_what_it_does(staff: Visitor) -> None:
 
 
 def test_all_of_a_short_list_are_chosen_where_an_action_takes_them(staff: Visitor) -> None:
-    page, home = staff.page, users(60)
+    page, home = staff.page, users(60, is_active=False)
     page.goto(f"{staff.base}/admin/accounts/user/?organization__id__exact={home.pk}")
+    expect(page.locator("tbody .field-state", has_text="disabled")).to_have_count(50)
     page.get_by_label("Select all objects on this page for an action").check()
     page.get_by_role("link", name="Select all 60 users").click()
     staff.sees("All 60 selected")
     look(page)
-    chosen_action(page, "disable")
+    chosen_action(page, "enable")
     expect(page.locator(".staff-rows li")).to_have_count(60)
-    staff.fill("Reason", "a court's order")
-    staff.press("Disable")
-    staff.sees("Disable: done for 60 of 60.")
-    expect(page.locator("tbody .field-state", has_text="disabled")).to_have_count(50)
+    staff.fill("Reason", "asked by phone")
+    staff.press("Enable")
+    staff.sees("Enable: done for 60 of 60.")
+    expect(page.locator("tbody .field-state", has_text="active")).to_have_count(50)
     look(page)
     page.get_by_role("link", name="Show all", exact=True).click()
     expect(boxes(page)).to_have_count(60)

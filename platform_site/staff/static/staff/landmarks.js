@@ -36,6 +36,7 @@ function makeButton(each) {
 /** The focus goes into the filters as they open, and back to their button as they close. */
 function followFilters() {
   const sheet = document.getElementById("changelist-filter");
+  sheet?.querySelectorAll("h3").forEach((each) => each.setAttribute("aria-level", "2"));
   const button = document.querySelector('#changelist [role="button"]');
   if (!sheet || !(button instanceof HTMLElement)) return;
   const follow = () => {
