@@ -25,7 +25,9 @@ SIDEBAR = "#nav-sidebar-apps a[href^='/admin/']"
 LINES = "canvas.chart[data-type=line]"
 SAMPLES = """(lines) => [...document.querySelectorAll(lines)].flatMap((canvas) => {
   const chart = window.Chart.getChart(canvas);
-  const pixels = canvas.getContext("2d", { willReadFrequently: true });
+  const copy = new OffscreenCanvas(canvas.width, canvas.height);
+  const pixels = copy.getContext("2d", { willReadFrequently: true });
+  pixels.drawImage(canvas, 0, 0);
   const scale = canvas.width / chart.width;
   return chart.data.datasets.flatMap((set, index) => set.data.flatMap((value, number) => {
     if (value === null) return [];
