@@ -49,7 +49,7 @@ await openPage(async (who) => {
   });
   let ran = "";
   let mayWrite = false;
-  /** The number of statements, 0 where they are not counted. */
+  /** The number of statements, infinite where they are not counted. */
   let statements = 0;
   /** @type {SavedQueries | null} */
   let saved = null;
@@ -67,30 +67,33 @@ await openPage(async (who) => {
     onSelect: () => showScope(),
   });
   await editor.begin();
+
   function count() {
     const { text } = editor;
-    statements = text.length > MAX_COUNTED ? 0 : statementsOf(text).length;
+    statements = text.length > MAX_COUNTED ? Infinity : statementsOf(text).length;
   }
 
   /** Say what Run runs. */
   function showScope() {
     const { hasSelection } = editor;
-    const isOne = statements === 1 || hasSelection;
+    const isSome = statements > 1 && !hasSelection;
     byId("run").textContent = hasSelection ? "Run selection" : "Run";
-    byId("run-scope").textContent = isOne ? "" : statements ? `all ${statements} statements` : "everything";
-    show(byId("run-scope"), !isOne && !run.isRunning && editor.text.trim() !== "");
-    show(byId("run-statement"), !isOne && !run.isRunning && editor.text.trim() !== "");
+    byId("run-scope").textContent = !isSome ? "" : statements === Infinity ? "everything" : `all ${statements} statements`;
+    for (const id of ["run-scope", "run-statement"]) show(byId(id), isSome && !run.isRunning);
   }
 
   async function runChosen() {
     const part = editor.chosen();
     if (run.isRunning || part.text.trim() === "") return;
-    if (await mayRun(part)) await start(part, {});
+    await confirmRun(part);
+    await start(part, {});
   }
 
   async function runStatement() {
     const part = atCursor();
-    if (part && (await mayRun(part))) await start(part, {});
+    if (!part) return;
+    await confirmRun(part);
+    await start(part, {});
   }
 
   /** Return the statement that is meant; say so where there is none. @returns {Part | null} */
@@ -107,20 +110,15 @@ await openPage(async (who) => {
   /**
    * Ask before a part of a statement runs, and before every row of a table is changed or deleted.
    * @param {Part} part
+   * @throws {Cancelled}
    */
-  async function mayRun(part) {
+  async function confirmRun(part) {
     const isCut = editor.isCut(part);
-    const found = mayWrite ? unqualifiedIn(part.text) : [];
-    if (!isCut && found.length === 0) return true;
-    const total = statementsOf(part.text).length;
-    const which = total === 1 ? "It has" : found.length === 1 ? "This statement has" : "These statements have";
-    const all = `${which} no WHERE: every row of the table is ${verbsOf(found)}, in ${environment}.`;
-    const others = total > found.length ? ` It runs with the other statements of the text, ${total} in all.` : "";
-    const why = isCut ? "The selection is not the whole statement. This is what runs." : "";
-    const title = found.length ? titleOf(found) : "Run a part of a statement?";
-    const shown = isCut || total === 1 ? part.text : found.map(({ from, to }) => part.text.slice(from, to)).join("\n\n");
-    await asked(part, title, [why, found.length ? all + others : ""].filter(Boolean).join(" "), "Run it", shown);
-    return true;
+    const warning = mayWrite ? warningOf(part.text, environment) : null;
+    if (!isCut && !warning) return;
+    const why = [isCut ? "The selection is not the whole statement. This is what runs." : "", warning?.sentence ?? ""];
+    const shown = isCut || !warning ? part.text : warning.statements;
+    await asked(part, warning?.title ?? "Run a part of a statement?", why.join(" ").trim(), "Run it", shown);
   }
 
   /** @param {"plan" | "analyze"} how */
@@ -141,8 +139,9 @@ await openPage(async (who) => {
     if (!refusal) return;
     // Nothing has happened yet: what was shown stays until the answer to the question.
     if (answer) results.show(answer, note);
-    const why = `It is not proved to write nothing. It is run in ${environment}, and what it writes stays written:`;
-    await asked(part, "Run this statement to measure it?", why, "Run it");
+    const why = `It is not proved to write nothing. It is run in ${environment}, and what it writes stays written.`;
+    const warning = warningOf(part.text, environment)?.sentence ?? "";
+    await asked(part, "Run this statement to measure it?", `${why} ${warning}`.trim(), "Run it");
     await start(part, { explain: "analyze" });
   }
 
@@ -279,15 +278,19 @@ function showProblem(lines) {
   if (lines.length) show(byId("result-empty"), false);
 }
 
-/** @param {import("./unqualified.js").Unqualified[]} found */
-function verbsOf(found) {
-  const verbs = new Set(found.map(({ verb }) => `${verb}d`));
-  return [...verbs].sort().join(" or ");
-}
-
-/** @param {import("./unqualified.js").Unqualified[]} found */
-function titleOf(found) {
-  const verbs = new Set(found.map(({ verb }) => verb));
-  if (verbs.size > 1) return "Delete and update every row?";
-  return verbs.has("delete") ? "Delete every row?" : "Update every row?";
+/**
+ * Return the question before a text changes every row of a table, null where it does not.
+ * @param {string} text
+ * @param {string} environment
+ */
+function warningOf(text, environment) {
+  const found = unqualifiedIn(text);
+  if (found.length === 0) return null;
+  const total = statementsOf(text).length;
+  const verbs = [...new Set(found.map(({ verb }) => verb))].sort();
+  const which = found.length > 1 ? "These statements have" : total > 1 ? "This statement has" : "It has";
+  const every = `${which} no WHERE: every row of the table is ${verbs.map((verb) => `${verb}d`).join(" or ")}, in ${environment}.`;
+  const others = total > found.length ? ` It runs with the other statements of the text, ${total} in all.` : "";
+  const title = { delete: "Delete every row?", update: "Update every row?" }[verbs.join()] ?? "Delete and update every row?";
+  return { title, sentence: every + others, statements: found.map(({ from, to }) => text.slice(from, to)).join("\n\n") };
 }
