@@ -103,7 +103,7 @@ def test_data_and_members_are_found_and_opened(visit: Callable[..., Visitor], si
     find(visitor, "deep")
     expect(visitor.page.locator("#palette-list li")).to_have_text("Deep onesSaved query")
     visitor.page.keyboard.press("Enter")
-    expect(visitor.page).to_have_url(visitor.base + "/console/sql")
+    expect(visitor.page).to_have_url(f"{visitor.base}/console/sql?saved={saved.pk}")
     editor = visitor.page.get_by_role("textbox", name="SQL")
     # On a phone the editor is loaded at its first use.
     (expect(editor).to_have_text if size == "wide" else expect(editor).to_have_value)(saved.text)
