@@ -30,16 +30,15 @@ export function showEvents(events, open) {
  */
 function rowOf(event, open) {
   const row = stamp("event-row");
-  const time = within(row, "time");
-  time.setAttribute("datetime", event.at);
-  time.textContent = new Date(event.at).toLocaleTimeString(undefined, { timeStyle: "medium" });
+  within(row, "time").setAttribute("datetime", event.at);
   const button = within(row, "button");
   button.replaceChildren(...marked(event.sentence || event.tag, [event.actor, event.affected]));
   button.addEventListener("click", () => open(event));
   const outcome = within(row, ".outcome");
   outcome.textContent = event.outcome;
   show(outcome, event.outcome !== "success");
-  fill(row, { place: event.environment });
+  const time = new Date(event.at).toLocaleTimeString(undefined, { timeStyle: "medium" });
+  fill(row, { time, place: event.environment });
   return row;
 }
 
