@@ -31,6 +31,8 @@ REASON_CHARS: Final = 300
 # The field of a code that proves the second factor again.
 CODE_FIELD: Final = "proof_code"
 TEMPLATE: Final = "admin/confirm_action.html"
+# In the address of a list that Cancel leads to; its script takes it away.
+BACK: Final = "back"
 NOT_TAKEN: Final = "The database did not take it. Look at it before you try again."
 
 log = structlog.get_logger(__name__)
@@ -108,6 +110,10 @@ class ActionsAdmin(ReadOnlyAdmin):
         """Refuse actions of read-only staff, instead of showing the list again."""
         if request.method == "POST" and not self.has_act_permission(request):
             raise PermissionDenied
+        if BACK in request.GET:
+            query = request.GET.copy()
+            del query[BACK]
+            request.GET = query  # type: ignore[assignment]  # the stubs take an immutable one
         page: HttpResponse = super().changelist_view(request, extra_context)
         return page
 
@@ -229,8 +235,11 @@ def _runner(action: StaffAction) -> Callable[..., HttpResponse | None]:
             path = f"admin:{opts.app_label}_{opts.model_name}_change"
             back = reverse(path, args=[quote(rows[0].pk)])
         else:
+            query = request.GET.copy()
+            # Else the link would lead to a part of this page, whose path is the same.
+            query[BACK] = "1"
             chosen = urlencode({"chosen": [str(row.pk) for row in rows]}, doseq=True)
-            back = f"{request.get_full_path()}#{chosen}"
+            back = f"{request.path}?{query.urlencode()}#{chosen}"
         if confirmed_action is None:
             context = site.each_context(request) | {
                 "opts": model_admin.opts,

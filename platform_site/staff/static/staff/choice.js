@@ -9,5 +9,7 @@ addEventListener("load", () => {
     box.checked = true;
     box.dispatchEvent(new Event("change", { bubbles: true }));
   }
-  history.replaceState(null, "", location.pathname + location.search);
+  const query = new URLSearchParams(location.search);
+  query.delete("back");
+  history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
 });
