@@ -151,7 +151,12 @@ def test_factors_are_shown_without_secrets_and_reset_with_a_reason(
     inside.post("/admin/accounts/user/", form | {"reason": "lost phone"})
     assert not Factor.objects.filter(user=alice).exists()
     event = AuditEvent.objects.get(tag="admin:member:reset_factors")
-    assert event.data == {"member": str(alice.pk), "factors": 2, "reason": "lost phone"}
+    assert event.data == {
+        "member": str(alice.pk),
+        "email": "alice@example.com",
+        "factors": 2,
+        "reason": "lost phone",
+    }
     assert "factors_reset" in inbox.notices_to("alice@example.com")
 
 

@@ -122,7 +122,8 @@ def test_new_roles_are_mailed_to_the_member_and_audited(alice: User, bob: User) 
     assert mail["context"]["by"] == "alice@example.com"
     event = AuditEvent.objects.get(tag="api:member:update")
     assert event.actor_id == alice.pk
-    assert event.data == {"member": str(bob.pk), "roles": ["operator"]}
+    member = {"member": str(bob.pk), "email": "bob@example.com"}
+    assert event.data == {**member, "roles": ["operator"]}
 
 
 def test_an_empty_change_sends_no_mail(alice: User, bob: User) -> None:

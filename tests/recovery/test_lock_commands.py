@@ -68,7 +68,12 @@ def test_a_locked_user_has_nothing_left_that_lets_in(alice: User) -> None:
     assert log_in().code == "invalid_credentials"
     assert inbox.notices_to("alice@example.com").count("account_disabled") == 1
     assert events("cli:user:lock") == [
-        {"member": str(alice.pk), "reason": "reported stolen", "sessions": 3}
+        {
+            "member": str(alice.pk),
+            "email": "alice@example.com",
+            "reason": "reported stolen",
+            "sessions": 3,
+        }
     ]
     assert facts("lockuser", "alice@example.com", *WHY)["changed"] is False
     assert len(events("cli:user:lock")) == 1

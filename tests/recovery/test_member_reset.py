@@ -60,7 +60,12 @@ def test_a_reset_is_audited_with_its_reason(alice: User, bobs: Holder) -> None:
     reset(signed_in(alice), bobs.user)
     event = AuditEvent.objects.get(tag="api:member:reset_factors")
     assert (event.actor_id, event.organization_id) == (alice.pk, alice.organization_id)
-    assert event.data == {"member": str(bobs.user.pk), "factors": 2, "reason": REASON}
+    assert event.data == {
+        "member": str(bobs.user.pk),
+        "email": bobs.user.email,
+        "factors": 2,
+        "reason": REASON,
+    }
 
 
 def test_a_reset_neither_reveals_nor_changes_the_password(alice: User, bobs: Holder) -> None:

@@ -62,7 +62,8 @@ def test_a_user_is_disabled_once_and_enabled_again(inside: Client, alice: User) 
 
     alice.refresh_from_db()
     assert alice.is_active
-    assert events("user:disable") == [{"member": str(alice.pk), "reason": "asked by phone"}]
+    member = {"member": str(alice.pk), "email": "alice@example.com"}
+    assert events("user:disable") == [{**member, "reason": "asked by phone"}]
     assert len(events("user:enable")) == 1
 
 
