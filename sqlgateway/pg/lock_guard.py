@@ -9,7 +9,7 @@ database that holds the most locks, beginning with the session that holds the mo
 
 import atexit
 import threading
-from collections import Counter
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
@@ -17,7 +17,6 @@ from typing import Final
 import psycopg
 import structlog
 
-from common.every import Every
 from sqlgateway.clusters.servers import ClusterAddress, said
 from sqlgateway.names import ROLE_PREFIX
 from sqlgateway.pg.administrator import Administrator
@@ -27,7 +26,7 @@ EVERY_S: Final = 0.5
 # The fraction of the server's lock table above which sessions are terminated. The rest remains for
 # other tenants until that has happened.
 SHARE: Final = 0.5
-# The connection to a cluster is closed when it was not in use at this many checks.
+# A thread ends, and closes its connection, when its cluster was not in use at this many checks.
 MAX_IDLE_CHECKS: Final = 20
 # Maximum sessions that one check terminates: more than an organization can have.
 ROUNDS: Final = 20
@@ -63,34 +62,55 @@ class LockGuard:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._checks: dict[int, Every] = {}
-        self._idle_checks: Counter[int] = Counter()
+        # By cluster with a thread: for how many checks it has not been in use.
+        self._idle_checks: dict[int, int] = {}
         self._administrator = Administrator()
         self.addresses: Callable[[], Iterable[ClusterAddress]] = tuple
 
     def start(self, cluster_id: int) -> None:
         """Start a cluster's thread if there is none; cheap enough to be called for each request."""
-        if cluster_id in self._checks:
-            return
         with self._lock:
-            if cluster_id not in self._checks:
-                check = partial(self.check, cluster_id)
-                self._checks[cluster_id] = Every(EVERY_S, check, name="sql-locks")
-            self._checks[cluster_id].start()
+            is_running = cluster_id in self._idle_checks
+            self._idle_checks[cluster_id] = 0
+        if not is_running:
+            run = partial(self._run, cluster_id)
+            threading.Thread(target=run, name="sql-locks", daemon=True).start()
 
-    def check(self, cluster_id: int) -> None:
-        """Terminate sessions that hold too many locks on a cluster, if it is in use."""
+    def _run(self, cluster_id: int) -> None:
+        """Check a cluster until it has not been in use for a while."""
+        while not self._is_over(cluster_id):
+            time.sleep(EVERY_S)
+            try:
+                is_used = self.check(cluster_id)
+            except Exception:
+                log.exception("sql_locks_failed", cluster=cluster_id)
+                is_used = True
+            with self._lock:
+                self._idle_checks[cluster_id] += 1
+                if is_used:
+                    self._idle_checks[cluster_id] = 0
+
+    def _is_over(self, cluster_id: int) -> bool:
+        if self._idle_checks[cluster_id] < MAX_IDLE_CHECKS:
+            return False
+        self._administrator.forget(cluster_id)
+        with self._lock:
+            # It may be in use again.
+            if self._idle_checks[cluster_id] < MAX_IDLE_CHECKS:
+                return False
+            del self._idle_checks[cluster_id]
+            return True
+
+    def check(self, cluster_id: int) -> bool:
+        """Terminate sessions that hold too many locks on a cluster; False if it is not in use."""
         address = next((each for each in self.addresses() if each.cluster_id == cluster_id), None)
         if address is None:
-            self._idle_checks[cluster_id] += 1
-            if self._idle_checks[cluster_id] == MAX_IDLE_CHECKS:
-                self._administrator.forget(cluster_id)
-            return
-        self._idle_checks[cluster_id] = 0
+            return False
         try:
             self._check(address)
         except psycopg.Error as exc:
             log.info("sql_locks_unknown", cluster=cluster_id, said=said(exc))
+        return True
 
     def close(self) -> None:
         """Close the administrative connections, at the end of the process."""

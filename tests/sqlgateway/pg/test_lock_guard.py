@@ -1,5 +1,6 @@
 """The lock table of a server is shared: no tenant may fill it."""
 
+import threading
 import time
 
 import pytest
@@ -8,6 +9,7 @@ from sqlgateway.pg import lock_guard, pool
 from sqlgateway.pg.lock_guard import LOCK_GUARD
 from sqlgateway.run import gateway
 from tests.sqlgateway.support import Caller
+from tests.waiting import wait_until
 
 MAKE = (
     "DO $$ BEGIN FOR i IN 1..1000 LOOP EXECUTE format('CREATE TABLE many_%s ()', i);"
@@ -42,3 +44,16 @@ def test_a_transaction_with_many_locks_goes_on_while_enough_are_left(alice: Call
         pool.CONNECTION_POOL.discard(connection)
 
     assert alice.value(MADE) == 1000
+
+
+def test_the_thread_of_a_cluster_that_is_not_in_use_ends(
+    alice: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_guard, "EVERY_S", 0.01)
+    assert alice.value("SELECT 1") == 1
+
+    pool.CONNECTION_POOL.clear()
+
+    wait_until(lambda: "sql-locks" not in {each.name for each in threading.enumerate()})
+    assert alice.value("SELECT 1") == 1
+    assert "sql-locks" in {each.name for each in threading.enumerate()}
