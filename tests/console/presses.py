@@ -69,6 +69,9 @@ class Presses:
         total = page.evaluate(MARK_BUTTONS)
         for number in range(total):
             button = page.locator(f"[data-walk='{number}']")
+            if not button.count():
+                # Refresh has drawn the rows anew.
+                page.evaluate(MARK_BUTTONS)
             if button.count():
                 # A menu closes at each press.
                 button.evaluate("(each) => each.closest('details')?.setAttribute('open', '')")
@@ -109,9 +112,11 @@ class Presses:
         mouse.click(*at)
         mouse.click(*at)
         self._answer()
-        mouse.down(click_count=2)
-        mouse.up(click_count=2)
-        self._answer()
+        # If it is gone by now, there may be another one in its place.
+        if button.is_visible():
+            mouse.down(click_count=2)
+            mouse.up(click_count=2)
+            self._answer()
         self.is_refusing = False
         found = Counter(self.requests[before:])
         if found and form:

@@ -53,7 +53,7 @@ export function ofEnvironment(showPage) {
  */
 function ask(who, named) {
   const place = who.environments.find(({ id }) => id === named);
-  const part = stamp("elsewhere");
+  const part = stamp("other-environment");
   byId("main").append(part);
   fill(part, place ? {
     title: `This link leads to ${place.name}`,

@@ -80,6 +80,8 @@ export async function showFiles() {
   showCrumbs(place.bucket, prefix);
   clearRows();
   for (const id of ["no-files", "file-table", "files-more"]) show(byId(id), false);
+  // What is pressed before the answer is meant for this bucket, not for the one before.
+  if (bucket.name !== place.bucket) bucket = { name: place.bucket, origin: null };
   const found = await get(bucketPath(place.bucket));
   if (mine !== asked) return;
   bucket = found;

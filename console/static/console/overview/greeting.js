@@ -9,6 +9,7 @@ import { optional } from "../lib/optional.js";
 
 /** In this browser, of the user: it outlasts the session, and no colleague's is dismissed by it. */
 const DISMISSED = "zonal-greeting-dismissed:";
+const LEAVING_MS = 500;
 
 /**
  * Return whether each step is done, by its element; null for one of which that is not known now.
@@ -41,7 +42,9 @@ export function greet(who, steps) {
   show(byId("greeting"), shown.some(([, isDone]) => isDone === false));
   byId("greeting-dismiss").addEventListener("click", () => {
     localStorage.setItem(DISMISSED + who.user_id, "1");
-    show(byId("greeting"), false);
+    // Its place stays for a moment, so that the second press of a double press meets nothing else.
+    byId("greeting").classList.add("leaving");
+    setTimeout(() => show(byId("greeting"), false), LEAVING_MS);
     byId("main").focus();
   });
 }
