@@ -8,6 +8,7 @@ from typing import Final
 from playwright.sync_api import Locator, Route
 
 from tests.console.browser import Visitor
+from tests.waiting import wait_until
 
 # A write is refused, so that the page stays as it is and every button can be pressed.
 REFUSAL: Final = json.dumps({"type": "about:blank", "title": "Refused", "code": "conflict"})
@@ -134,10 +135,15 @@ class Presses:
     def _answer(self) -> None:
         """Refuse the requests, until the page has no action in progress except a question."""
         page = self.visitor.page
-        page.evaluate(NEXT_FRAMES)
-        while self.held:
-            self.held.pop().fulfill(
-                status=409, content_type="application/problem+json", body=REFUSAL
-            )
+
+        def is_quiet() -> bool:
             page.evaluate(NEXT_FRAMES)
-        page.wait_for_function(IS_QUIET)
+            while self.held:
+                self.held.pop().fulfill(
+                    status=409, content_type="application/problem+json", body=REFUSAL
+                )
+                page.evaluate(NEXT_FRAMES)
+            # A write may follow a read.
+            return bool(page.evaluate(IS_QUIET))
+
+        wait_until(is_quiet)
