@@ -236,7 +236,7 @@ def _ids(text: str) -> list[UUID]:
 
 
 FILTERS: Final[Mapping[str, Callable[[Any], Q]]] = {
-    "search": lambda text: reduce(and_, map(_has_word, text.split())),
+    "search": lambda text: reduce(and_, map(_has_word, text.split()), Q()),
     "tag": lambda tag: Q(tag=tag.lower()) | Q(tag__startswith=f"{tag.lower()}:"),
     "outcome": lambda outcome: Q(outcome=outcome),
     "environment": lambda environment: Q(environment_id=environment),
