@@ -1,6 +1,7 @@
 """The pages: the same for every visitor, under a strict policy."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -23,6 +24,12 @@ def visitor() -> Client:
     client = Client()
     client.handler = HANDLER
     return client
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_id_of_a_page_is_of_one_element(visitor: Client, path: str) -> None:
+    ids = Counter(re.findall(r'\sid="([^"]+)"', visitor.get(path).content.decode()))
+    assert [name for name, count in ids.items() if count > 1] == []
 
 
 @pytest.mark.parametrize("path", PAGES)
