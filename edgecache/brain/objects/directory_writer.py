@@ -1,7 +1,10 @@
 """Writing the outcome of a fetch into the directory."""
 
+from collections.abc import Awaitable, Callable
+
 from edgecache.brain.core.errors import OriginChanged
 from edgecache.brain.core.values import Name, ObjectVersion, StagedFile, fields_of
+from edgecache.brain.db.coherence import AnnouncingTransaction
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.versions import Directory
@@ -11,6 +14,8 @@ from edgecache.brain.objects.cacheability import Cacheability
 
 class DirectoryWriter:
     """Writes for one fetch. began: the generation at its start; newer changes of the key win.
+
+    end_lease: called at the end of the transaction that stores the response.
 
     When a slow origin recovers, thousands of fetches may end together; they wait for each other.
     """
@@ -22,12 +27,15 @@ class DirectoryWriter:
         data_directory: DataDirectory,
         name: Name,
         began: int,
+        *,
+        end_lease: Callable[[AnnouncingTransaction], Awaitable[None]],
     ) -> None:
         self._database = database
         self._directory = directory
         self._data_directory = data_directory
         self._name = name
         self._began = began
+        self._end_lease = end_lease
 
     async def commit(
         self, staged: StagedFile, version: ObjectVersion, cacheability: Cacheability
@@ -58,6 +66,7 @@ class DirectoryWriter:
                     await commits.hold_blob(change, staged.manifest)
                     await self._data_directory.keep_copy(staged)
                     kept = await commits.write_cached(change, row)
+                    await self._end_lease(change)
                 self._directory.remember(kept, watch)
         return kept
 

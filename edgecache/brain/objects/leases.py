@@ -1,7 +1,8 @@
 """Fetch leases: one brain fetches a key, the others wait for what it stores.
 
 A lease is valid as long as its brain is (``coherence``), so that a fetch that waits for a slow
-origin renews nothing. Leases of a bucket that are wanted together are taken with one statement.
+origin renews nothing. Leases of a bucket that are wanted together are taken with one statement. The
+transaction that stores the response ends its lease.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import DatabaseUnavailable
 from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.core.values import Name
-from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
 
 # Longer than any fetch: a lease ends when it is released, or when its brain ends.
@@ -29,7 +30,8 @@ ACQUIRE: Final = (
     " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET brain_id = EXCLUDED.brain_id,"
     " expires_at = EXCLUDED.expires_at WHERE NOT (held.expires_at > clock_timestamp()"
     " AND EXISTS (SELECT FROM brain_braininstance i WHERE i.id = held.brain_id"
-    " AND i.lease_until > clock_timestamp())) RETURNING bucket_id, key, variant"
+    " AND i.lease_until > clock_timestamp())) RETURNING bucket_id, key, variant,"
+    " nextval('brain_generation') AS generation"
 )
 # In the same order as other brains acquire them.
 RELEASE: Final = (
@@ -50,7 +52,7 @@ class Leases:
         self._waiting: dict[Name, set[asyncio.Event]] = {}
         # By bucket, what waits for a statement.
         self._wanted: dict[int, set[Name]] = {}
-        self._acquiring: SharedCalls[int, set[Name]] = SharedCalls()
+        self._acquiring: SharedCalls[int, dict[Name, int]] = SharedCalls()
         self._ended: dict[int, set[Name]] = {}
         self._releasing: SharedCalls[int, None] = SharedCalls()
         self._tasks = BackgroundTasks()
@@ -60,10 +62,10 @@ class Leases:
         """Stop; leases that could not be released end with this brain."""
         await self._tasks.stop()
 
-    async def acquire(self, name: Name) -> bool:
-        """Take the lease; False when another fetch holds it, or is about to.
+    async def acquire(self, name: Name) -> int | None:
+        """Take the lease, and return a generation above all earlier ones.
 
-        Raises DatabaseUnavailable.
+        None when another fetch holds it, or is about to. Raises DatabaseUnavailable.
         """
         acquiring = self._tasks.add(self._acquire(name), has_caller=True)
         try:
@@ -86,6 +88,10 @@ class Leases:
             if not waiting:
                 del self._waiting[name]
 
+    async def release_in(self, change: AnnouncingTransaction, name: Name) -> None:
+        """End the lease with a transaction, of which this must be the last statement."""
+        await self._release_names(change, {name})
+
     async def release(self, name: Name) -> None:
         """End the lease and announce it; if the database is unreachable, in the background."""
         try:
@@ -93,21 +99,24 @@ class Leases:
         except DatabaseUnavailable:
             self._tasks.add(self._release_later(name))
 
-    async def _acquire(self, name: Name) -> bool:
+    async def _acquire(self, name: Name) -> int | None:
         wanted = self._wanted.setdefault(name[0], set())
         if name in wanted:
-            return False
+            return None
         wanted.add(name)
-        return name in await self._acquiring.share(name[0], lambda: self._acquire_all(name[0]))
+        taken = await self._acquiring.share(name[0], lambda: self._acquire_all(name[0]))
+        return taken.get(name)
 
-    async def _acquire_all(self, bucket_id: int) -> set[Name]:
+    async def _acquire_all(self, bucket_id: int) -> dict[Name, int]:
         names = self._wanted.pop(bucket_id)
         rows = await self._database.all(ACQUIRE, [self._brain_id, LEASE_S, *_columns(names)])
-        return {(row.bucket_id, row.key, row.variant) for row in rows}
+        return {(row.bucket_id, row.key, row.variant): row.generation for row in rows}
 
-    def _give_up(self, name: Name, acquiring: "asyncio.Task[bool]") -> None:
+    def _give_up(self, name: Name, acquiring: "asyncio.Task[int | None]") -> None:
         """Release the lease of a fetch that was cancelled while it was acquired."""
-        if not acquiring.cancelled() and acquiring.exception() is None and acquiring.result():
+        if acquiring.cancelled() or acquiring.exception() is not None:
+            return
+        if acquiring.result() is not None:
             self._tasks.add(self.release(name))
 
     async def _release(self, name: Name) -> None:
@@ -117,9 +126,12 @@ class Leases:
     async def _release_all(self, bucket_id: int) -> None:
         names = self._ended.pop(bucket_id)
         async with self._coherence.transaction(wait_for_acks=False) as change:
-            await change.run(RELEASE, [*_columns(names), self._brain_id])
-            for name in names:
-                change.announce("fill", *name)
+            await self._release_names(change, names)
+
+    async def _release_names(self, change: AnnouncingTransaction, names: set[Name]) -> None:
+        await change.run(RELEASE, [*_columns(names), self._brain_id])
+        for name in names:
+            change.announce("fill", *name)
 
     async def _release_later(self, name: Name) -> None:
         while True:

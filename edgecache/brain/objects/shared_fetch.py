@@ -15,7 +15,7 @@ import asyncio
 import os
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -171,8 +171,8 @@ class SharedFetch:
         # True while it waits for its turn to ask the origin.
         self.is_queued = True
         self.permit = SharedPermit()
-        # Among the brains; closed early when there is nothing for them to wait for.
-        self.lease = AsyncExitStack()
+        # Among the brains; ends early when there is nothing for them to wait for.
+        self.has_lease = False
         self._on_header = on_header
         self._on_failure = on_failure
         self._data_directory = data_directory
@@ -225,6 +225,8 @@ class SharedFetch:
             self._wake()
             if staged is not None and self.cacheability.is_stored and is_complete:
                 self.kept = await writer.commit(staged, found, self.cacheability)
+                # The commit has ended it.
+                self.has_lease = self.has_lease and self.kept is None
                 self.is_fetched = True
         except BrainError as exc:
             self.fail(exc)

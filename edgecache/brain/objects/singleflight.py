@@ -22,7 +22,7 @@ from edgecache.brain.core.errors import (
 from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.core.values import BucketInfo, Name, ObjectVersion
-from edgecache.brain.db.coherence import Coherence
+from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.index import KeyVariants
@@ -159,7 +159,7 @@ class Singleflight:
                 self.queue_for_permit(bucket, fetch, fetch.request.client)
                 await stack.enter_async_context(fetch.permit.hold())
                 fetch.is_queued = False
-                await stack.enter_async_context(fetch.lease)
+                stack.push_async_callback(self._release_lease, fetch)
                 # What is not shared here is not shared with other brains either.
                 found = None if alone else await self._acquire_lease(fetch)
                 if found is not None:
@@ -176,7 +176,7 @@ class Singleflight:
             self._end(bucket, fetch)
 
     async def _acquire_lease(self, fetch: SharedFetch) -> ObjectVersion | None:
-        """Take the lease (``fetch.lease``), or return what its holder has fetched.
+        """Take the lease, or return what its holder has fetched.
 
         None without the lease: after TURN_LIMIT_S, or while the database does not answer.
         Raises VariantChanged when the name is no longer the request's.
@@ -188,10 +188,9 @@ class Singleflight:
         with contextlib.suppress(TimeoutError, DatabaseUnavailable):
             async with asyncio.timeout(TURN_LIMIT_S):
                 while True:
-                    is_held = await self._leases.acquire(fetch.name)
-                    if is_held:
-                        fetch.lease.push_async_callback(self._leases.release, fetch.name)
-                    else:
+                    fetch.began = await self._leases.acquire(fetch.name)
+                    fetch.has_lease = fetch.began is not None
+                    if not fetch.has_lease:
                         await self._leases.wait(fetch.name)
                     found = await self._directory.find(*fetch.name)
                     if found is None and await _is_renamed(fetch):
@@ -201,9 +200,14 @@ class Singleflight:
                         if await self._wait_for_bytes(found) or not found.variant:
                             return found
                         known = found.generation
-                    if is_held:
+                    if fetch.has_lease:
                         return None
         return None
+
+    async def _release_lease(self, fetch: SharedFetch) -> None:
+        if fetch.has_lease:
+            fetch.has_lease = False
+            await self._leases.release(fetch.name)
 
     async def _wait_for_bytes(self, found: ObjectVersion) -> bool:
         """Wait until a node holds what another brain fetched; False if none does in time.
@@ -218,12 +222,21 @@ class Singleflight:
         return False
 
     async def _writer(self, fetch: SharedFetch) -> DirectoryWriter:
-        # By share key: an organization must not wait for the connection of another one.
-        began = fetch.began = await self._generations.share(
-            SHARE_KEY.get()[:2], self._next_generation
-        )
+        if fetch.began is None:
+            # By share key: an organization must not wait for the connection of another one.
+            fetch.began = await self._generations.share(SHARE_KEY.get()[:2], self._next_generation)
+
+        async def end_lease(change: AnnouncingTransaction) -> None:
+            if fetch.has_lease:
+                await self._leases.release_in(change, fetch.name)
+
         return DirectoryWriter(
-            self._database, self._directory, self._data_directory, fetch.name, began
+            self._database,
+            self._directory,
+            self._data_directory,
+            fetch.name,
+            fetch.began,
+            end_lease=end_lease,
         )
 
     async def _next_generation(self) -> int:
@@ -248,7 +261,7 @@ class Singleflight:
         What is passed on is not shared: other brains do not wait for it either.
         """
         if fetch.is_passing:
-            self._tasks.add(fetch.lease.aclose())
+            self._tasks.add(self._release_lease(fetch))
             return
         if fetch.cacheability.is_stored and self.running.get(fetch.name) is fetch:
             name = (*fetch.name[:2], fetch.cacheability.variant)

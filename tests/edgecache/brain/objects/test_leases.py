@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from common.ids import uuid7
-from edgecache.brain.core.errors import DatabaseUnavailable
+from edgecache.brain.core.errors import DatabaseUnavailable, OriginMissing
 from edgecache.brain.core.values import BucketInfo, Name
 from edgecache.brain.objects import leases, singleflight
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
@@ -211,11 +211,31 @@ async def test_a_lock_that_could_not_be_released_is_released_later(
 
     monkeypatch.setattr(held, "_release", fail_once)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
-    origin.objects["/k"] = b"x"
 
-    assert await brain.get(bucket, "k") == b"x"
+    # What is stored ends its lease with its transaction.
+    with pytest.raises(OriginMissing):
+        await brain.get(bucket, "k")
 
     await until(lambda: failures and rows.count("filllease") == 0)
+
+
+async def test_a_stored_response_ends_its_lease(
+    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"x"
+    releases: list[Name] = []
+
+    async def note(name: Name) -> None:
+        releases.append(name)
+
+    monkeypatch.setattr(brain.objects.singleflight._leases, "release", note)
+
+    assert await brain.get(bucket, "k") == b"x"
+    await settled(brain)
+
+    assert rows.count("filllease") == 0
+    assert not releases
 
 
 async def test_without_the_database_of_leases_the_origin_is_asked(
