@@ -24,11 +24,20 @@ from sqlgateway.models import Cluster, Database, OrganizationLimits
 class ClusterAdmin(ReadOnlyAdmin):
     """The servers of tenants' databases."""
 
-    list_display = ("name", "state", "capacity", "server_version", "created_at")
+    list_display = ("name", "state", "organization", "capacity", "server_version", "created_at")
+    list_select_related = ("organization",)
     list_filter = ("state",)
     search_fields = ("name",)
     search_help_text = "Name"
-    fields = ("name", "state", "capacity", "server_version", "flags", "created_at")
+    fields = (
+        "name",
+        "state",
+        "organization",
+        "capacity",
+        "server_version",
+        "flags",
+        "created_at",
+    )
 
 
 @admin.register(Database)

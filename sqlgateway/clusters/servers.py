@@ -452,21 +452,29 @@ def has_room(cluster: Cluster) -> bool:
     return with_counts().filter(pk=cluster.pk, placed__lt=F("capacity")).exists()
 
 
-def emptiest(*, major: int = 0, without: Collection[int] = ()) -> Cluster:
-    """Return the open cluster with the smallest share of its capacity in use.
+def open_to(organization_id: int | None) -> QuerySet[Any]:
+    """Return the open clusters for an organization's databases, with numbers as ``with_counts``.
+
+    They are its own ones if it has any, otherwise those of all. None: of all.
+    """
+    open_ones = with_counts().filter(state=Cluster.State.OPEN)
+    if organization_id is not None:
+        own = open_ones.filter(organization_id=organization_id)
+        if own.exists():
+            return own
+    return open_ones.filter(organization=None)
+
+
+def emptiest(
+    organization_id: int | None, *, major: int = 0, without: Collection[int] = ()
+) -> Cluster:
+    """Return the cluster of ``open_to`` with the smallest share of its capacity in use.
 
     major: the oldest acceptable version of PostgreSQL. without: keys of clusters to exclude.
     Each concurrent caller may exceed the capacity by one: it is a plan, not a limit of the server.
-    Raises EngineUnavailable if every open cluster is full.
+    Raises EngineUnavailable if every one is full.
     """
-    with_room = (
-        with_counts()
-        .filter(
-            state=Cluster.State.OPEN,
-            placed__lt=F("capacity"),
-        )
-        .exclude(pk__in=without)
-    )
+    with_room = open_to(organization_id).filter(placed__lt=F("capacity")).exclude(pk__in=without)
     if major:
         with_room = with_room.filter(server_version__gte=major * 10_000)
     share = Cast("placed", FloatField()) / F("capacity")

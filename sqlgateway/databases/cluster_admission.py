@@ -1,16 +1,20 @@
 """Add clusters, check them, and stop placing databases on them."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import psycopg
 from django.conf import settings
 from django.db import transaction
 
 from common.commands import CommandRefused
+from environments.models import Organization
 from sqlgateway.clusters import servers
 from sqlgateway.databases import tenant_databases
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.models import Cluster, Database, RetiredDatabase
+
+KEEP: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,8 @@ class NewCluster:
     """A cluster as an administrator describes it.
 
     url: with a superuser.
+    organization_id: the only organization whose databases are placed on it; None for all; KEEP for
+    what an existing cluster has.
     accepts_findings: use the server in spite of the findings of the check.
     """
 
@@ -25,6 +31,7 @@ class NewCluster:
     url: str
     capacity: int
     accepts_findings: bool
+    organization_id: int | None = KEEP
 
 
 def find(name: str) -> Cluster:
@@ -38,8 +45,8 @@ def find(name: str) -> Cluster:
 def add(new: NewCluster) -> tuple[Cluster, list[str]]:
     """Check a server, create its template and open it for databases; return it with the findings.
 
-    An existing cluster of this name gets the new URL and capacity, and is opened again. The cluster
-    is opened last, so that no database is placed on a server that failed.
+    An existing cluster of this name gets the new URL, capacity and organization, and is opened
+    again. The cluster is opened last, so that no database is placed on a server that failed.
     Raises CommandRefused, EngineUnavailable.
     """
     if settings.SQL.cluster_url:
@@ -49,6 +56,9 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
     findings = _examine(cluster, new)
     cluster.url = new.url
     cluster.capacity = new.capacity
+    if new.organization_id != KEEP:
+        _check_organization(cluster, new.organization_id)
+        cluster.organization_id = new.organization_id
     with transaction.atomic():
         # address_of saves what it finds, so it needs a row; the row is not open yet.
         cluster.state = Cluster.State.CLOSED if cluster.pk is None else cluster.state
@@ -63,6 +73,8 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
             raise CommandRefused("server_unfit", sentence) from None
         cluster.state = Cluster.State.OPEN
         cluster.save(update_fields=["state"])
+    if cluster.organization_id is not None:
+        drop_stock(cluster)
     return cluster, findings
 
 
@@ -74,15 +86,32 @@ def stop_placing(cluster: Cluster) -> int:
     """
     cluster.state = Cluster.State.DRAINING
     cluster.save(update_fields=["state"])
-    while _drop_one_of_stock(cluster):
-        pass
-
+    drop_stock(cluster)
     remaining = Database.objects.filter(cluster=cluster).count()
     remaining += RetiredDatabase.objects.filter(cluster=cluster).count()
     if not remaining:
         cluster.state = Cluster.State.CLOSED
         cluster.save(update_fields=["state"])
     return remaining
+
+
+def drop_stock(cluster: Cluster) -> None:
+    """Drop the databases that are prepared for nobody yet. Raises EngineUnavailable."""
+    while _drop_one_of_stock(cluster):
+        pass
+
+
+def _check_organization(cluster: Cluster, organization_id: int | None) -> None:
+    """Raises CommandRefused: there is no such organization, or others have databases there."""
+    if organization_id is None:
+        return
+    if not Organization.objects.filter(pk=organization_id).exists():
+        sentence = f"There is no organization {organization_id}."
+        raise CommandRefused("organization_not_found", sentence)
+    others = Database.objects.filter(cluster=cluster, organization__isnull=False)
+    if others.exclude(organization=organization_id).exists():
+        sentence = f"Other organizations have databases on the cluster {cluster.name}; move them."
+        raise CommandRefused("cluster_taken", sentence)
 
 
 def _examine(cluster: Cluster, new: NewCluster) -> list[str]:

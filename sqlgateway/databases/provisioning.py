@@ -195,7 +195,7 @@ def _claim(scope: Scope) -> Database | None:
 
 def _make(scope: Scope) -> Database:
     """Create a database for the scope; concurrent callers wait for the row."""
-    row = stock.new_row(emptiest())
+    row = stock.new_row(emptiest(scope.organization_id))
     row.organization_id = scope.organization_id
     row.environment_id = scope.environment_pk
     try:
@@ -226,7 +226,7 @@ def _create(database: Database) -> None:
             return tenant_databases.create(database)
         except EngineUnavailable:
             unreachable.add(database.cluster_id)
-            target = emptiest(without=unreachable)
+            target = emptiest(database.organization_id, without=unreachable)
             # What an earlier attempt may have created there.
             retirement.retire(database, roles=list(database.roles.values()), keep_hours=0)
             database.cluster = target

@@ -50,7 +50,7 @@ def refill(wanted: int | None = None) -> int:
         made += 1
     goal = SIZE if wanted is None else wanted
     while _missing(goal) > 0:
-        target = emptiest(without=unreachable)
+        target = emptiest(None, without=unreachable)
         new_row(target).save(force_insert=True)
         if _finish_one(unreachable):
             made += 1
@@ -69,9 +69,12 @@ def size() -> int:
 def claim(organization_id: int, environment_pk: int) -> Database | None:
     """Assign a database of the stock to the environment; None if no cluster that answers has one.
 
+    An organization with a cluster of its own gets none: stock is on the clusters of all.
     Does not wait for concurrent claims.
     Raises django.db.IntegrityError if the environment already has a database.
     """
+    if servers.open_to(organization_id).filter(organization_id=organization_id).exists():
+        return None
     unreachable: set[int] = set()
     while True:
         with transaction.atomic():
@@ -92,6 +95,7 @@ def _ready() -> QuerySet[Database]:
         state=Database.State.STOCK,
         hardening=hardening.VERSION,
         cluster__state=Cluster.State.OPEN,
+        cluster__organization=None,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import psycopg
 import structlog
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from audit import trail
@@ -19,7 +19,7 @@ from sqlgateway.databases import quotas, retirement, stock, tenant_databases
 from sqlgateway.databases.copies import CopyFailed
 from sqlgateway.databases.copies.verified_copy import copy_database
 from sqlgateway.errors import DatabaseNotReady, EngineUnavailable
-from sqlgateway.models import Cluster, Database
+from sqlgateway.models import Database
 
 MAX_ATTEMPTS: Final = 5
 SAID_CHARS: Final = 300
@@ -95,9 +95,10 @@ def place_of(database_pk: int, organization_id: int) -> int:
     return rows.filter(pk__lt=database_pk).count() + (attempts or 0)
 
 
-def _takes_databases(cluster: Cluster) -> bool:
+def _has_good_place(row: Database) -> bool:
     # The row itself is included in the count.
-    return cluster.state == Cluster.State.OPEN and cluster.databases.count() <= cluster.capacity
+    places = servers.open_to(row.organization_id).filter(placed__lte=F("capacity"))
+    return places.filter(pk=row.cluster_id).exists()
 
 
 def _attempt(row: Database) -> None:
@@ -155,7 +156,7 @@ def _fill(row: Database) -> None:
         raise CopyFailed(gone, reason=gone)
     if source.state != Database.State.ACTIVE:
         raise DatabaseNotReady
-    if not (_takes_databases(row.cluster) and servers.answers(row.cluster)):
+    if not (_has_good_place(row) and servers.answers(row.cluster)):
         _place_elsewhere(row, major=source.cluster.server_version // 10_000)
     # Drops triggers of the quota guard that could not be dropped before because of a lock.
     quotas.release(source)
@@ -175,7 +176,7 @@ def _fill(row: Database) -> None:
 
 def _place_elsewhere(row: Database, *, major: int) -> None:
     """Choose another cluster; the database of an earlier attempt is dropped later."""
-    target = servers.emptiest(major=major, without={row.cluster_id})
+    target = servers.emptiest(row.organization_id, major=major, without={row.cluster_id})
     with transaction.atomic():
         if row.copy_attempts > 1:
             retirement.retire(row, roles=list(row.roles.values()), keep_hours=0)

@@ -13,7 +13,7 @@ from common.commands import CommandRefused, CommandResult, OpsCommand
 from common.settings.table import POSTGRESQL_SCHEMES
 from sqlgateway.clusters import servers
 from sqlgateway.databases import cluster_admission
-from sqlgateway.databases.cluster_admission import NewCluster
+from sqlgateway.databases.cluster_admission import KEEP, NewCluster
 
 CAPACITY = 1_000
 
@@ -22,9 +22,9 @@ class Command(OpsCommand):
     """Check and prepare a server, and allow databases to be placed on it."""
 
     help = (
-        "Add a PostgreSQL server (15 to 18) for tenants' databases, or change the URL and capacity "
-        "of one. The server is checked and prepared first. Safe to repeat; it opens a drained "
-        "cluster again."
+        "Add a PostgreSQL server (15 to 18) for tenants' databases, or change the URL, capacity "
+        "and organization of one. The server is checked and prepared first. Safe to repeat; it "
+        "opens a drained cluster again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -39,6 +39,18 @@ class Command(OpsCommand):
         )
         parser.add_argument(
             "--capacity", type=_positive, default=CAPACITY, help="Databases to place on it, 1000."
+        )
+        whose = parser.add_mutually_exclusive_group()
+        whose.add_argument(
+            "--organization",
+            type=_positive,
+            metavar="ID",
+            help="Place only databases of this organization on it, and its new ones nowhere else.",
+        )
+        whose.add_argument(
+            "--shared",
+            action="store_true",
+            help="Place databases of all organizations on it again.",
         )
         parser.add_argument(
             "--accept-findings",
@@ -58,11 +70,13 @@ class Command(OpsCommand):
                 url=_read_url(str(options["url_file"])),
                 capacity=options["capacity"],
                 accepts_findings=options["accept_findings"],
+                organization_id=None if options["shared"] else options["organization"] or KEEP,
             )
         )
         facts = {
             "cluster": cluster.name,
             "state": cluster.state,
+            "org_id": cluster.organization_id,
             "capacity": cluster.capacity,
             "server_version": cluster.server_version,
             "findings": findings,

@@ -82,7 +82,9 @@ def _move_all(cluster: Cluster) -> tuple[list[dict[str, Any]], list[dict[str, An
     for database in rows.select_related("cluster", "environment").order_by("id"):
         name = _named(database)
         try:
-            target = servers.emptiest(major=cluster.server_version // 10_000)
+            target = servers.emptiest(
+                database.organization_id, major=cluster.server_version // 10_000
+            )
             result = moves.move(database, target)
         except (CommandRefused, PlatformError) as exc:
             failed.append({**name, "error": exc.code})

@@ -27,6 +27,7 @@ def _facts(cluster: Any) -> dict[str, Any]:
     return {
         "name": cluster.name,
         "state": cluster.state,
+        "org_id": cluster.organization_id,
         "databases": cluster.placed,
         "in_stock": cluster.in_stock,
         "capacity": cluster.capacity,
@@ -50,7 +51,8 @@ def _refusal(cluster: Cluster) -> str:
 def _line(row: dict[str, Any]) -> str:
     version = "{}.{}".format(*divmod(row["server_version"], 10_000))
     answer = "" if row["answers"] else f"  {row['reason']}"
+    owner = "" if row["org_id"] is None else f", for organization {row['org_id']}"
     return (
         f"{row['name']}: {row['state']}, {row['databases']} of {row['capacity']} databases, "
-        f"{row['in_stock']} of them in stock, PostgreSQL {version}{answer}"
+        f"{row['in_stock']} of them in stock, PostgreSQL {version}{owner}{answer}"
     )

@@ -46,7 +46,7 @@ def test_a_full_or_draining_cluster_gets_no_database(databases: None, second: Cl
     Cluster.objects.filter(name="second").update(state=Cluster.State.DRAINING)
 
     with pytest.raises(EngineUnavailable, match="has room"):
-        servers.emptiest()
+        servers.emptiest(None)
 
 
 def test_a_drained_cluster_loses_its_stock_and_is_closed(second: Cluster, second_url: str) -> None:
@@ -87,8 +87,40 @@ def test_a_cluster_can_be_added_again_and_gets_the_new_capacity(
     assert Cluster.objects.filter(name="second").count() == 1
 
 
+def test_a_cluster_of_one_organization_takes_its_databases_only(
+    second: Cluster, url_file: str
+) -> None:
+    add = ("addcluster", "second", "--url-file", url_file, "--accept-findings")
+    alice, bob, carol = (support.caller(support.organization(name)) for name in ("A", "B", "C"))
+    organization = bob.scope.organization_id
+    assert alice.value("SELECT 1") == carol.value("SELECT 1") == 1
+    assert carol.database.cluster == second
+
+    # Others have databases there.
+    assert refused(*add, "--organization", f"{organization}")[1]["code"] == "cluster_taken"
+    facts("moveenvironment", f"{carol.scope.organization_id}", "live", "--to", "default")
+    assert facts(*add, "--organization", f"{organization}")["org_id"] == organization
+    assert refused(*add, "--organization", "99999999")[1]["code"] == "organization_not_found"
+    # What is not said stays.
+    assert facts(*add)["org_id"] == organization
+
+    # The other one is much fuller.
+    assert stock.refill(1) == 1
+    dora = support.caller(support.organization("D"))
+    assert bob.value("SELECT 1") == dora.value("SELECT 1") == 1
+    assert (bob.database.cluster, dora.database.cluster.name) == (second, "default")
+    arguments = (f"{dora.scope.organization_id}", "live", "--to", "second")
+    assert refused("moveenvironment", *arguments)[1]["code"] == "cluster_not_open"
+    Cluster.objects.filter(name="second").update(capacity=1)
+    with pytest.raises(EngineUnavailable, match="has room"):
+        servers.emptiest(organization)
+
+    assert facts(*add, "--shared")["org_id"] is None
+    assert servers.emptiest(dora.scope.organization_id) == second
+
+
 def test_one_server_cannot_be_two_clusters(databases: None, tmp_path: Path) -> None:
-    servers.emptiest()
+    servers.emptiest(None)
     stock.refill(1)
     url = tmp_path / "url"
     url.write_text(settings.SQL.cluster_url)
