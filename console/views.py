@@ -91,6 +91,8 @@ def render_page(
         "has_cache": settings.HAS_CACHE,
         "has_top_ups": bool(settings.TOP_UP_PROVIDER),
         "webhook_events": EVENTS,
+        # After the longest statement: the wait for its turn, or for the first one's database.
+        "answer_s": settings.SQL.timeout_ms // 1000 + 30,
         "navigation": navigation(),
         "here": here,
     }

@@ -15,12 +15,18 @@ pytestmark = [
 COMPLIANCE = "**/v1/auth/2fa/compliance*"
 HISTORY = "**/v1/cache/metrics/history*"
 SENTENCE = "The service is at its limit."
+NO_ANSWER = "No answer came within 60 seconds."
+LIMIT_MS = 60_000
 
 
 def refuse(route: Route, *, status: int = 503, problem_code: str = "overloaded") -> None:
     """Answer a call with a problem."""
     content = {"type": "about:blank", "title": SENTENCE, "status": status, "code": problem_code}
     route.fulfill(status=status, content_type="application/problem+json", body=json.dumps(content))
+
+
+def leave_open(route: Route) -> None:
+    """Never answer a call, as a frozen process."""
 
 
 def turn_on_app(visitor: Visitor) -> None:
@@ -128,3 +134,55 @@ def test_samples_that_cannot_be_loaded_are_reported_and_loaded_again(visitor: Vi
     visitor.page.unroute(HISTORY)
     with visitor.page.expect_response(HISTORY):
         visitor.page.clock.fast_forward(31_000)
+
+
+def test_a_page_that_gets_no_answer_says_so(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.page.clock.install()
+    visitor.page.route("**/v1/whoami", leave_open)
+    with visitor.page.expect_request("**/v1/whoami"):
+        visitor.page.goto(f"{visitor.base}/console/audit")
+    visitor.page.clock.fast_forward(LIMIT_MS)
+    expect(visitor.page.locator("#page-problem")).to_have_text(f"{NO_ANSWER} Try again")
+
+
+def test_a_list_that_gets_no_answer_is_tried_again(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.page.clock.install()
+    visitor.go("/console/audit")
+    visitor.page.route("**/v1/audit*", leave_open)
+    with visitor.page.expect_request("**/v1/audit*"):
+        visitor.field("Search").press("Enter")
+    problem = visitor.page.locator("#events [data-problem]")
+    expect(visitor.page.locator("#events")).to_have_attribute("aria-busy", "true")
+    visitor.page.clock.fast_forward(LIMIT_MS)
+    expect(problem).to_have_text(f"{NO_ANSWER} Try again")
+    visitor.page.unroute("**/v1/audit*")
+    visitor.press("Try again")
+    expect(problem).to_be_hidden()
+    expect(visitor.page.locator("#days li").first).to_be_visible()
+
+
+def test_a_write_that_gets_no_answer_shows_what_is_stored_before_it_is_repeated(
+    visitor: Visitor,
+) -> None:
+    sign_up(visitor)
+    visitor.page.clock.install()
+    visitor.go("/console/organization")
+
+    def do_silently(route: Route) -> None:
+        route.fetch()
+
+    visitor.page.route("**/v1/organization", do_silently)
+    visitor.fill("Name", "Lakes & Daughters")
+    with visitor.page.expect_request("**/v1/organization"):
+        visitor.press("Rename")
+    visitor.page.clock.fast_forward(LIMIT_MS)
+    sentence = f"{NO_ANSWER} It is not known whether this was done: reload the page to see."
+    expect(visitor.page.locator("#rename-form [data-problem]")).to_have_text(
+        f"{sentence} Reload the page"
+    )
+    visitor.page.unroute("**/v1/organization")
+    visitor.press("Reload the page")
+    visitor.settle()
+    expect(visitor.field("Name")).to_have_value("Lakes & Daughters")

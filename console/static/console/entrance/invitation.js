@@ -2,7 +2,7 @@
 /** Accept an invitation: see what it offers, choose a password or a provider, come in. */
 
 import { afterMove } from "./address_moved.js";
-import { get, post } from "../lib/api.js";
+import { get, post, query } from "../lib/api.js";
 import { byId, fill, show, turnTo } from "../lib/dom.js";
 import { enrol } from "../factors/enrol.js";
 import { onSubmit, showProblem } from "../lib/forms.js";
@@ -40,7 +40,7 @@ if (!(/** @type {HTMLInputElement} */ (byId("token")).value)) ready();
 
 /** @param {string} given */
 async function look(given) {
-  const offer = await post(`${PATH}/preview`, { token: given });
+  const offer = await query(`${PATH}/preview`, { token: given });
   token = given;
   invitationId = offer.id;
   const host = offer.invited_by ? `${offer.invited_by} invites you` : "You are invited";

@@ -4,7 +4,7 @@
  * request of the console; the browser adds the origin.
  */
 
-import { Cancelled, outdated, problemOf, unreachable } from "./problem.js";
+import { Cancelled, outdated, problemOf, unanswered, unreachable } from "./problem.js";
 import { upload } from "./upload.js";
 
 /** Problems that mean the sign-in is over. */
@@ -23,6 +23,8 @@ let refreshes = 0;
 const REPEATED = new Set([429, 503]);
 const MAX_REPEATS = 2;
 const MAX_WAIT_S = 10;
+/** The server ends its longest statement before, and anything else that it answers as a whole. */
+const ANSWER_S = Number(document.documentElement.dataset.answerS);
 let isOutdated = false;
 /** The ETag of an answer. @type {WeakMap<object, string>} */
 const versions = new WeakMap();
@@ -44,8 +46,10 @@ export function handle(given) {
 /**
  * headers: beside or instead of the usual ones. signal: ends the call, which then throws Cancelled.
  * as: how the response is read. progressed: called with the number of bytes of a Blob sent so far.
+ * isRead: it changes nothing. What the user can end (signal), and what is sent or read as a Blob, may
+ * take as long as it does; any other call ends without an answer after ANSWER_S.
  * @typedef {{headers?: Record<string, string>, signal?: AbortSignal, as?: "json" | "blob",
- *   progressed?: (sent: number) => void}} Options
+ *   progressed?: (sent: number) => void, isRead?: boolean}} Options
  */
 
 /**
@@ -60,18 +64,15 @@ export function handle(given) {
  */
 export async function call(method, path, body, options = {}) {
   const before = refreshes;
-  let answer = await send(method, path, body, options);
-  let problem = answer.ok ? null : await problemOf(answer);
+  let { problem, content } = await ask(method, path, body, options);
   // A superseded token was sent before another tab's newer one was in the cookies.
   const isSuperseded = problem?.code === "token_superseded";
   if (isSuperseded || (problem?.code === "token_expired" && (await refreshed(before)))) {
-    answer = await send(method, path, body, options);
-    problem = answer.ok ? null : await problemOf(answer);
+    ({ problem, content } = await ask(method, path, body, options));
   }
   if (problem?.code === "step_up_required" && handlers.stepUp) {
     await handlers.stepUp(problem.content.proof);
-    answer = await send(method, path, body, options);
-    problem = answer.ok ? null : await problemOf(answer);
+    ({ problem, content } = await ask(method, path, body, options));
   }
   if (problem) {
     const leave = leaveFor(problem.code);
@@ -82,12 +83,6 @@ export async function call(method, path, body, options = {}) {
     }
     throw problem;
   }
-  // 202 of a cancellation has no body either.
-  if (answer.status === 204 || answer.headers.get("Content-Length") === "0") return null;
-  if (options.as === "blob") return answer.blob();
-  const content = await answer.json();
-  // A proxy that compresses an answer marks its ETag as weak; what was read is the same.
-  versions.set(content, (answer.headers.get("ETag") ?? "").replace(/^W\//, ""));
   return content;
 }
 
@@ -123,6 +118,16 @@ export function post(path, body = {}) {
 }
 
 /**
+ * Read what only a body can name.
+ * @param {string} path
+ * @param {object} body
+ * @returns {Promise<any>}
+ */
+export function query(path, body) {
+  return call("POST", path, body, { isRead: true });
+}
+
+/**
  * Return every row of a list, page by page.
  * @param {string} path
  * @returns {Promise<any[]>}
@@ -138,33 +143,71 @@ export async function list(path) {
 }
 
 /**
+ * Send a request and read its answer.
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
  * @param {Options} [options]
+ * @returns {Promise<{problem: import("./problem.js").Problem | null, content: any}>}
  */
-async function send(method, path, body, { headers: own = {}, signal, progressed } = {}) {
+async function ask(method, path, body, options = {}) {
   if (isOutdated) throw outdated();
+  const { signal, as, isRead = method === "GET" } = options;
+  const late = new AbortController();
+  const isLimited = !signal && as !== "blob" && !(body instanceof Blob);
+  const timer = isLimited ? setTimeout(() => late.abort(), ANSWER_S * 1000) : 0;
+  try {
+    const answer = await send(method, path, body, { ...options, signal: signal ?? late.signal });
+    if (!answer.ok) return { problem: await problemOf(answer), content: null };
+    return { problem: null, content: await contentOf(answer, as) };
+  } catch (error) {
+    if (signal?.aborted) throw new Cancelled();
+    if (late.signal.aborted) throw unanswered(ANSWER_S, isRead);
+    // As fetch has it, also for a connection that breaks within the answer.
+    throw error instanceof TypeError ? unreachable() : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * @param {Response} answer
+ * @param {Options["as"]} as
+ */
+async function contentOf(answer, as) {
+  // 202 of a cancellation has no body either.
+  if (answer.status === 204 || answer.headers.get("Content-Length") === "0") return null;
+  if (as === "blob") return answer.blob();
+  const content = await answer.json();
+  // A proxy that compresses an answer marks its ETag as weak; what was read is the same.
+  versions.set(content, (answer.headers.get("ETag") ?? "").replace(/^W\//, ""));
+  return content;
+}
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {object} [body]
+ * @param {Options} [options]
+ * @returns {Promise<Response>}
+ */
+function send(method, path, body, { headers: own = {}, signal, progressed } = {}) {
   const isJson = body !== undefined && !(body instanceof Blob);
   /** @type {Record<string, string>} */
   const headers = { "X-Zonal-Console": "1", Accept: "application/json" };
   if (isJson) headers["Content-Type"] = "application/json";
-  try {
-    if (progressed && body instanceof Blob) {
-      return await upload(path, { method, headers: { ...headers, ...own }, body, signal }, progressed);
-    }
-    return await fetch(path, {
-      method,
-      headers: { ...headers, ...own },
-      body: isJson ? JSON.stringify(body) : /** @type {Blob | undefined} */ (body),
-      signal,
-      credentials: "same-origin",
-      redirect: "error",
-      referrerPolicy: "no-referrer",
-    });
-  } catch {
-    throw signal?.aborted ? new Cancelled() : unreachable();
+  if (progressed && body instanceof Blob) {
+    return upload(path, { method, headers: { ...headers, ...own }, body, signal }, progressed);
   }
+  return fetch(path, {
+    method,
+    headers: { ...headers, ...own },
+    body: isJson ? JSON.stringify(body) : /** @type {Blob | undefined} */ (body),
+    signal,
+    credentials: "same-origin",
+    redirect: "error",
+    referrerPolicy: "no-referrer",
+  });
 }
 
 /**
@@ -183,12 +226,11 @@ async function refreshed(before) {
 /** Refresh; wait where the service asks for a short wait. Only a refused token ends the sign-in. */
 async function refresh() {
   for (let repeats = 0; ; repeats += 1) {
-    const answer = await send("POST", "/v1/auth/refresh", {});
-    if (answer.ok) {
+    const { problem } = await ask("POST", "/v1/auth/refresh", {});
+    if (!problem) {
       refreshes += 1;
       return true;
     }
-    const problem = await problemOf(answer);
     if (problem.code === "token_superseded") return true;
     const hasNoToken = problem.fields.some(({ field }) => field === "refresh_token");
     if (problem.status === 401 || hasNoToken) return false;

@@ -1,7 +1,7 @@
 // @ts-check
 /** Forms: one submission at a time, errors next to their fields. */
 
-import { show, within } from "./dom.js";
+import { element, show, within } from "./dom.js";
 import { forgetDraft, keepDraft } from "./drafts.js";
 import { keepFocus, placeOf } from "./focus.js";
 import { Cancelled, Problem, sentenceOf } from "./problem.js";
@@ -70,7 +70,7 @@ async function act(pressed, root, action) {
  * @param {() => Promise<void>} action
  */
 export async function attempt(root, action) {
-  const load = run(root, action);
+  const load = run(root, action, () => void attempt(root, action));
   const heard = load.catch(() => {});
   loads.set(root, heard);
   try {
@@ -83,8 +83,9 @@ export async function attempt(root, action) {
 /**
  * @param {HTMLElement} root
  * @param {() => Promise<void>} action
+ * @param {() => void} [again] does the same, where that changes nothing
  */
-async function run(root, action) {
+async function run(root, action, again) {
   clearProblem(root);
   root.dataset.busy = "";
   root.setAttribute("aria-busy", "true");
@@ -92,6 +93,7 @@ async function run(root, action) {
     await action();
   } catch (error) {
     showProblem(root, error);
+    if (error instanceof Problem && error.code === "no_answer") offerWayOn(root, error.content.is_read ? again : undefined);
   } finally {
     delete root.dataset.busy;
     root.removeAttribute("aria-busy");
@@ -148,6 +150,20 @@ export function showProblem(root, error) {
     next.focus();
     next.select();
   }
+}
+
+/**
+ * Offer to repeat a read that got no answer, or to load what is stored now: the rest of the action may
+ * have been done.
+ * @param {HTMLElement} root
+ * @param {() => void} [again]
+ */
+function offerWayOn(root, again) {
+  const button = element("button", again ? "Try again" : "Reload the page");
+  button.setAttribute("type", "button");
+  button.className = "link";
+  button.addEventListener("click", again ?? (() => location.reload()));
+  within(root, "[data-problem]").append(" ", button);
 }
 
 /** @param {HTMLElement} root */

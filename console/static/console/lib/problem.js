@@ -65,6 +65,16 @@ export function unreachable() {
   return new Problem(0, { code: "unreachable", title });
 }
 
+/**
+ * The service took a call, or did not, and was silent.
+ * @param {number} seconds
+ * @param {boolean} isRead
+ */
+export function unanswered(seconds, isRead) {
+  const unknown = isRead ? "" : " It is not known whether this was done: reload the page to see.";
+  return new Problem(0, { code: "no_answer", is_read: isRead, title: `No answer came within ${duration(seconds)}.${unknown}` });
+}
+
 /** @param {number} seconds */
 function duration(seconds) {
   if (seconds < 90) return `${seconds} seconds`;

@@ -1,7 +1,7 @@
 // @ts-check
 /** Purges: counted first, then confirmed, then done. */
 
-import { post } from "../lib/api.js";
+import { post, query } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { bytes, count } from "../lib/format.js";
 import { announce } from "../lib/status.js";
@@ -15,7 +15,7 @@ const PATH = "/v1/cache/purge";
  * @throws {import("../lib/problem.js").Cancelled}
  */
 export async function purge(wanted, name) {
-  const hit = await post(PATH, { ...wanted, preview: true });
+  const hit = await query(PATH, { ...wanted, preview: true });
   const what = `${count(hit.objects_purged, "object")} (${bytes(hit.bytes_freed)}) on ${count(hit.nodes_affected, "node")}`;
   const text = `This takes ${what} out of the cache. Nothing is deleted: the next request fetches them again.`;
   await confirm(`Purge ${name}?`, text, "Purge");

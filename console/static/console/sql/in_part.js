@@ -5,7 +5,7 @@
  */
 
 import { LongValue } from "../grid/values.js";
-import { get, post } from "../lib/api.js";
+import { get, query as read } from "../lib/api.js";
 import { byId, show } from "../lib/dom.js";
 import { onClick } from "../lib/forms.js";
 import { piece, rowOf, selected } from "../lib/long_values.js";
@@ -79,5 +79,5 @@ async function pieceOf(source, start, { from, number, at, most }) {
 
 /** Run one statement, which writes nothing. @param {string} query */
 function ask(query) {
-  return post("/v1/sql", { query, params: [], read_only: true, rows: "arrays", values: "text" });
+  return read("/v1/sql", { query, params: [], read_only: true, rows: "arrays", values: "text" });
 }

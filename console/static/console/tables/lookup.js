@@ -1,7 +1,7 @@
 // @ts-check
 /** The rows that a foreign key may refer to, below the field for its value. */
 
-import { post } from "../lib/api.js";
+import { query } from "../lib/api.js";
 import { element, show } from "../lib/dom.js";
 import { exactValue } from "../lib/exact_text.js";
 import { sentenceOf } from "../lib/problem.js";
@@ -71,7 +71,7 @@ export class Lookup {
     let rows = [];
     let said = "";
     try {
-      rows = (await post("/v1/sql", { ...lookUp(this.reference, this.labels, typed), rows: "arrays", read_only: true })).rows;
+      rows = (await query("/v1/sql", { ...lookUp(this.reference, this.labels, typed), rows: "arrays", read_only: true })).rows;
       if (!rows.length) said = `No row of ${this.reference.table} begins so.`;
     } catch (error) {
       said = `The rows of ${this.reference.table} cannot be shown. ${sentenceOf(error)}`;

@@ -3,7 +3,7 @@
 
 import { Grid, HEAD } from "../grid/grid.js";
 import { LongValue } from "../grid/values.js";
-import { post } from "../lib/api.js";
+import { query } from "../lib/api.js";
 import { byId, show } from "../lib/dom.js";
 import { attempt, onPress } from "../lib/forms.js";
 import { LONG_BYTES, rowOf } from "../lib/long_values.js";
@@ -206,7 +206,7 @@ export class Rows {
     const long = (/** @type {string} */ start, /** @type {number} */ size, /** @type {number} */ column) =>
       new LongValue(start, size, async (from, most) => {
         const place = { key: this.keyOf(row), version, view: { filters: filters ?? [], sort }, skipped: first + row - 1 };
-        const answer = await post("/v1/sql", { ...readPiece(shape, column, place, from, most), rows: "arrays", values: "text" });
+        const answer = await query("/v1/sql", { ...readPiece(shape, column, place, from, most), rows: "arrays", values: "text" });
         const [now, piece, beginning] = answer.rows[0] ?? [];
         if (piece === undefined || now !== version || !(beginning ?? "").startsWith(start)) {
           throw new Problem(409, { title: "This row is another one now: someone changed or deleted it. Refresh to see it." });
@@ -250,7 +250,7 @@ export class Rows {
     const { shape } = this;
     const { filters } = this.view;
     if (!shape || !filters) return;
-    const answer = await post("/v1/sql", { ...countRows(shape, filters), rows: "arrays" });
+    const answer = await query("/v1/sql", { ...countRows(shape, filters), rows: "arrays" });
     if (this.shape !== shape || this.view.filters !== filters) return;
     byId("rows-total").textContent = `${count(Number(answer.rows[0][0]), "row")}${filters.length ? " fit" : " in all"}`;
   }
@@ -266,7 +266,7 @@ async function readPage(shape, wanted) {
   for (const { rows, most } of PAGES) {
     try {
       // One more than a page: whether there is a next one.
-      const answer = await post("/v1/sql", { ...browse(shape, { ...wanted, limit: rows + 1, most }), rows: "arrays", values: "text" });
+      const answer = await query("/v1/sql", { ...browse(shape, { ...wanted, limit: rows + 1, most }), rows: "arrays", values: "text" });
       if (answer.rows.length || !answer.truncated) return { rows: answer.rows.slice(0, rows), hasNext: answer.rows.length > rows || answer.truncated };
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== "result_too_large" || rows === 1) throw error;
