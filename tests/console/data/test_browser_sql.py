@@ -101,7 +101,11 @@ def test_ten_thousand_rows_are_reached_by_keyboard_and_few_are_in_the_document(
 
 
 def test_a_result_is_saved_as_a_file_and_a_cut_one_as_a_whole(sql: Visitor) -> None:
-    run_sql(sql, "SELECT n, NULL AS x, '' AS y, '\"' AS z FROM generate_series(1, 10001) AS n")
+    run_sql(
+        sql,
+        "SELECT n, NULL AS x, '' AS y, '\"' AS z, ARRAY[1.50] AS a, true AS b"
+        " FROM generate_series(1, 10001) AS n",
+    )
     expect(sql.page.locator("#result-summary")).to_contain_text("Cut: only the first 10,000")
 
     def saved(choice: str) -> list[str]:
@@ -112,9 +116,13 @@ def test_a_result_is_saved_as_a_file_and_a_cut_one_as_a_whole(sql: Visitor) -> N
 
     shown = saved("Rows shown, CSV")
     whole = saved("All rows, CSV (runs it again, read-only)")
-    assert shown[:2] == whole[:2] == ["n,x,y,z", '1,,"",""""']
+    assert shown[:2] == ["n,x,y,z,a,b", '1,,"","""",{1.50},true']
+    assert whole[:2] == ["n,x,y,z,a,b", '1,,"","""",{1.50},t']
     assert (len(shown), len(whole)) == (10_001, 10_002)
-    assert saved("Rows shown, NDJSON")[0] == '{"n":1,"x":null,"y":"","z":"\\""}'
+    shown = saved("Rows shown, NDJSON")
+    whole = saved("All rows, NDJSON (runs it again, read-only)")
+    assert shown[0] == '{"n":1,"x":null,"y":"","z":"\\"","a":"{1.50}","b":true}'
+    assert (whole[:-1], len(whole)) == (shown, 10_001)
 
 
 @pytest.mark.parametrize("sql", SIZES, indirect=True)

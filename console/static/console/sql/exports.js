@@ -1,10 +1,11 @@
 // @ts-check
 /** Results as files: what is shown, or all rows of a statement whose result was cut. */
 
+import { FORMATS, ndjson } from "../grid/copies.js";
 import { call } from "../lib/api.js";
 import { byId, show } from "../lib/dom.js";
 import { save } from "../lib/download.js";
-import { FORMATS } from "../grid/copies.js";
+import { Problem } from "../lib/problem.js";
 import { announce, tell } from "../lib/status.js";
 
 /**
@@ -46,8 +47,32 @@ async function shownRows({ shown, grid }, format) {
  */
 async function allRows(query, format) {
   announce("The rows are being fetched …");
-  const body = { query, read_only: true, format };
-  save(nameOf(format), await call("POST", "/v1/sql", body, { headers: { Accept: FORMATS[format].type }, as: "blob" }));
+  const body = { query, read_only: true, format, ...(format === "ndjson" ? { rows: "arrays", values: "text" } : {}) };
+  const stream = await call("POST", "/v1/sql", body, { headers: { Accept: FORMATS[format].type }, as: "blob" });
+  save(nameOf(format), format === "ndjson" ? await objectsOf(stream) : stream, FORMATS[format].type);
+}
+
+/**
+ * Return the rows of a stream as those that are shown are written.
+ * @param {Blob} stream records: the columns, then rows of texts, at last the end or an error
+ * @throws {Problem} the stream's own
+ */
+async function objectsOf(stream) {
+  const parts = [];
+  /** @type {import("../grid/values.js").Column[]} */
+  let columns = [];
+  let rest = "";
+  const reader = stream.stream().pipeThrough(new TextDecoderStream()).getReader();
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    const lines = (rest + read.value).split("\n");
+    rest = lines.pop() ?? "";
+    const records = lines.map((line) => JSON.parse(line));
+    columns = records.find((record) => record.columns)?.columns ?? columns;
+    const { error } = records.at(-1) ?? {};
+    if (error) throw new Problem(error.status, error);
+    parts.push(ndjson(columns, records.filter(Array.isArray)));
+  }
+  return new Blob(parts);
 }
 
 /** @param {string} format */
