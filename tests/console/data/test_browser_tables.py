@@ -492,3 +492,42 @@ def test_values_pass_through_the_page_byte_for_byte(
     tables.press("Create")
     expect(page.get_by_role("heading", name="made")).to_be_visible()
     assert stored(tables, """SELECT to_regclass('"two  words"." made "')::oid > 0""") is True
+
+
+COPIED = """
+CREATE DOMAIN answer AS boolean; CREATE DOMAIN kept AS answer NOT NULL;
+CREATE TABLE copied (id int PRIMARY KEY, ready kept, t text);
+INSERT INTO copied VALUES (1, true, 'x'), (2, false, 'y');
+"""
+
+
+@ON_BOTH_SIZES
+def test_rows_are_copied_as_other_programs_want_them(
+    tables: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page = tables.page
+    elsewhere(tables, COPIED)
+    tables.go("/console/tables?schema=public&table=copied")
+    expect(page.get_by_role("columnheader", name="ready")).to_contain_text("kept")
+    assert page.get_by_role("gridcell").all_text_contents() == ["1", "true", "x", "2", "false", "y"]
+
+    def copied(choice: str) -> str:
+        page.locator("#copy-menu > summary").click()
+        picture(page, "tables-copy")
+        tables.press(choice)
+        tables.sees_status(f"copied as {choice.removeprefix('As ')}.")
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    rows = ['{"id":1,"ready":true,"t":"x"}', '{"id":2,"ready":false,"t":"y"}']
+    assert copied("As JSON") == f"[\n{rows[0]},\n{rows[1]}\n]\n"
+    # Of several selected cells, those; of marked rows, all of them.
+    cell(tables, 0, 1).click()
+    cell(tables, 1, 2).click(modifiers=["Shift"])
+    assert copied("As CSV") == "ready,t\ntrue,x\nfalse,y\n"
+    page.get_by_role("rowheader", name="2", exact=True).click()
+    assert copied("As JSON") == f"[\n{rows[1]}\n]\n"
+    # What is offered for the domain's type is offered for the domain.
+    cell(tables, 0, 1).dblclick()
+    page.get_by_role("combobox", name="Value of ready").select_option("false")
+    tables.press("Save")
+    expect(cell(tables, 0, 1)).to_have_text("false")

@@ -393,12 +393,13 @@ export class Grid {
     cell.dataset.column = String(at);
     const name = element("span", column.name);
     name.className = "grid-name";
-    const type = element("span", column.mark ? `${column.mark} ${column.type}` : column.type);
+    const { declared = column.type } = column;
+    const type = element("span", column.mark ? `${column.mark} ${declared}` : declared);
     type.className = "grid-type";
     const grip = element("span");
     grip.className = "grid-grip";
     grip.dataset.grip = String(at);
-    cell.title = `${column.name}: ${column.type}`;
+    cell.title = `${column.name}: ${declared}`;
     cell.append(name, type, grip);
     return cell;
   }

@@ -2,7 +2,7 @@
 /** Values of a result, which are PostgreSQL's text: in a cell, in the drawer. */
 
 /** @typedef {{name: string, type: string, key?: string}} Column key: its name in objects, if two columns share one */
-/** @typedef {Column & {mark?: string, sort?: "ascending" | "descending"}} GridColumn */
+/** @typedef {Column & {declared?: string, mark?: string, sort?: "ascending" | "descending"}} GridColumn declared: what is shown as its type */
 /** @typedef {string | null | LongValue} Value PostgreSQL's text, null for NULL */
 
 /** A cell shows no more of a long value; the drawer has all of it. */

@@ -21,7 +21,7 @@ export function fitted(columns, rows) {
   const sample = rows.slice(0, SAMPLE);
   return columns.map((column, at) => {
     const lengths = sample.map((row) => shownOf(row[at]).length);
-    const head = column.name.length + (column.mark ? column.mark.length + 1 : 0) + column.type.length * 0.85 + 1.5;
+    const head = column.name.length + (column.mark ? column.mark.length + 1 : 0) + (column.declared ?? column.type).length * 0.85 + 1.5;
     const longest = Math.max(head, ...lengths);
     return Math.min(FITTED_PX, clamped(Math.ceil(longest * CHARACTER_PX) + PADDING_PX));
   });

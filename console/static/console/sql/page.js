@@ -1,6 +1,7 @@
 // @ts-check
 /** The SQL page: a text, and what the database answers. */
 
+import { bindCopyMenu } from "../grid/copy_menu.js";
 import { bindDrawer } from "../grid/drawer.js";
 import { openPage } from "../frame/shell.js";
 import { get } from "../lib/api.js";
@@ -12,7 +13,6 @@ import { Cancelled, Problem, sentenceOf } from "../lib/problem.js";
 import { tell } from "../lib/status.js";
 import { bindTablist, choose } from "../lib/tablist.js";
 import { Editor } from "./editor.js";
-import { bindCopyMenu } from "./copies.js";
 import { bindExports } from "./exports.js";
 import { endOf, failureOf } from "./failure.js";
 import { HistoryList } from "./history.js";
@@ -234,7 +234,7 @@ await openPage(async (who) => {
     saved?.leave();
     editor.replace(text);
   });
-  bindCopyMenu(results);
+  bindCopyMenu(results.grid);
   bindExports(results, () => ran);
   onClick(byId("run"), () => runChosen().catch(tell));
   onClick(byId("run-statement"), () => runStatement().catch(tell));

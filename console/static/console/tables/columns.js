@@ -46,14 +46,14 @@ export class ColumnChooser {
  * @param {import("./shape.js").Column} column
  * @param {boolean} isShown
  */
-function lineOf({ name, type }, isShown) {
+function lineOf({ name, declared }, isShown) {
   const line = element("li");
   const label = element("label");
   label.className = "check";
   const box = document.createElement("input");
   box.type = "checkbox";
   box.checked = isShown;
-  const about = element("span", shortType(type));
+  const about = element("span", shortType(declared));
   about.className = "muted";
   label.append(box, element("span", name), about);
   line.append(label);

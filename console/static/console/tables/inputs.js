@@ -3,8 +3,8 @@
 
 import { optionOf } from "../lib/dom.js";
 import { ExactText, exactValue, setExactValue } from "../lib/exact_text.js";
-import { qualified, written } from "../lib/identifiers.js";
 import { Problem } from "../lib/problem.js";
+import { typeOf } from "./shape.js";
 
 /** @typedef {HTMLTextAreaElement | HTMLSelectElement} Input */
 /**
@@ -25,12 +25,7 @@ const ONE_LINE = /^(?:smallint|integer|bigint|real|double|numeric|date|time|uuid
  */
 export function choicesOf(column, types) {
   if (column.type === "boolean") return ["true", "false"];
-  const found = types.find(({ kind, schema, name }) => {
-    // As PostgreSQL writes types: with the schema where it is not searched, and with quotes where needed.
-    const names = [written(name), `${written(schema)}.${written(name)}`, qualified({ schema, name })];
-    return kind === "enum" && names.includes(column.type);
-  });
-  return found?.labels ?? [];
+  return typeOf(column, "enum", types)?.labels ?? [];
 }
 
 /** True if a value of the column may have several lines. @param {{type: string}} column */

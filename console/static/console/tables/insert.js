@@ -68,7 +68,7 @@ export class RowForm {
     const line = element("div");
     line.className = "field";
     const label = element("label", `${column.name} `);
-    const type = element("span", shortType(column.type));
+    const type = element("span", shortType(column.declared));
     type.className = "muted";
     label.append(type);
     label.setAttribute("for", `insert-${at}`);

@@ -3,6 +3,7 @@
 
 import { linkHere, ofEnvironment } from "../frame/environment.js";
 import { openPage } from "../frame/shell.js";
+import { bindCopyMenu } from "../grid/copy_menu.js";
 import { bindDrawer } from "../grid/drawer.js";
 import { get } from "../lib/api.js";
 import { byId, fill, show } from "../lib/dom.js";
@@ -18,6 +19,7 @@ import { Filters } from "./filters.js";
 import { bindImport } from "./import.js";
 import { placeIn, queryOf, wholeTable } from "./place.js";
 import { Rows } from "./rows.js";
+import { lookUnderDomains } from "./shape.js";
 import { showStructure } from "./structure.js";
 import { TableList } from "./table_list.js";
 
@@ -37,7 +39,7 @@ await openPage(ofEnvironment(async (who) => {
   fill(byId("main"), { where: who.environment.name });
   const { permissions } = await get("/v1/permissions/effective");
   /** @type {any} */
-  let found = await get("/v1/sql/schema");
+  let found = await readDatabase();
   /** @type {Rows} */
   const rows = new Rows({
     onOpen: (row, column, typed) => editing.cell.open(row, column, typed),
@@ -58,6 +60,7 @@ await openPage(ofEnvironment(async (who) => {
     keep(true);
   });
   bindImport(rows, who);
+  bindCopyMenu(rows.grid);
   bindDrawer();
   bindTablist(byId("table-tabs"));
   onPress(byId("refresh"), byId("rows"), refresh);
@@ -74,7 +77,7 @@ await openPage(ofEnvironment(async (who) => {
   addEventListener("popstate", () => void openAddress().catch(tell));
 
   async function readSchema() {
-    found = await get("/v1/sql/schema");
+    found = await readDatabase();
     drawList();
   }
 
@@ -163,6 +166,12 @@ await openPage(ofEnvironment(async (who) => {
   drawList();
   await openAddress();
 }));
+
+async function readDatabase() {
+  const found = await get("/v1/sql/schema");
+  lookUnderDomains(found);
+  return found;
+}
 
 /** @param {Table} table */
 function sizeOf(table) {

@@ -178,9 +178,9 @@ export class Rows {
     this.shown = all.filter((at) => !hidden.includes(shape.columns[at].name));
     if (!this.shown.length) this.shown = all;
     const columns = this.shown.map((at) => {
-      const { name, type } = shape.columns[at];
+      const { name, type, declared } = shape.columns[at];
       const mark = shape.key.includes(name) ? "key" : "";
-      return { name, type: shortType(type), mark, sort: sort?.column === name ? directionOf(sort) : undefined };
+      return { name, type: shortType(type), declared: shortType(declared), mark, sort: sort?.column === name ? directionOf(sort) : undefined };
     });
     const page = JSON.stringify([shape.table.schema, shape.table.name, first, filters, sort]);
     const { active, root } = this.grid;

@@ -1,10 +1,14 @@
 // @ts-check
 /** What of a table matters for reading and changing its rows. */
 
+import { qualified, written } from "../lib/identifiers.js";
+
 /**
+ * type: of the values; that under a domain. declared: as the table declares it.
  * @typedef {object} Column
  * @property {string} name
  * @property {string} type
+ * @property {string} declared
  * @property {boolean} is_nullable
  * @property {string | null} default
  * @property {string | null} generated
@@ -43,6 +47,28 @@ const SHORT = /** @type {[RegExp, string][]} */ ([
   [/^character\b/, "char"],
   [/^double precision/, "float8"],
 ]);
+
+/**
+ * Let the columns of all tables have the types of their values.
+ * @param {{tables: Table[], types: any[]}} found as /v1/sql/schema answers
+ */
+export function lookUnderDomains({ tables, types }) {
+  for (const column of tables.flatMap(({ columns }) => columns)) {
+    column.declared = column.type;
+    for (let domain; (domain = typeOf(column, "domain", types)); ) column.type = domain.base_type;
+  }
+}
+
+/**
+ * Return what is known of a column's type.
+ * @param {{type: string}} column
+ * @param {string} wanted kind
+ * @param {any[]} types as /v1/sql/schema lists them
+ */
+export function typeOf({ type }, wanted, types) {
+  // As PostgreSQL writes types: with the schema where it is not searched, and with quotes where needed.
+  return types.find(({ kind, schema, name }) => kind === wanted && [written(name), `${written(schema)}.${written(name)}`, qualified({ schema, name })].includes(type));
+}
 
 /**
  * @param {Table} table

@@ -17,7 +17,7 @@ const KINDS = /** @type {Record<string, string>} */ ({
 export function showStructure(table) {
   byId("columns-rows").replaceChildren(
     ...table.columns.map((column) =>
-      lineOf(column.name, shortType(column.type), column.is_nullable ? "yes" : "no", defaultOf(column), column.comment ?? ""),
+      lineOf(column.name, shortType(column.declared), column.is_nullable ? "yes" : "no", defaultOf(column), column.comment ?? ""),
     ),
   );
   const constraints = table.constraints.map((one) => lineOf(one.name, KINDS[one.kind] ?? one.kind, one.definition));
