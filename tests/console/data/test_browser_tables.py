@@ -307,6 +307,48 @@ def test_cells_are_edited_by_keys_and_nothing_is_saved_by_itself(
     expect(editor).to_be_hidden()
 
 
+BERTHS = """
+CREATE TABLE berths (lake int, pier text, berth int, owner text, PRIMARY KEY (lake, pier, berth));
+INSERT INTO berths
+SELECT l, p, b, p || ' of ' || l FROM unnest(ARRAY[1, 2]) l, unnest(ARRAY['east', 'west']) p,
+generate_series(1, 3) AS b;
+CREATE TABLE boats (id int PRIMARY KEY, lake int, pier text, berth int, name text,
+FOREIGN KEY (berth, pier, lake) REFERENCES berths (berth, pier, lake));
+INSERT INTO boats VALUES (1, 2, 'west', 1, 'Ada')
+"""
+
+
+@ON_BOTH_SIZES
+def test_a_key_of_several_columns_is_looked_up_as_one(
+    tables: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page, keyboard = tables.page, tables.page.keyboard
+    elsewhere(tables, BERTHS)
+    tables.go("/console/tables?table=boats")
+    # In a row, the other columns of the key stay: what does not go with them is not offered.
+    cell(tables, 0, 3).dblclick()
+    options = page.locator("#cell").get_by_role("option")
+    expect(options).to_have_text([f"{berth}west · 2 · west of 2" for berth in (1, 2, 3)])
+    picture(page, "tables-lookup-key")
+    options.nth(2).click()
+    expect(cell(tables, 0, 3)).to_have_text("3")
+    # In a new row, a choice gives all of them.
+    tables.press("Insert row")
+    form = page.get_by_role("dialog")
+    form.get_by_label("id integer").fill("2")
+    form.get_by_label("pier text").click()
+    keyboard.type("of 1")
+    expect(form.get_by_role("option").first).to_contain_text("east of 1")
+    picture(page, "tables-insert-lookup-key")
+    keyboard.press("ArrowDown")
+    keyboard.press("Enter")
+    expect(form.get_by_label("lake integer")).to_have_value("1")
+    tables.press("Insert")
+    expect(page.locator("#rows-range")).to_have_text("Rows 1 to 2")
+    kept = "SELECT json_agg(json_build_array(lake, pier) ORDER BY id) FROM boats"
+    assert stored(tables, kept) == [[2, "west"], [1, "east"]]
+
+
 def test_rows_are_inserted_and_deleted(tables: Visitor) -> None:
     page = tables.page
     tables.press("Insert row")

@@ -187,11 +187,11 @@ async function contentOf(answer, as) {
 /**
  * @param {string} method
  * @param {string} path
- * @param {object} [body]
- * @param {Options} [options]
+ * @param {object | undefined} body
+ * @param {Options} options
  * @returns {Promise<Response>}
  */
-function send(method, path, body, { headers: own = {}, signal, progressed } = {}) {
+function send(method, path, body, { headers: own = {}, signal, progressed }) {
   const isJson = body !== undefined && !(body instanceof Blob);
   /** @type {Record<string, string>} */
   const headers = { "X-Zonal-Console": "1", Accept: "application/json" };

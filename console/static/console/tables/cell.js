@@ -158,7 +158,13 @@ export class CellEditor {
     input.id = "cell-value";
     input.setAttribute("aria-label", `Value of ${of.name} in row ${number}`);
     input.setAttribute("aria-describedby", "cell-keys cell-note cell-conflict");
-    const lookup = Lookup.for(field, { table: shape.table, tables: this.access.tables(), column: of.name, onTake: () => this.form.requestSubmit() });
+    const lookup = Lookup.for(field, {
+      table: shape.table,
+      tables: this.access.tables(),
+      column: of.name,
+      known: (name) => this.#kept(name),
+      onTake: () => this.form.requestSubmit(),
+    });
     byId("cell-place").replaceChildren(input, ...(lookup ? [lookup.list, lookup.note] : []));
     const note = isRestored ? "This was typed before, and is not saved yet." : noteOf(of);
     byId("cell-note").textContent = note;
@@ -174,6 +180,12 @@ export class CellEditor {
     this.#fit();
     input.focus();
     if (input instanceof HTMLTextAreaElement) input.select();
+  }
+
+  /** Return what another column of the row has, null also where it is long. @param {string} name */
+  #kept(name) {
+    const value = this.rows.valueOf(this.place.row, name);
+    return value instanceof LongValue ? null : value;
   }
 
   /** @param {string | null} value that was typed before */

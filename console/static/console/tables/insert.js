@@ -87,11 +87,18 @@ export class RowForm {
     const row = element("div");
     row.className = "insert-line";
     row.append(input, ...this.#standIns(column, field));
-    const lookup = Lookup.for(field, { table, tables: this.access.tables(), column: column.name });
+    const onTake = (/** @type {Map<string, string>} */ values) => this.#fill(values);
+    const lookup = Lookup.for(field, { table, tables: this.access.tables(), column: column.name, onTake });
     const note = element("p", noteOf(column));
     note.className = "hint";
     line.append(label, row, ...(lookup ? [lookup.list, lookup.note] : []), ...(note.textContent ? [note] : []), wrong);
     return line;
+  }
+
+  /** Write the columns of a foreign key, which belong together. @param {Map<string, string>} values */
+  #fill(values) {
+    for (const [name, value] of values) this.fields.get(name)?.write(value);
+    this.#keep();
   }
 
   /**

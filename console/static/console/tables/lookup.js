@@ -5,7 +5,7 @@ import { query } from "../lib/api.js";
 import { element, show } from "../lib/dom.js";
 import { exactValue } from "../lib/exact_text.js";
 import { sentenceOf } from "../lib/problem.js";
-import { referenceOf } from "./shape.js";
+import { foreignKeyOf } from "./shape.js";
 import { lookUp } from "./statements.js";
 
 const PAUSE_MS = 150;
@@ -14,37 +14,48 @@ const TEXT = /^(?:text|character|citext|name)/;
 let lists = 0;
 
 /** @typedef {import("./shape.js").Table} Table */
+/**
+ * tables: of the database. known: the value that another column of the key has and keeps, null for any.
+ * onTake: a row was chosen, with the value for each column of the key.
+ * @typedef {{table: Table, tables: Table[], column: string, known?: (name: string) => string | null,
+ *   onTake?: (values: Map<string, string>) => void}} Options
+ */
 
 export class Lookup {
   /**
-   * Offer the rows that a column may refer to; null for a column without a foreign key of its own.
+   * Offer the rows that a column may refer to; null for a column without a foreign key.
    * @param {import("./inputs.js").Field} field
-   * @param {{table: Table, tables: Table[], column: string, onTake?: () => void}} of tables: of the database; onTake: a row was chosen
+   * @param {Options} options
    */
-  static for(field, of) {
-    const reference = referenceOf(of.table, of.column);
+  static for(field, options) {
+    const key = foreignKeyOf(options.table, options.column);
     const isTyped = field.input instanceof HTMLTextAreaElement;
-    return reference && isTyped ? new Lookup(field, reference, of.tables, of.onTake) : null;
+    return key && isTyped ? new Lookup(field, key, options) : null;
   }
 
   /**
    * @param {import("./inputs.js").Field} field
-   * @param {import("./statements.js").Reference} reference
-   * @param {Table[]} tables
-   * @param {() => void} [onTake]
+   * @param {import("./shape.js").ForeignKey} key
+   * @param {Options} options
    */
-  constructor(field, reference, tables, onTake) {
+  constructor(field, { columns, references }, { tables, column, known, onTake }) {
     this.field = field;
-    this.reference = reference;
-    this.labels = labelsOf(reference, tables);
+    this.columns = columns;
+    this.reference = references;
+    /** The place of the column in the key. */
+    this.at = columns.indexOf(column);
+    this.known = columns.map((name) => (name === column ? null : (known?.(name) ?? null)));
+    this.labels = labelsOf(references, this.at, tables);
     this.onTake = onTake;
+    /** @type {string[][]} the rows that are offered: the key's values, then what describes them */
+    this.rows = [];
     this.chosen = -1;
     this.asked = 0;
     this.list = element("ul");
     this.list.className = "lookup";
     this.list.id = `lookup-${++lists}`;
     this.list.setAttribute("role", "listbox");
-    this.list.setAttribute("aria-label", `Rows of ${reference.table}`);
+    this.list.setAttribute("aria-label", `Rows of ${references.table}`);
     this.note = element("p");
     this.note.className = "hint";
     this.#close();
@@ -60,6 +71,8 @@ export class Lookup {
   }
 
   #askSoon() {
+    // A value that came with another field's choice.
+    if (document.activeElement !== this.field.input) return;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.#ask(exactValue(this.field.input)), PAUSE_MS);
   }
@@ -67,11 +80,11 @@ export class Lookup {
   /** @param {string} typed */
   async #ask(typed) {
     const asked = ++this.asked;
-    /** @type {[string, string][]} */
+    /** @type {string[][]} */
     let rows = [];
     let said = "";
     try {
-      rows = (await query("/v1/sql", { ...lookUp(this.reference, this.labels, typed), rows: "arrays", read_only: true })).rows;
+      rows = (await query("/v1/sql", { ...lookUp(this.reference, { at: this.at, known: this.known, labels: this.labels, typed }), rows: "arrays", read_only: true })).rows;
       if (!rows.length) said = `No row of ${this.reference.table} begins so.`;
     } catch (error) {
       said = `The rows of ${this.reference.table} cannot be shown. ${sentenceOf(error)}`;
@@ -83,30 +96,30 @@ export class Lookup {
     show(this.note, said !== "");
   }
 
-  /** @param {[string, string][]} rows values with what describes them */
+  /** @param {string[][]} rows */
   #draw(rows) {
-    this.list.replaceChildren(...rows.map(([value, label], at) => this.#optionOf(value, label, at)));
+    this.rows = rows;
+    this.list.replaceChildren(...rows.map((row, at) => this.#optionOf(row, at)));
     this.chosen = -1;
     this.field.input.removeAttribute("aria-activedescendant");
     show(this.list, rows.length > 0);
   }
 
   /**
-   * @param {string} value
-   * @param {string} label
+   * @param {string[]} row
    * @param {number} at
    */
-  #optionOf(value, label, at) {
+  #optionOf(row, at) {
     const option = element("li");
     option.id = `${this.list.id}-${at}`;
     option.setAttribute("role", "option");
     option.setAttribute("aria-selected", "false");
-    const about = element("span", label);
+    const about = element("span", row[row.length - 1]);
     about.className = "muted";
-    option.append(element("span", value), about);
+    option.append(element("span", row[this.at]), about);
     // Before the field loses the focus.
     option.addEventListener("pointerdown", (event) => event.preventDefault());
-    option.addEventListener("click", () => this.#take(value));
+    option.addEventListener("click", () => this.#take(row));
     return option;
   }
 
@@ -121,20 +134,20 @@ export class Lookup {
       options[this.chosen].scrollIntoView({ block: "nearest" });
       this.field.input.setAttribute("aria-activedescendant", options[this.chosen].id);
     } else if (event.key === "Enter" && this.chosen >= 0) {
-      this.#take(options[this.chosen].firstElementChild?.textContent ?? "");
+      this.#take(this.rows[this.chosen]);
     } else return;
     // Neither moves the cursor nor saves what was typed before.
     event.preventDefault();
     event.stopImmediatePropagation();
   }
 
-  /** @param {string} value */
-  #take(value) {
-    this.field.write(value);
+  /** @param {string[]} row */
+  #take(row) {
+    this.field.write(row[this.at]);
     this.field.input.dispatchEvent(new Event("input", { bubbles: true }));
     clearTimeout(this.timer);
     this.#close();
-    this.onTake?.();
+    this.onTake?.(new Map(this.columns.map((name, at) => [name, row[at]])));
   }
 
   #close() {
@@ -146,13 +159,15 @@ export class Lookup {
 }
 
 /**
- * Return the columns that describe a row best: texts, or else what comes first.
+ * Return the columns that describe a row best: the others of the key, then texts, or else what comes first.
  * @param {import("./statements.js").Reference} reference
+ * @param {number} at the column of the key that is shown anyway
  * @param {Table[]} tables
  */
-function labelsOf({ schema, table, columns }, tables) {
+function labelsOf({ schema, table, columns }, at, tables) {
   const found = tables.find((each) => each.schema === schema && each.name === table);
   const others = (found?.columns ?? []).filter(({ name }) => !columns.includes(name));
   const texts = others.filter(({ type }) => TEXT.test(type));
-  return (texts.length ? texts : others).slice(0, LABELS).map(({ name }) => name);
+  const labels = (texts.length ? texts : others).slice(0, LABELS).map(({ name }) => name);
+  return [...columns.filter((_, other) => other !== at), ...labels];
 }

@@ -28,6 +28,7 @@ import { qualified, written } from "../lib/identifiers.js";
  * @property {{name: string, kind: string, definition: string, columns: string[], references: import("./statements.js").Reference | null}[]} constraints
  * @property {{name: string, definition: string, is_unique: boolean, is_primary: boolean, is_valid: boolean, size_bytes: number}[]} indexes
  */
+/** @typedef {{columns: string[], references: import("./statements.js").Reference}} ForeignKey columns, and those that they refer to, in one order */
 /**
  * paging: by the primary key; by the place of rows in the table, where it has none; or by skipping
  * rows, for what has no place either, such as views.
@@ -85,13 +86,15 @@ export function shapeOf(table) {
 }
 
 /**
- * Return what a column refers to by a foreign key of its own, null for none.
+ * Return the foreign key of a column, null for none: the one with the fewest other columns.
  * @param {Table} table
  * @param {string} name
+ * @returns {ForeignKey | null}
  */
-export function referenceOf(table, name) {
-  const found = table.constraints.find(({ columns, references }) => references && columns.length === 1 && columns[0] === name);
-  return found?.references ?? null;
+export function foreignKeyOf({ constraints }, name) {
+  const found = constraints.filter(({ columns, references }) => references && columns.includes(name));
+  found.sort((one, other) => one.columns.length - other.columns.length);
+  return /** @type {ForeignKey | undefined} */ (found[0]) ?? null;
 }
 
 /** True if a value of the column can be given. @param {Column} column */

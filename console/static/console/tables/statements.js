@@ -164,20 +164,23 @@ export function insert(shape, values) {
 }
 
 /**
- * Find rows that a foreign key may refer to: the value that it would have, and what describes it.
- * @param {Reference} reference of one column
- * @param {string[]} labels further columns
- * @param {string} typed the beginning of the value, or a part of what describes it
+ * Find rows that a foreign key may refer to: the values that it would have, and what describes them.
+ * @param {Reference} reference
+ * @param {{at: number, known: (string | null)[], labels: string[], typed: string}} wanted at: the column
+ *   that is asked for; known: values that the others have to have, by column, null for any; labels:
+ *   further columns; typed: the beginning of the value, or a part of what describes the row
  * @returns {Statement}
  */
-export function lookUp({ schema, table, columns: [column] }, labels, typed) {
+export function lookUp({ schema, table, columns }, { at, known, labels, typed }) {
   const parameters = new Parameters();
   const escaped = escapedLike(typed);
-  const value = `${own(column)}::text`;
+  const values = columns.map((name) => `${own(name)}::text`);
   const label = labels.length ? `left(concat_ws(' · ', ${labels.map((name) => `${own(name)}::text`).join(", ")}), ${LABEL_CHARACTERS})` : "''";
-  const fits = [`${value} ILIKE ${parameters.add(`${escaped}%`)}`];
+  const fits = [`${values[at]} ILIKE ${parameters.add(`${escaped}%`)}`];
   if (labels.length) fits.push(`${label} ILIKE ${parameters.add(`%${escaped}%`)}`);
-  const query = `SELECT ${value}, ${label} FROM ${qualified({ schema, name: table })} AS ${ROW} WHERE ${fits.join(" OR ")} ORDER BY ${own(column)} LIMIT ${LOOKED_UP}`;
+  const conditions = [`(${fits.join(" OR ")})`];
+  known.forEach((value, other) => value !== null && conditions.push(`${own(columns[other])} = ${parameters.add(value)}`));
+  const query = `SELECT ${values.join(", ")}, ${label} FROM ${qualified({ schema, name: table })} AS ${ROW} WHERE ${conditions.join(" AND ")} ORDER BY ${own(columns[at])} LIMIT ${LOOKED_UP}`;
   return { query, params: parameters.values };
 }
 
