@@ -44,6 +44,7 @@ from oauth.models import Domain, Identity
 from oauth.providers.profile import Memberships, Profile
 from organizations import invitation_acceptance, removals
 from organizations.errors import InvitationGone
+from organizations.invitations import end_for_member
 from organizations.models import Invitation
 
 log = structlog.get_logger(__name__)
@@ -191,6 +192,7 @@ def _claim_prepared_account(
     for invitation in invitations:
         if invitation.member_id == user.pk:
             invitation_acceptance.note_accepted(request, invitation, user, now=now)
+    end_for_member(user.pk)
     identities.attach(request, user, profile, now=now)
     return user
 

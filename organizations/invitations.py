@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from accounts import mailed_secrets
 from accounts.errors import SessionRevoked
@@ -19,6 +20,7 @@ from accounts.models import User
 from accounts.reclaim import address_release
 from accounts.signin import credentials
 from common import rate_limits
+from common.scoping import within_organization
 from environments.models import Organization
 from organizations import removals
 from organizations.errors import (
@@ -256,6 +258,20 @@ def revoke_created_by(inviter: User, *, now: datetime) -> int:
     return (
         _open_invitations(inviter.organization_id).filter(invited_by=inviter).update(revoked_at=now)
     )
+
+
+def end_for_member(user_id: UUID) -> None:
+    """End the open invitation of a member's address: it counts as accepted.
+
+    Call it in the transaction in which the address becomes that of a member who needs none, having
+    a password or a proven mailbox. The invitation of a prepared member leads in until then.
+    """
+    member = User.objects.get(pk=user_id)
+    with within_organization(member.organization_id):
+        rows = _open_invitations(member.organization_id).filter(email__iexact=member.email)
+        # One that is locked is being accepted, which locks the member after it.
+        keys = [row.pk for row in rows.select_for_update(skip_locked=True)]
+        Invitation.objects.filter(pk__in=keys).update(accepted_at=timezone.now())
 
 
 def delete_old(*, now: datetime) -> int:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from accounts import mailed_secrets, notices
+from accounts import account_lifecycle, mailed_secrets, notices
 from accounts.audit_tags import AccountTag
 from accounts.errors import (
     EmailChangeGone,
@@ -166,6 +166,7 @@ def _apply_code(request: PlatformRequest, user: User, code: str, now: datetime) 
     user.email, user.email_verified_at, user.address_released_at = proof.email, now, None
     user.save(update_fields=["email", "email_verified_at", "address_released_at"])
     if proof.fingerprint:
+        account_lifecycle.run_hooks("address_changed", user.pk)
         notices.notify(user, "email_changed", to=former)
         if is_moved:
             address_release.notify(user)

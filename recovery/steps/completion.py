@@ -13,7 +13,7 @@ from accounts.reclaim import address_release
 from audit import trail
 from common.errors import InvalidRequest
 from common.principals import PlatformRequest
-from organizations import staff_access
+from organizations import invitations, staff_access
 from recovery import channels, recovery_rows
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
@@ -115,6 +115,7 @@ def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> N
     if recovery.channel == "email":
         user.email_verified_at = user.email_verified_at or now
     user.save(update_fields=["password", "email_verified_at"])
+    invitations.end_for_member(user.pk)
     staff_access.unlock_password(user)
     access_end.end_access(user, reason="recovery", now=now)
     purpose = f"a new password was set, and {access_end.ENDED}"

@@ -1,11 +1,13 @@
 """Inviting: the admin learns nothing, the mailbox's owner all; caps; replaced and revoked."""
 
+import io
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import time_machine
+from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -18,6 +20,7 @@ from organizations import tasks
 from organizations.models import Invitation
 from outbox.models import Delivery
 from tests import inbox
+from tests.accounts.profile.support import begin_change, mailed_code, verify
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in, with_proven_address
 from tests.organizations.support import DORA, PATH, accept, invite, invited, mailed_token, preview
 from tests.parallel import at_once
@@ -268,6 +271,34 @@ def test_an_admin_with_a_recent_proof_is_required(
     assert caller.call("DELETE", f"{PATH}/{row.pk}").code == "step_up_required"
     with_totp(alice)
     assert invite(alice).code == "step_up_required"
+
+
+@pytest.mark.parametrize("how", ["command", "change of address"])
+def test_an_invitation_ends_when_its_address_becomes_a_members(
+    alice: User, bob: User, charlie: User, how: str
+) -> None:
+    token, others = invited(alice), invited(charlie)
+    if how == "command":
+        where = ("--organization", str(alice.organization_id), "--role", "reader")
+        call_command(
+            "createuser", DORA, *where, "--verified", "--no-password", stdout=io.StringIO()
+        )
+    else:
+        caller = signed_in(with_proven_address(bob))
+        assert begin_change(caller, DORA).status == 202
+        assert verify(caller, mailed_code(DORA)).status == 200
+    (listed,) = signed_in(alice).get(PATH).body["results"]
+    assert (listed["state"], accept(token).code) == ("accepted", "invitation_gone")
+    # That of another organization is none of theirs.
+    assert preview(others).status == 200
+
+
+def test_an_invitation_leads_into_the_account_that_a_command_prepared_later(alice: User) -> None:
+    token = invited(alice, roles=["admin"])
+    where = ("--organization", str(alice.organization_id), "--role", "reader")
+    call_command("createuser", DORA, *where, "--no-password", stdout=io.StringIO())
+    assert accept(token).status == 201
+    assert User.objects.get(email=DORA).roles == ["admin"]
 
 
 @pytest.mark.parametrize("action", ["demoted", "disabled", "removed"])

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from accounts.management import user_arguments
 from accounts.models import User
+from accounts.reclaim import address_release
 from accounts.signin import signup
 from audit import trail
 from common.commands import CommandRefused, CommandResult, OpsCommand
@@ -100,6 +101,8 @@ def _make(home: Organization, email: str, encoded: str, options: dict[str, Any])
     made.labels = list(dict.fromkeys(options["labels"]))
     made.email_verified_at = timezone.now() if options["verified"] else None
     made.save(update_fields=["labels", "email_verified_at"])
+    if not address_release.is_prepared(made):
+        invitations.end_for_member(made.pk)
     if options["invite"]:
         invitations.invite_member(made, inviter=Inviter(), now=timezone.now())
     trail.add(

@@ -280,6 +280,18 @@ def test_an_invited_member_whom_an_operator_has_prepared_too_joins_once() -> Non
     assert (who["user_id"], who["roles"]) == (str(user.pk), ["reader"])
 
 
+@pytest.mark.parametrize("door", ["provider", "recovery"])
+def test_an_invitation_ends_when_the_prepared_member_comes_another_way(door: str) -> None:
+    user = prepared()
+    inviter = member(user.organization, "inviter@example.com")
+    token = invited(inviter, VICTIM, roles=["admin"])
+    assert user_of(VICTIM).roles == ["operator"]
+    answer = DOORS[door](VICTIM)()
+    assert inside(answer, VICTIM).get("/v1/whoami").body["roles"] == ["operator"]
+    (listed,) = signed_in(inviter).get("/v1/invitations").body["results"]
+    assert (listed["state"], accept(token).code) == ("accepted", "invitation_gone")
+
+
 def test_an_invitation_does_not_open_an_account_whose_address_has_moved() -> None:
     home = organization()
     words = ("createuser", VICTIM, "--organization", str(home.pk), "--role", "admin", "--invite")
