@@ -12,7 +12,7 @@ from sqlgateway.models import SavedQuery
 from sqlgateway.run.history import RECORDER
 from tests.console.browser import Visitor, held
 from tests.console.journeys import run_sql, sign_out, sign_up, write_sql
-from tests.console.layout import SIZES
+from tests.console.layout import SIZES, hold_panel
 
 pytestmark = [
     pytest.mark.browser,
@@ -182,6 +182,28 @@ def test_a_result_is_sorted_copied_and_given_room(
     page.reload()
     sql.settle()
     assert editor.evaluate("(each) => each.offsetHeight") == before + 36
+
+
+@pytest.mark.parametrize("sql", SIZES, indirect=True)
+def test_without_a_table_the_page_leads_to_the_first_one(
+    sql: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    page = sql.page
+    sql.sees("No tables yet")
+    expect(page.get_by_role("link", name="New table, CSV import")).to_be_visible()
+    picture(page, "sql-first-table")
+    hold_panel(sql, "an environment without tables")
+    sql.press("Write CREATE TABLE")
+    sql.press("Run")
+    expect(page.locator("#result-summary")).to_contain_text("CREATE TABLE")
+    # What was typed since stays.
+    run_sql(sql, "SELECT 1 AS one; DROP TABLE notes;")
+    expect(page.locator("#result-summary")).to_contain_text("DROP TABLE")
+    expect(page.locator("#first-table")).to_be_hidden()
+    sql.go("/console/sql")
+    sql.press("Write CREATE TABLE")
+    expect(page.locator("#editor")).to_contain_text("SELECT 1 AS one")
+    expect(page.locator("#editor")).to_contain_text("CREATE TABLE notes")
 
 
 def test_a_running_query_is_cancelled_in_the_database(sql: Visitor) -> None:

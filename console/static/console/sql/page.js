@@ -26,6 +26,12 @@ import { bindSplit } from "./split.js";
 import { unqualifiedIn } from "./unqualified.js";
 
 const FIRST = "-- Ctrl + Enter runs the selection, or everything; with Shift, the statement at the cursor.\nSELECT version();\n";
+const FIRST_TABLE = `CREATE TABLE notes (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  title text NOT NULL,
+  made timestamptz NOT NULL DEFAULT now()
+);
+`;
 /** What a reader, whose statements write nothing, is refused: to write, and to call what may write. */
 const NOT_READ_ONLY = ["25006", "42501"];
 const NO_STATEMENT = "There is no statement at the cursor. Put the cursor into one, or select what you mean.";
@@ -49,6 +55,7 @@ await openPage(async (who) => {
   });
   let ran = "";
   let mayWrite = false;
+  let mayCreate = false;
   /** The number of statements, infinite where they are not counted. */
   let statements = 0;
   /** @type {SavedQueries | null} */
@@ -223,10 +230,19 @@ await openPage(async (who) => {
     const found = await get("/v1/sql/schema");
     editor.complete(found.tables);
     showSchema(found, (text) => editor.insert(text));
+    const isLedOn = mayCreate && found.tables.length === 0;
+    show(byId("first-table"), isLedOn);
+    show(byId("no-result"), !isLedOn);
+  }
+
+  function writeFirstTable() {
+    if (editor.text === FIRST) editor.replace(FIRST_TABLE);
+    else editor.insert(FIRST_TABLE);
   }
 
   const permissions = (await get("/v1/permissions/effective")).permissions;
   mayWrite = permissions.sql?.includes("create") ?? false;
+  mayCreate = permissions.schema?.includes("create") ?? false;
   saved = new SavedQueries(editor, new TabDraft(who, "sql-from"), { environment: who.environment.id, mayWrite });
   await saved.openNamed(isOwn);
   addEventListener("popstate", (event) => void saved?.goBack(event.state).catch(tell));
@@ -241,6 +257,7 @@ await openPage(async (who) => {
   onClick(byId("explain"), () => explain("plan").catch(tell));
   onClick(byId("analyze"), () => explain("analyze").catch(tell));
   onClick(byId("cancel"), () => run.cancel());
+  onClick(byId("write-table"), writeFirstTable);
   const tabs = byId("side-tabs");
   bindTablist(tabs, (tab) => {
     if (tab.id === "tab-history") past.show().catch(tell);
