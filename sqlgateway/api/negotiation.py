@@ -118,12 +118,18 @@ def timeout_limit_ms(given: Mapping[str, Any], form: AnswerFormat, limits: Quota
     return limit_ms
 
 
-def check_streamable(given: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest for options that a stream does not support."""
+def check_streamable(given: Mapping[str, Any], form: StreamFormat) -> None:
+    """Raise InvalidRequest for options that a stream of this format does not support."""
     if "queries" in given:
         raise InvalidRequest.for_field("queries", "A stream is the result of one statement.")
     if "max_rows" in given:
         raise InvalidRequest.for_field("max_rows", "A stream has no cap on rows: use LIMIT.")
+    if form == "ndjson":
+        return
+    for name in ("rows", "numeric", "json", "values"):
+        if name in given:
+            message = "For JSON and NDJSON: CSV and Arrow have one way to write rows and values."
+            raise InvalidRequest.for_field(name, message)
 
 
 def refuse_repetition(environ: Mapping[str, Any]) -> None:

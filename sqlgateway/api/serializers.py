@@ -69,7 +69,10 @@ class ExplainField(serializers.Field[Any, Any, Any, Any]):
 
 
 class FormatSerializer(StrictSerializer):
-    """How a statement's rows are written. It can be set for all and for each of ``queries``."""
+    """How a statement's rows are written. It can be set for all and for each of ``queries``.
+
+    ``rows``, ``numeric``, ``json`` and ``values`` are for JSON and NDJSON.
+    """
 
     rows = serializers.ChoiceField(
         choices=["objects", "arrays"], required=False, help_text="`objects` if not given."

@@ -127,7 +127,7 @@ class SqlViewSet(LimitedViewSet):
         caller = Caller.of(principal)
         if form == "json":
             return _collected(request, caller, wanted, body)
-        negotiation.check_streamable(given)
+        negotiation.check_streamable(given, form)
         negotiation.refuse_repetition(request.META)
         export = Export(caller, wanted, form, request_id=request.request_id)
         return negotiation.streamed(export.open(request.META), form)

@@ -114,6 +114,8 @@ def test_filters_are_those_of_the_api(alice: User) -> None:
     happened(alice, "api:two:create", outcome="refused")
     assert len(run("exportaudit", "--outcome", "refused").splitlines()) == 1
     assert len(run("exportaudit", "--tag", "api:one").splitlines()) == 1
+    # The exports above are events, too.
+    assert len(run("exportaudit", "--search", " ").splitlines()) == 4
     happened(alice, "api:three:create", environment_id="sandbox", request_id="req-7")
     for filtered in (["--environment", "sandbox"], ["--request-id", "req-7"]):
         (line,) = run("exportaudit", *filtered).splitlines()

@@ -107,10 +107,11 @@ export class Sql {
   async export(
     query: string,
     params?: readonly unknown[],
-    options: Omit<StatementOptions, "json"> & { readOnly?: boolean; format?: "csv" | "arrow" } = {},
+    options: Omit<StatementOptions, "json" | "numeric"> & { readOnly?: boolean; format?: "csv" | "arrow" } = {},
   ): Promise<AsyncGenerator<Uint8Array>> {
     const format = options.format ?? "csv";
-    const body = { query, ...given(params), ...written(options), format, json: undefined };
+    const { timeoutMs, readOnly } = options;
+    const body = { query, ...given(params), read_only: readOnly, timeout_ms: timeoutMs, format };
     return pieces(await this.opened(body, "*/*", options));
   }
 

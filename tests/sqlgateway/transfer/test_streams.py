@@ -310,6 +310,10 @@ def test_the_form_is_negotiated(alice: Caller, monkeypatch: pytest.MonkeyPatch) 
         ("SELECT 1", {"format": "xml"}, "format"),
         ("SELECT 1", {"max_rows": 5}, "max_rows"),
         ("", {"queries": [{"query": "SELECT 1"}]}, "queries"),
+        ("SELECT 1", {"rows": "arrays", "format": "csv"}, "rows"),
+        ("SELECT 1", {"numeric": "number", "format": "csv"}, "numeric"),
+        ("SELECT 1", {"json": "string", "format": "csv"}, "json"),
+        ("SELECT 1", {"values": "text", "format": "csv"}, "values"),
     ]
     for query, options, field in refused:
         problem = stream(alice, query, **options).problem
