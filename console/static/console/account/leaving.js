@@ -13,7 +13,7 @@ export function bindLeaving({ user_id, email, organization }) {
   onPress(byId("leave"), byId("leaving"), async () => {
     await confirm(
       `Leave ${organization}?`,
-      `The account is deleted now, and nobody can restore it. ${await createdBy(user_id)}`,
+      `The account is deleted now, and cannot be restored. ${await createdBy(user_id)}`,
       "Leave and delete",
       email,
     );

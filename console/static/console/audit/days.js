@@ -43,7 +43,7 @@ function rowOf(event, open) {
 }
 
 /**
- * Return a sentence in which the people stand out.
+ * Return a sentence with the people in bold.
  * @param {string} sentence
  * @param {string[]} people
  */

@@ -4,7 +4,7 @@
 const FOCUSABLE = "a[href], button:not(:disabled), summary, input, select, textarea, [tabindex='0']";
 
 /**
- * Return where something stands, before it is pressed.
+ * Return where something is, before it is pressed.
  * @param {HTMLElement} pressed
  */
 export function placeOf(pressed) {
@@ -15,7 +15,7 @@ export function placeOf(pressed) {
 }
 
 /**
- * Focus the row that is at its place now, or what stands before it.
+ * Focus the row that is at its place now, or what is before it.
  * @param {HTMLElement} pressed
  * @param {ReturnType<typeof placeOf>} place
  * @param {HTMLElement} root the section of both

@@ -17,7 +17,7 @@ import { onClick } from "../lib/forms.js";
 
 /** Rows for a folder with thousands of files would make the page slow. */
 const LISTED = 100;
-/** From the top; the latest to end stands above those before. */
+/** From the top; the latest to end is above those before. */
 const ORDER = /** @type {const} */ (["running", "present", "failed", "waiting"]);
 const ENDED = new Set(["done", "skipped", "cancelled"]);
 

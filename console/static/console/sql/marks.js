@@ -64,7 +64,7 @@ function isError(_from, _to, mark) {
 }
 
 /**
- * Return the effects that mark what stands at a position, and bring it into sight.
+ * Return the effects that mark what is at a position, and bring it into sight.
  * @param {any} state
  * @param {number} at
  * @param {string} sentence

@@ -32,7 +32,7 @@ export class Results {
     bindTablist(byId("result-tabs"), (tab) => this.#turnTo(Number(tab.dataset.index)));
   }
 
-  /** Take everything of an earlier run away: nothing stale stands beside an error. */
+  /** Take everything of an earlier run away: nothing stale is beside an error. */
   clear() {
     this.answer = this.shown = null;
     byId("result-tabs").replaceChildren();

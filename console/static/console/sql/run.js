@@ -25,7 +25,7 @@ export class Run {
     this.onTick = onTick;
     /** @type {{id: string, abort: AbortController, mayWrite: boolean} | null} */
     this.current = null;
-    // Left alone, what runs is cancelled or carried out, and nobody is told which.
+    // Left alone, what runs is cancelled or carried out, and no one is told which.
     addEventListener("beforeunload", (event) => {
       if (this.current?.mayWrite) event.preventDefault();
     });

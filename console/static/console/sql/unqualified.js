@@ -1,5 +1,5 @@
 // @ts-check
-/** Statements that change every row of a table: DELETE and UPDATE without WHERE, wherever they stand. */
+/** Statements that change every row of a table: DELETE and UPDATE without WHERE, wherever they are. */
 
 import { statementsOf, tokensOf } from "./lexer.js";
 

@@ -8,7 +8,7 @@ import { typeOf } from "./shape.js";
 
 /** @typedef {HTMLTextAreaElement | HTMLSelectElement} Input */
 /**
- * What stands in the place of a text: NULL, an empty text, or the column's default (undefined).
+ * What is there in place of a text: NULL, an empty text, or the column's default (undefined).
  * @typedef {{label: string, value: string | null | undefined}} Blank
  */
 
@@ -63,7 +63,7 @@ export class Field {
   /**
    * @param {import("./shape.js").Column} column
    * @param {any[]} types of the database
-   * @param {{value?: string | null, blanks: Blank[], cleared: Blank}} options value: at first; blanks: the first one stands in its place;
+   * @param {{value?: string | null, blanks: Blank[], cleared: Blank}} options value: at first; blanks: the first one is there in its place;
    *   cleared: what an emptied field stands for
    */
   constructor(column, types, { value, blanks, cleared }) {
@@ -75,7 +75,7 @@ export class Field {
     if (value === null || value === undefined) this.stand(blanks[0]);
   }
 
-  /** A text, or what stands in its place. */
+  /** A text, or what is there in its place. */
   get value() {
     return this.blank ? this.blank.value : exactValue(this.input);
   }

@@ -6,7 +6,7 @@ import { byId, fill, show } from "../lib/dom.js";
 import { onSubmit } from "../lib/forms.js";
 import { UCR_A_CENT, credits } from "../lib/format.js";
 
-/** Without a payment provider a sentence stands in the form's place. */
+/** Without a payment provider a sentence is in the form's place. */
 export function hasTopUps() {
   return document.getElementById("top-up-form") !== null;
 }
