@@ -14,6 +14,9 @@ HEADERS_LIMIT: Final = 20
 HEADER_CHARS: Final = 64
 KEY_LABEL_CHARS: Final = 100
 PREFIX_CHARS: Final = 1024
+# A document's name in its folder, and its key.
+INDEX_CHARS: Final = 255
+DOCUMENT_CHARS: Final = 1024
 # One value of an origin's configuration, and of its credentials.
 CONFIG_CHARS: Final = 2048
 SECRET_CHARS: Final = 16384
@@ -54,6 +57,28 @@ class BucketOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             description="Request headers that an HTTP origin gets as well; `*` for all but a few.",
         ),
     ] = ()
+    website_index: Annotated[
+        str,
+        Meta(
+            max_length=INDEX_CHARS,
+            description="The bucket is a website, whose folders are served by their object of this "
+            "name, such as `index.html`; empty for no website.",
+        ),
+    ] = ""
+    website_error: Annotated[
+        str,
+        Meta(
+            max_length=DOCUMENT_CHARS,
+            description="The key of the website's page for what it does not have, sent with 404.",
+        ),
+    ] = ""
+    website_fallback: Annotated[
+        bool,
+        Meta(
+            description="The website is a single page: a browser that opens a page it does not "
+            "have gets the index document at its root, with 200."
+        ),
+    ] = False
 
 
 class OriginOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

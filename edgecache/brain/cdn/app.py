@@ -16,12 +16,12 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from edgecache.brain.cdn import cache_status, conditional_requests, interim, refusals
+from edgecache.brain.cdn import cache_status, conditional_requests, interim, refusals, website
 from edgecache.brain.cdn.dependencies import CdnDependencies
 from edgecache.brain.cdn.forwarding import Forwarding
 from edgecache.brain.cdn.lookup import Lookup, LookupResult
 from edgecache.brain.cdn.refusals import METHODS, Refused
-from edgecache.brain.cdn.urls import CacheUrl, CdnRequest
+from edgecache.brain.cdn.urls import CacheUrl, CdnRequest, Page
 from edgecache.brain.core.errors import (
     KeyRefused,
     KeyTooLong,
@@ -163,7 +163,10 @@ class CdnApi:
             return
         request = await self._request(scope, exchange, cache_url)
         try:
-            result = await self._lookup.find(request)
+            if request.bucket.website_index and not request.is_http:
+                request, result = await website.find(self._lookup, request)
+            else:
+                result = await self._lookup.find(request)
         except OriginMissing as missing:
             if request.bucket.origin_id is None:
                 raise
@@ -171,6 +174,11 @@ class CdnApi:
             said = cache_status.HIT if missing.is_remembered else asked
             self._count_empty(exchange, request.bucket, is_hit=cache_status.is_hit(said))
             raise Refused(HTTPStatus.NOT_FOUND, "", said=said) from missing
+        if request.page is Page.FOLDER:
+            location = [("location", cache_url.folder), ("cache-status", result.cache_status)]
+            exchange.response_empty(HTTPStatus.FOUND, location)
+            self._count_empty(exchange, request.bucket, is_hit=result.is_hit)
+            return
         try:
             await self._deliver(scope, exchange, request, result)
         except OriginChanged:
@@ -228,12 +236,12 @@ class CdnApi:
     async def _deliver(
         self, scope: HttpScope, exchange: Exchange, request: CdnRequest, result: LookupResult
     ) -> None:
-        headers = self._headers(request.cache_url, result)
+        headers = self._headers(request, result)
         if result.opened is None:
             await self._send_small(exchange, request, result, headers)
             return
         version, opened = result.version, result.opened
-        is_ok = result.status == HTTPStatus.OK
+        status = website.status_of(request, result)
         # RFC 9110 §14.2: ranges are of a GET.
         hidden = {"range"} if scope.method == "HEAD" else ()
         fields = {
@@ -242,8 +250,8 @@ class CdnApi:
         try:
             selected = (
                 conditional_requests.select(version, headers, fields)
-                if is_ok
-                else conditional_requests.whole(version, headers, result.status)
+                if status == HTTPStatus.OK
+                else conditional_requests.whole(version, headers, status)
             )
         except conditional_requests.ConditionFailed as refused:
             self._count_empty(exchange, request.bucket, is_hit=result.is_hit)
@@ -317,11 +325,14 @@ class CdnApi:
         )
         return await sources_of(dependencies.directory, dependencies.nodes, bucket, version, region)
 
-    def _headers(self, cache_url: CacheUrl, result: LookupResult) -> list[tuple[str, str]]:
+    def _headers(self, request: CdnRequest, result: LookupResult) -> list[tuple[str, str]]:
         status = ("cache-status", result.cache_status)
         if result.stored is None:
-            return [*_object_headers(result.version), status]
-        headers = cache_url.for_client(result.stored.headers)
+            headers = _object_headers(result.version)
+            if request.page is not None:
+                headers = website.headers_of(request, headers)
+            return [*headers, status]
+        headers = request.cache_url.for_client(result.stored.headers)
         age_s = caching_rules.age_s(result.stored, now=time.time())
         return [*headers, ("age", str(age_s)), status]
 

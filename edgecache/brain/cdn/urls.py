@@ -3,13 +3,15 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final
+from urllib.parse import quote
 
 from edgecache.brain.cdn import browser_urls
 from edgecache.brain.cdn.browser_urls import BrowserUrl
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.http_caching import caching_rules
-from edgecache.brain.http_caching.cache_keys import KeyPolicy, Target
+from edgecache.brain.http_caching.cache_keys import SAFE, KeyPolicy, Target
 from edgecache.brain.http_caching.caching_rules import COOKIES, Pairs
 from edgecache.brain.origins.driver import TakeInterim, ranged_of
 from edgecache.brain.origins.http import HttpDriver
@@ -62,6 +64,15 @@ class CacheUrl:
         """True at a host that other buckets have, too."""
         return self.prefix != "/"
 
+    @property
+    def folder(self) -> str:
+        """Return where a client finds the folder that the key names, '' if a browser does not."""
+        path = f"{self.prefix}{quote(self.target.key, safe=SAFE)}/"
+        here = BrowserUrl("https", "", CACHE_HOST, None, "/")
+        wanted = here._replace(path=path, query=self.target.query or None)
+        text = _rooted(wanted)
+        return text if _leads(text, here, wanted) else ""
+
     def for_client(self, headers: Pairs) -> list[tuple[str, str]]:
         """Return an origin's headers for the client: its URLs become URLs of the cache.
 
@@ -112,9 +123,17 @@ class CacheUrl:
         wanted = meant._replace(host=CACHE_HOST, port=None, path=self.prefix + path)
         if _leads(reference, here, wanted):
             return reference
-        # Behind two slashes at its beginning browsers expect a host.
-        text = f"/.{wanted.target}" if wanted.path.startswith("//") else wanted.target
+        text = _rooted(wanted)
         return text if _leads(text, here, wanted) else str(meant)
+
+
+class Page(Enum):
+    """An answer of a website: the object that the URL names, or what stands for it."""
+
+    OBJECT = auto()
+    FOLDER = auto()
+    FALLBACK = auto()
+    ERROR = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +142,7 @@ class CdnRequest:
 
     is_head: only the head of the response is wanted. wants_whole: also for a range of it.
     take_interim: hands the origin's interim responses on to the client.
+    page: which answer of a website it is; None if it is not for a website.
     """
 
     cache_url: CacheUrl
@@ -133,6 +153,7 @@ class CdnRequest:
     is_head: bool = False
     wants_whole: bool = False
     take_interim: TakeInterim | None = None
+    page: Page | None = None
 
     @property
     def ranged(self) -> tuple[tuple[str, str], ...]:
@@ -163,6 +184,12 @@ class CdnRequest:
     def is_http(self) -> bool:
         """True if the origin speaks plain HTTP; others have objects, without variants."""
         return self.cache_url.driver is not None
+
+
+def _rooted(wanted: BrowserUrl) -> str:
+    """Return a URL of the same host as a reference to it."""
+    # Behind two slashes at its beginning browsers expect a host.
+    return f"/.{wanted.target}" if wanted.path.startswith("//") else wanted.target
 
 
 def _is_home(meant: BrowserUrl, page: BrowserUrl) -> bool:

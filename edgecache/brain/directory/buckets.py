@@ -12,16 +12,19 @@ from edgecache.brain.core.errors import (
     BucketChanged,
     BucketExists,
     BucketNotEmpty,
+    Invalid,
+    KeyRefused,
     NoSuchBucket,
     NoSuchOrigin,
 )
-from edgecache.brain.core.values import BucketInfo, EnvironmentKey
+from edgecache.brain.core.values import BucketInfo, EnvironmentKey, check_url_key
 from edgecache.brain.db import environment_limits
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.versions import BUCKET, bucket_of, bucket_sql, stored_options
 from edgecache.brain.stores import stored_blobs
+from edgecache.protocol.fields import FieldError
 from edgecache.protocol.resources import BucketOptions
 
 # Rows that still refer to a bucket without objects.
@@ -85,7 +88,7 @@ class Buckets:
         """Create a bucket. origin_id: of the same environment; None is the built-in origin.
 
         The caller checks the name's form.
-        Raises BucketExists, NoSuchOrigin, LimitReached, DatabaseUnavailable.
+        Raises BucketExists, NoSuchOrigin, Invalid, LimitReached, DatabaseUnavailable.
         """
         try:
             async with self._coherence.transaction() as change:
@@ -106,6 +109,7 @@ class Buckets:
                 )
                 if row is None:
                     raise NoSuchOrigin
+                await _check_website(change, options, origin_id)
                 if tags:
                     await change.run(SET_TAGS, [Jsonb(dict(tags)), row.id])
                 change.announce("bucket", row.id)
@@ -124,7 +128,8 @@ class Buckets:
         """Change a bucket.
 
         changes: values of ``BucketOptions`` by name. expected: the options that the caller has
-        read; None expects nothing. Raises NoSuchBucket, BucketChanged, DatabaseUnavailable.
+        read; None expects nothing. Raises NoSuchBucket, BucketChanged, Invalid,
+        DatabaseUnavailable.
         """
         async with self._coherence.transaction() as change:
             row = await change.one(LOCK, [*tenant, bucket_id])
@@ -134,6 +139,7 @@ class Buckets:
             if expected is not None and before.options != expected:
                 raise BucketChanged
             after = replace(before, **changes)
+            await _check_website(change, after, before.origin_id)
             await change.run(UPDATE, [*stored_options(after), bucket_id])
             change.announce("bucket", bucket_id)
         return after
@@ -182,6 +188,35 @@ class Buckets:
             if held is None or held.holds:
                 raise BucketNotEmpty
             await remove(change, bucket_id)
+
+
+async def _check_website(
+    change: AnnouncingTransaction, options: BucketOptions, origin_id: int | None
+) -> None:
+    """Refuse options of a website that cannot be served. Raises Invalid."""
+    index, error = options.website_index, options.website_error
+    refused = []
+    if "/" in index or not _is_key(index):
+        refused.append(FieldError("website_index", "Write the name of a file, without a slash."))
+    if error.startswith("/") or not _is_key(error):
+        refused.append(FieldError("website_error", "Write a key, without a slash before it."))
+    if not index and (error or options.website_fallback):
+        refused.append(FieldError("website_index", "A website needs an index document."))
+    if index and origin_id is not None:
+        origin = await change.one("SELECT kind FROM brain_origin WHERE id = %s", [origin_id])
+        if origin is not None and origin.kind == "http":
+            sentence = "An HTTP origin has index and error documents of its own."
+            refused.append(FieldError("website_index", sentence))
+    if refused:
+        raise Invalid(refused)
+
+
+def _is_key(text: str) -> bool:
+    try:
+        check_url_key(text)
+    except KeyRefused:
+        return False
+    return True
 
 
 async def remove(change: AnnouncingTransaction, bucket_id: int) -> None:

@@ -6,7 +6,7 @@ like one that was carried out.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
@@ -19,7 +19,7 @@ from edgecache.protocol.fields import FieldError
 from edgecache.protocol.names import BUCKET
 
 BUCKETS: Final = (
-    "SELECT b.id, b.name, b.public_name, coalesce(o.kind, '') = 'http' AS is_http"
+    "SELECT b.id, b.name, b.public_name, coalesce(o.kind, '') = 'http' AS is_http, b.website_index"
     " FROM brain_bucket b LEFT JOIN brain_origin o ON o.id = b.origin_id"
     " WHERE b.organization_id = %s AND b.environment_pk = %s"
 )
@@ -44,19 +44,22 @@ class PastedBucket(NamedTuple):
     name: str
     public_name: str
     is_http: bool
+    website_index: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PastedName:
     """What a text names. key: of a prefix, how keys begin. query: of a URL, None for all.
 
-    path: how a URL spells the key, '' for ``bucket/key``.
+    path: how a URL spells the key, '' for ``bucket/key``. page: the key of a website's document
+    that a browser gets at the URL, '' if that is the key itself.
     """
 
     bucket: PastedBucket
     key: str
     query: str | None = None
     path: str = ""
+    page: str = ""
 
 
 class SpellingRefused(Exception):
@@ -119,6 +122,7 @@ class PastedNames:
         if text == "*":
             raise SpellingRefused("Send all: true for the whole environment.")
         found = self._from_url(text) if URL.match(text) else self._from_name(text)
+        found = replace(found, key=found.page or found.key)
         bucket, key = found.bucket, found.key
         if (key == "*" or key.endswith("/*")) and not found.path.lower().endswith("%2a"):
             below = f"{bucket.name}/{key[:-1]}"
@@ -165,6 +169,7 @@ class PastedNames:
         except ValueError:
             raise SpellingRefused("It is not a URL.") from None
         path = parts.path.removeprefix("/")
+        is_public = host in self._hosts or path.partition("/")[0] == PUBLIC
         if MALFORMED.search(path):
             raise SpellingRefused("A percent sign needs two hexadecimal digits behind it.")
         bucket, path = self._of_host(host, path)
@@ -175,7 +180,9 @@ class PastedNames:
         query = quote(parts.query, safe=SAFE_QUERY)
         _check_path(bucket, key)
         _check_query(query)
-        return PastedName(bucket, key, query or None, path or "/")
+        is_folder = not key or key.endswith("/")
+        page = key + bucket.website_index if is_public and is_folder else ""
+        return PastedName(bucket, key, query or None, path or "/", page)
 
     def _of_host(self, host: str, path: str) -> tuple[PastedBucket, str]:
         """Return the bucket that a host, or the path's beginning there, names, and the rest."""

@@ -186,16 +186,20 @@ def query_name(query: str) -> str:
 
 def codings(accepted: str) -> str:
     """Return the content codings that a client accepts, limited to those that have a variant."""
-    weights: dict[str, str] = {}
-    for member in accepted.lower().split(","):
-        coding, _, parameters = member.partition(";")
-        weights[coding.strip()] = parameters.replace(" ", "")
-    wanted = [
-        coding
-        for coding in CODINGS
-        if coding in weights and weights[coding].rstrip("0") not in {"q=", "q=0."}
-    ]
+    members = accepted_members(accepted)
+    wanted = [coding for coding in CODINGS if coding in members]
     return ", ".join(wanted) or "identity"
+
+
+def accepted_members(text: str) -> frozenset[str]:
+    """Return the members of an Accept or Accept-Encoding that are not refused, in lower case."""
+    weights: dict[str, str] = {}
+    for member in text.lower().split(","):
+        name, _, parameters = member.partition(";")
+        weights[name.strip()] = parameters.replace(" ", "")
+    return frozenset(
+        name for name, weight in weights.items() if weight.rstrip("0") not in {"q=", "q=0."}
+    )
 
 
 def is_forwardable(name: str) -> bool:

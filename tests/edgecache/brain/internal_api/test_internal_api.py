@@ -263,7 +263,8 @@ def test_every_option_of_a_bucket_is_set_at_its_creation_and_changed(call: Inter
     made = call("POST", f"/v1/buckets?{ALICE}", {"name": "docs"} | OTHER_OPTIONS).body
     assert made | OTHER_OPTIONS == made
     path = f"/v1/buckets/{made['id']}?{ALICE}"
-    for name, default in asdict(BucketOptions()).items():
+    # Backwards: a website's index document goes after what needs it.
+    for name, default in reversed(asdict(BucketOptions()).items()):
         wanted = list(default) if isinstance(default, tuple) else default
         changed = call("PATCH", path, {name: wanted}).body
         made |= {name: wanted}
