@@ -59,7 +59,6 @@ _ERRORS: Final[dict[str, tuple[str, str]]] = {
     "policy": ("GetBucketPolicy", "NoSuchBucketPolicy"),
     "policyStatus": ("GetBucketPolicyStatus", "NoSuchBucketPolicy"),
     "replication": ("GetBucketReplication", "ReplicationConfigurationNotFoundError"),
-    "website": ("GetBucketWebsite", "NoSuchWebsiteConfiguration"),
 }
 _REMOVALS: Final[dict[str, str]] = {
     "encryption": "DeleteBucketEncryption",
@@ -68,7 +67,6 @@ _REMOVALS: Final[dict[str, str]] = {
     "policy": "DeleteBucketPolicy",
     "publicAccessBlock": "DeletePublicAccessBlock",
     "replication": "DeleteBucketReplication",
-    "website": "DeleteBucketWebsite",
 }
 # By parameter: name, root, and the only content that describes what holds.
 _HOLDS: Final[dict[str, tuple[str, str, Mapping[str, Tree]]]] = {

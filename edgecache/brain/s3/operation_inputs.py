@@ -237,6 +237,7 @@ TAKES: Final = {
     "PutBucketRequestPayment": Takes(headers=_BODY),
     "PutBucketTagging": Takes(headers=_BODY),
     "PutBucketVersioning": Takes(headers=_BODY),
+    "PutBucketWebsite": Takes(headers=_BODY),
     "PutObject": Takes(headers=(*_IS_ABSENT, *_NEW_OBJECT, *_BODY)),
     "PutObjectAcl": Takes(parameters=("versionId",), headers=("x-amz-acl", *_BODY)),
     "PutObjectTagging": Takes(parameters=("versionId",), headers=_BODY),

@@ -11,7 +11,7 @@ from edgecache.brain.aws.requests import PREFIX, S3Request, is_of_signature, is_
 from edgecache.brain.aws.sigv2 import KEY_PARAMETER
 from edgecache.brain.aws.sigv4.canonical import SIGNATURE_PARAMETER
 from edgecache.brain.core.values import METADATA_PREFIX
-from edgecache.brain.s3 import absent_features, buckets, tagging
+from edgecache.brain.s3 import absent_features, buckets, tagging, website
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import rules as cors_rules
 from edgecache.brain.s3.listings import list_object_versions, list_objects, list_objects_v2
@@ -49,6 +49,9 @@ _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     ("GET", "tagging", "GetBucketTagging", tagging.get_bucket_tagging),
     ("PUT", "tagging", "PutBucketTagging", tagging.put_bucket_tagging),
     ("DELETE", "tagging", "DeleteBucketTagging", tagging.delete_bucket_tagging),
+    ("GET", "website", "GetBucketWebsite", website.get_bucket_website),
+    ("PUT", "website", "PutBucketWebsite", website.put_bucket_website),
+    ("DELETE", "website", "DeleteBucketWebsite", website.delete_bucket_website),
     ("GET", "location", "GetBucketLocation", buckets.get_bucket_location),
     ("GET", "uploads", "ListMultipartUploads", list_multipart_uploads),
     ("GET", "versions", "ListObjectVersions", list_object_versions),

@@ -38,7 +38,6 @@ def test_an_absent_configuration(s3: Any, bucket: str) -> None:
         ("get_bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError"),
         ("get_bucket_policy", "NoSuchBucketPolicy"),
         ("get_bucket_policy_status", "NoSuchBucketPolicy"),
-        ("get_bucket_website", "NoSuchWebsiteConfiguration"),
         ("get_bucket_replication", "ReplicationConfigurationNotFoundError"),
         ("get_object_lock_configuration", "ObjectLockConfigurationNotFoundError"),
     ]:
@@ -54,7 +53,6 @@ def test_the_removal_of_what_is_not_set(s3: Any, bucket: str) -> None:
         "bucket_ownership_controls",
         "bucket_policy",
         "bucket_replication",
-        "bucket_website",
         "public_access_block",
     ):
         removing = getattr(s3, f"delete_{name}")
