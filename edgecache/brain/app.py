@@ -13,6 +13,7 @@ from edgecache.brain.conf.brain import BrainSettings, Listener
 from edgecache.brain.core.errors import Overloaded
 from edgecache.brain.db.coherence import Coherence
 from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.delivery.compression import Compression
 from edgecache.brain.delivery.hot_objects import HotObjects
 from edgecache.brain.delivery.local_files import LocalFiles, OwnFiles
 from edgecache.brain.delivery.response_cache import ResponseCache
@@ -148,6 +149,7 @@ class Wiring:
             self.proxies,
             on_read=self.hot_objects.read,
         )
+        self.compression = Compression(self.streamer, self.data_directory)
 
     def _make_objects(self) -> None:
         settings, database, coherence = self.settings, self.database, self.coherence

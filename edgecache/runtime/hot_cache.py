@@ -71,6 +71,11 @@ class HotCache:
                 return
             self._objects.put(sha256, (organization_id, bytes(data)))
 
+    def keep(self, name: bytes, data: bytes, *, organization_id: int) -> None:
+        """Store what was made of an object's bytes. name: longer than a hash."""
+        with self._lock:
+            self._objects.put(name, (organization_id, data))
+
     def drop(self, sha256: bytes) -> None:
         """Forget an object whose file is about to be removed or replaced. From any thread."""
         with self._lock:

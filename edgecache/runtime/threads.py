@@ -28,9 +28,12 @@ class FairThreads:
 
         Started work continues when the result is no longer wanted.
         """
-        if self._shares.try_take(share_key):
-            return self._start(share_key, work)
-        return asyncio.ensure_future(self._wait(share_key, work))
+        begun = self.try_begin(share_key, work)
+        return asyncio.ensure_future(self._wait(share_key, work)) if begun is None else begun
+
+    def try_begin(self, share_key: ShareKey, work: Callable[[], T]) -> asyncio.Future[T] | None:
+        """Begin some work now; None if it would have to wait."""
+        return self._start(share_key, work) if self._shares.try_take(share_key) else None
 
     async def run(self, share_key: ShareKey, work: Callable[[], T]) -> T:
         """Return what some work returns; a cancelled caller leaves the queue."""

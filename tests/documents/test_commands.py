@@ -152,7 +152,9 @@ def with_access_key(terminal: Terminal) -> dict[str, str]:
 
 def test_the_commands_of_the_cache_work(terminal: Terminal) -> None:
     (terminal.folder / "picture.png").write_bytes(b"picture")
-    terminal.paste(script_of(CACHE), **with_access_key(terminal))
+    (terminal.folder / "app.js").write_text("one line again\n" * 1000)
+    said = terminal.paste(script_of(CACHE), **with_access_key(terminal))
+    assert "content-encoding: br" in said
 
 
 def test_the_presigned_links_of_the_cache_work(terminal: Terminal) -> None:

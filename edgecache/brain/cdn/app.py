@@ -2,8 +2,8 @@
 
 The origin gets only those parts of a client's request that the key has (``cache_keys``), so a
 stored response never belongs to one client. The origin's responses are passed on unchanged, errors
-and redirects too. Unsafe methods are refused, unless the bucket's owner allows to forward them
-(``forwarding``).
+and redirects too; kept texts are compressed (``content_codings``). Unsafe methods are refused,
+unless the bucket's owner allows to forward them (``forwarding``).
 """
 
 import re
@@ -16,7 +16,14 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from edgecache.brain.cdn import cache_status, conditional_requests, interim, refusals, website
+from edgecache.brain.cdn import (
+    cache_status,
+    conditional_requests,
+    content_codings,
+    interim,
+    refusals,
+    website,
+)
 from edgecache.brain.cdn.dependencies import CdnDependencies
 from edgecache.brain.cdn.forwarding import Forwarding
 from edgecache.brain.cdn.lookup import Lookup, LookupResult
@@ -33,7 +40,7 @@ from edgecache.brain.core.errors import (
 )
 from edgecache.brain.core.share_key import use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
-from edgecache.brain.delivery.plan import delivery_of, sources_of
+from edgecache.brain.delivery.plan import DeliveryPlan, delivery_of, sources_of
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.http_caching.cache_keys import (
     COOKIE,
@@ -42,6 +49,7 @@ from edgecache.brain.http_caching.cache_keys import (
     Target,
     target_of,
 )
+from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.origins.connections import is_loop
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.http.exchange import BODYLESS, ClientGone, Exchange
@@ -236,20 +244,26 @@ class CdnApi:
     async def _deliver(
         self, scope: HttpScope, exchange: Exchange, request: CdnRequest, result: LookupResult
     ) -> None:
-        headers = self._headers(request, result)
+        headers: HeaderPairs = self._headers(request, result)
         if result.opened is None:
             await self._send_small(exchange, request, result, headers)
             return
         version, opened = result.version, result.opened
         status = website.status_of(request, result)
+        coding = ""
+        if content_codings.is_offered(request, result, headers):
+            headers = content_codings.varying(headers)
+            # What is still being fetched goes on as it comes.
+            coding = content_codings.coding_for(request.fields) if opened.version.sha256 else ""
         # RFC 9110 §14.2: ranges are of a GET.
         hidden = {"range"} if scope.method == "HEAD" else ()
         fields = {
             name: lossless(value) for name, value in request.fields.items() if name not in hidden
         }
+        described = content_codings.weakened(headers) if coding else headers
         try:
             selected = (
-                conditional_requests.select(version, headers, fields)
+                conditional_requests.select(version, described, fields)
                 if status == HTTPStatus.OK
                 else conditional_requests.whole(version, headers, status)
             )
@@ -257,6 +271,11 @@ class CdnApi:
             self._count_empty(exchange, request.bucket, is_hit=result.is_hit)
             refused.cache_status = result.cache_status
             raise
+        if coding and selected.status == HTTPStatus.OK:
+            delivery = await self._delivery(scope, request, result, selected)
+            if await self._send_compressed(exchange, request, opened, delivery, coding):
+                return
+            selected = conditional_requests.select(version, headers, fields)
         if selected.status in BODYLESS or scope.method == "HEAD":
             has_length = selected.status not in BODYLESS and version.size >= 0
             length = [("content-length", str(selected.span.length))] if has_length else []
@@ -269,16 +288,50 @@ class CdnApi:
             # It is being fetched: its bytes go on as they come.
             await self._pass_through(exchange, request.bucket, selected, result)
             return
-        delivery = delivery_of(
+        delivery = await self._delivery(scope, request, result, selected)
+        await self._dependencies.streamer.deliver(delivery, exchange, opened.body)
+
+    async def _delivery(
+        self,
+        scope: HttpScope,
+        request: CdnRequest,
+        result: LookupResult,
+        selected: conditional_requests.ResponseSelection,
+    ) -> DeliveryPlan:
+        return delivery_of(
             request.bucket,
-            version,
+            result.version,
             span=selected.span,
             status=selected.status,
             headers=selected.headers,
-            sources=await self._sources(scope, request.bucket, version),
+            sources=await self._sources(scope, request.bucket, result.version),
             is_hit=result.is_hit,
         )
-        await self._dependencies.streamer.deliver(delivery, exchange, opened.body)
+
+    async def _send_compressed(
+        self,
+        exchange: Exchange,
+        request: CdnRequest,
+        opened: OpenObject,
+        delivery: DeliveryPlan,
+        coding: str,
+    ) -> bool:
+        """Respond with a body in a coding; False if it must be sent as it is."""
+        dependencies = self._dependencies
+        body = await dependencies.compression.body(
+            coding, delivery, opened.body, began=exchange.began
+        )
+        if not body:
+            return False
+        headers = content_codings.encoded(delivery.headers, coding)
+        if exchange.scope.method == "HEAD":
+            length = ("content-length", str(len(body)))
+            exchange.response_empty(delivery.status, [*headers, length])
+            self._count_empty(exchange, request.bucket, is_hit=delivery.is_hit)
+            return True
+        packed = delivery._replace(headers=headers)
+        await dependencies.streamer.deliver_compressed(packed, body, exchange)
+        return True
 
     def _count_empty(self, exchange: Exchange, bucket: BucketInfo, *, is_hit: bool) -> None:
         self._dependencies.streamer.count_empty(bucket.tenant, bucket.id, exchange, is_hit=is_hit)

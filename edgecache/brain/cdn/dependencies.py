@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from edgecache.brain.delivery.compression import Compression
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
@@ -24,6 +25,7 @@ class CdnDependencies(Protocol):
     nodes: KnownNodes
     locator: Locator
     streamer: Streamer
+    compression: Compression
     meters: Meters
     proxies: TrustedProxies
     running: Shares

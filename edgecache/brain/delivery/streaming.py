@@ -95,6 +95,25 @@ class _Response:
         self.first_byte_s = time.perf_counter() - self._exchange.began
 
 
+class _Gathered:
+    """Takes the bytes of a delivery in place of a client."""
+
+    def __init__(self) -> None:
+        self.node_id: UUID | None = None
+        self.sent_bytes = 0
+        self.pieces: list[bytes] = []
+
+    async def send(self, data: bytes) -> None:
+        self.sent_bytes += len(data)
+        self.pieces.append(data)
+
+    def send_all(self, body: bytes) -> None:
+        self.pieces.append(body)
+
+
+_Taker = _Response | _Gathered
+
+
 class Streamer:
     """Sends deliveries, from memory, from files, from workers or from the origin."""
 
@@ -148,6 +167,32 @@ class Streamer:
             if exchange.sent_bytes:
                 seconds = response.first_byte_s
                 self._record(delivery, response.node_id, exchange, seconds)
+
+    async def whole(self, delivery: DeliveryPlan, fallback: Fallback, began: float) -> bytes:
+        """Return the bytes of a delivery, which are few. Raises as ``deliver`` does."""
+        known = self.hot.get(delivery.sha256)
+        if known is not None:
+            return known
+        gathered = _Gathered()
+        send = self._send_small if delivery.span.length <= SMALL_BYTES else self._send_large
+        await send(delivery, gathered, fallback, began)
+        return b"".join(gathered.pieces)
+
+    async def deliver_compressed(
+        self, delivery: DeliveryPlan, body: bytes, exchange: Exchange
+    ) -> None:
+        """Respond with what was made of a delivery's bytes.
+
+        A worker that would be asked for these is asked nevertheless: its operator is paid for reads
+        from it. Raises as ``deliver`` does.
+        """
+        self._on_read(delivery)
+        gathered = _Gathered()
+        if self._must_ask_worker(delivery):
+            await self._sent_by_workers(delivery, gathered, exchange.began)
+        seconds = time.perf_counter() - exchange.began
+        exchange.response_bytes(delivery.status, delivery.headers, body)
+        self._record(delivery, gathered.node_id, exchange, seconds)
 
     def is_in_memory(self, delivery: DeliveryPlan) -> bool:
         return delivery.sha256 in self.hot
@@ -229,7 +274,7 @@ class Streamer:
             self._record(delivery, None, exchange, first_byte_s)
 
     async def _send_small(
-        self, delivery: DeliveryPlan, response: _Response, fallback: Fallback, started: float
+        self, delivery: DeliveryPlan, response: _Taker, fallback: Fallback, started: float
     ) -> None:
         for source in delivery.sources:
             check = await self.check_for(delivery)
@@ -254,7 +299,7 @@ class Streamer:
             self.hot.offer(delivery.sha256, body, organization_id=organization_id)
 
     async def _send_large(
-        self, delivery: DeliveryPlan, response: _Response, fallback: Fallback, started: float
+        self, delivery: DeliveryPlan, response: _Taker, fallback: Fallback, started: float
     ) -> None:
         if delivery.sources and await self._sent_by_workers(delivery, response, started):
             return
@@ -266,7 +311,7 @@ class Streamer:
             raise OriginFailed
 
     async def _sent_by_workers(
-        self, delivery: DeliveryPlan, response: _Response, started: float
+        self, delivery: DeliveryPlan, response: _Taker, started: float
     ) -> bool:
         """Send a large delivery from workers; False if the last one has failed, too."""
         check = await self.check_for(delivery)

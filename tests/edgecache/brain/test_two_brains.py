@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import boto3
+import brotli
 import pytest
 from cryptography.fernet import Fernet
 
+from tests.edgecache.brain.s3.raw import Signer, send
 from tests.edgecache.brain.support import (
     ClusterRows,
     FakeWorker,
@@ -108,6 +110,32 @@ def test_an_access_key_that_one_brain_deletes_is_refused_by_the_other(pair: Pair
     assert second.call("GET", f"/v1/access-keys?{keys.scope}")["access_keys"]
     Internal(first)("DELETE", f"/v1/access-keys/{keys.access_key}?{keys.scope}")
     assert second.call("GET", f"/v1/access-keys?{keys.scope}")["access_keys"] == []
+
+
+def test_a_purge_at_one_brain_ends_what_the_other_has_compressed(pair: Pair) -> None:
+    first, second = pair
+    keys = first.tenant()
+    row = first.call("POST", f"/v1/buckets?{keys.scope}", {"name": "site", "is_public": True})
+    path, accepts = f"/p/{row['public_name']}/a.css", {"accept-encoding": "br"}
+
+    def put(text: bytes) -> None:
+        signer = Signer(keys, first.url)
+        assert signer.send("PUT", "/site/a.css", text, {"content-type": "text/css"}).status == 200
+
+    for text in (b"old " * 1000, b"new " * 1000, b"old " * 1000):
+        put(text)
+        for brain in (second, first, second):
+            found = send(brain.url, "GET", path, accepts)
+            assert found.headers["content-encoding"] == "br"
+            assert brotli.decompress(found.body) == text
+    tenant = {"organization_id": keys.organization_id, "environment_pk": keys.environment_pk}
+    for body in ({"keys": ["site/a.css"]}, {"prefix": "site/"}):
+        assert first.call("POST", "/v1/purge", tenant | body)["objects_purged"] == 1
+        found = send(second.url, "GET", path, accepts)
+        assert brotli.decompress(found.body) == text
+        assert not found.headers["cache-status"].startswith("Zonal; hit")
+    Signer(keys, first.url).send("DELETE", "/site/a.css")
+    assert send(second.url, "GET", path, accepts).status == 404
 
 
 def test_the_second_brain_repairs_after_the_first_one_died(start: Start, database_url: str) -> None:

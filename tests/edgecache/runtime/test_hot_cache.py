@@ -105,3 +105,15 @@ def test_a_dropped_object_frees_its_memory() -> None:
         assert sha(content) in hot
         hot.drop(sha(content))
         hot.drop(sha(content))
+
+
+def test_what_is_made_of_objects_has_its_part_of_the_memory() -> None:
+    hot = HotCache(10_000)
+    mine = bytes(3000)
+    offer(hot, mine)
+    for number in range(100):
+        hot.keep(sha(bytes([number])) + b"br", bytes(1000), organization_id=2)
+    assert hot._objects.used <= 10_000
+    assert hot.get(sha(mine)) == mine
+    assert hot.get(sha(bytes([99])) + b"br") == bytes(1000)
+    assert hot.get(sha(bytes([99]))) is None
