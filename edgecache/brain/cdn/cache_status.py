@@ -19,6 +19,7 @@ def forwarded(
     status: int | None = None,
     collapsed: bool = False,
     is_stale: bool = False,
+    ignores_tags: bool = False,
 ) -> str:
     """The request was forwarded to the origin.
 
@@ -26,6 +27,7 @@ def forwarded(
     status: the origin's, if the client gets another one.
     stored: the body will be kept, as far as its head says. collapsed: another request for the same
     was answered by the origin. is_stale: the response was older than it may be when it came.
+    ignores_tags: it has more or longer tags than are kept.
     """
     parts = [NAME, f"fwd={why}"]
     if status is not None:
@@ -36,6 +38,8 @@ def forwarded(
         parts.append("collapsed")
     if is_stale:
         parts.append("detail=stale-on-arrival")
+    elif ignores_tags:
+        parts.append("detail=tags-ignored")
     return "; ".join(parts)
 
 

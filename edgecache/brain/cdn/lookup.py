@@ -20,7 +20,7 @@ from edgecache.brain.core.background import BackgroundTasks
 from edgecache.brain.core.errors import BrainError, OriginChanged, OriginError, VariantChanged
 from edgecache.brain.core.values import Name, ObjectVersion, check_key, check_url_key
 from edgecache.brain.directory.versions import Directory
-from edgecache.brain.http_caching import caching_rules
+from edgecache.brain.http_caching import cache_tags, caching_rules
 from edgecache.brain.http_caching.cache_keys import AUTHORIZATION, Target, query_name
 from edgecache.brain.http_caching.caching_rules import Reuse, StoredResponse
 from edgecache.brain.objects.negative_cache import NegativeAnswer
@@ -394,6 +394,7 @@ class Lookup:
             or fetch.is_of_other_brain
             or fetch.request is not attempt.fetch_request,
             is_stale=stored is not None and 0 < stored.lifetime_s <= stored.age_s,
+            ignores_tags=stored is not None and cache_tags.of_response(stored.headers).ignored > 0,
         )
         return LookupResult(version, opened, stored, status)
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from edgecache.brain.cdn import browser_urls
 from edgecache.brain.cdn.browser_urls import BrowserUrl
 from edgecache.brain.core.values import BucketInfo
-from edgecache.brain.http_caching import caching_rules
+from edgecache.brain.http_caching import cache_tags, caching_rules
 from edgecache.brain.http_caching.cache_keys import SAFE, KeyPolicy, Target
 from edgecache.brain.http_caching.caching_rules import COOKIES, Pairs
 from edgecache.brain.origins.driver import TakeInterim, ranged_of
@@ -78,7 +78,7 @@ class CacheUrl:
 
         Their text is encoded to the origin's bytes (``lossless``).
         """
-        refused = HOST_WIDE if self.is_shared else frozenset()
+        refused = cache_tags.HEADERS | (HOST_WIDE if self.is_shared else frozenset())
         return [
             (name, lossless(self._rewritten(name, value)))
             for name, value in headers

@@ -18,10 +18,13 @@ from edgecache.brain.core.errors import DatabaseUnavailable, NoSuchBucket, Origi
 from edgecache.brain.core.values import BlobManifest, Name, ObjectVersion, WrittenFields
 from edgecache.brain.db.coherence import AnnouncingTransaction
 from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction, Statement
+from edgecache.brain.http_caching import cache_tags
 
 # For more keys the whole bucket is locked: the table of locks is shared and small.
 KEYS_LOCKED: Final = 64
 HOLD_ATTEMPTS: Final = 5
+# A plan is kept, for tables that may have been small when it was made: look-ups by index even then.
+BY_INDEX: Final = "SET LOCAL enable_seqscan = off"
 
 LOCK_KEYS: Final = (
     "WITH bucket AS MATERIALIZED (SELECT id FROM brain_bucket WHERE id = %s FOR SHARE)"
@@ -34,7 +37,8 @@ IS_OVERTAKEN: Final = (
     "SELECT EXISTS (SELECT FROM brain_purgerecord WHERE bucket_id = %(bucket)s AND NOT is_prefix"
     " AND pattern = %(key)s AND generation > %(began)s)"
     " OR EXISTS (SELECT FROM brain_purgerecord WHERE bucket_id = %(bucket)s AND is_prefix"
-    " AND generation > %(began)s AND starts_with(%(key)s, pattern))"
+    " AND generation > %(began)s AND starts_with(%(key)s, pattern)"
+    " AND (tags IS NULL OR %(tags)s::text[] IS NULL OR tags && %(tags)s::text[]))"
     " OR EXISTS (SELECT FROM brain_cachedobject WHERE bucket_id = %(bucket)s AND key = %(key)s"
     " AND variant IN ('', %(variant)s) AND generation > %(began)s)"
     " OR EXISTS (SELECT FROM brain_pendingwrite WHERE bucket_id = %(bucket)s AND key = %(key)s)"
@@ -60,15 +64,15 @@ WRITE_CACHED: Final = (
     "WITH old AS (SELECT blob_id FROM brain_cachedobject"
     " WHERE bucket_id = %(bucket)s AND key = %(key)s AND variant = %(variant)s)"
     " INSERT INTO brain_cachedobject (bucket_id, key, variant, blob_id, etag, content_type,"
-    " headers, metadata, checksums, parts, last_modified, generation, http)"
+    " headers, metadata, checksums, parts, last_modified, generation, http, tags)"
     " VALUES (%(bucket)s, %(key)s, %(variant)s, %(blob)s, %(etag)s, %(content_type)s, %(headers)s,"
     " %(metadata)s, %(checksums)s, %(parts)s, %(last_modified)s, nextval('brain_generation'),"
-    " %(http)s)"
+    " %(http)s, %(tags)s)"
     " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET blob_id = EXCLUDED.blob_id,"
     " etag = EXCLUDED.etag, content_type = EXCLUDED.content_type, headers = EXCLUDED.headers,"
     " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
     " last_modified = EXCLUDED.last_modified, generation = EXCLUDED.generation,"
-    " http = EXCLUDED.http, cached_at = now()"
+    " http = EXCLUDED.http, tags = EXCLUDED.tags, cached_at = now()"
     " RETURNING generation, cached_at, (SELECT blob_id FROM old) AS old,"
     " EXISTS (SELECT FROM brain_cachedobject WHERE bucket_id = %(bucket)s AND key = %(key)s"
     " AND variant <> %(variant)s) AS has_variants"
@@ -142,6 +146,19 @@ class VersionRow:
     last_modified: datetime
     http: Mapping[str, Any]
 
+    @property
+    def tags(self) -> list[str] | None:
+        """Return its tags as they are stored, None without any."""
+        return stored_tags(self.bucket_id, self.fields.headers, self.http)
+
+
+def stored_tags(
+    bucket_id: int, headers: Mapping[str, str], http: Mapping[str, Any]
+) -> list[str] | None:
+    """Return an object's tags as they are stored, None without any."""
+    names = cache_tags.tags_of(headers, http).names
+    return [cache_tags.stored_tag(bucket_id, name) for name in names] or None
+
 
 async def lock_keys(change: DatabaseTransaction, bucket_id: int, keys: Sequence[str]) -> None:
     """Lock keys until the transaction ends. Raises NoSuchBucket."""
@@ -172,13 +189,19 @@ async def next_generation(change: DatabaseTransaction) -> int:
 
 
 async def is_overtaken(
-    connection: DatabaseTransaction | BrainDatabase, name: Name, began: int
+    connection: DatabaseTransaction | BrainDatabase,
+    name: Name,
+    began: int,
+    *,
+    tags: Sequence[str] | None = None,
 ) -> bool:
-    """True if a key was changed or purged since a generation."""
+    """True if a key was changed or purged since a generation.
+
+    tags: of what was fetched, as they are stored; None while they are not known: any may be purged.
+    """
     bucket_id, key, variant = name
-    row = await connection.one(
-        IS_OVERTAKEN, {"bucket": bucket_id, "key": key, "variant": variant, "began": began}
-    )
+    values = {"bucket": bucket_id, "key": key, "variant": variant, "began": began, "tags": tags}
+    row = await connection.one(IS_OVERTAKEN, values)
     return row is None or bool(row.is_overtaken)
 
 
@@ -229,6 +252,7 @@ async def write_cached(
             "parts": Jsonb(list(fields.parts)),
             "last_modified": version.last_modified,
             "http": Jsonb(dict(version.http)),
+            "tags": version.tags,
         },
     )
     if row is None:
@@ -255,11 +279,12 @@ async def refresh_cached(
 
     Raises OriginChanged when the directory has another version.
     """
+    tags = stored_tags(stale.bucket_id, stale.headers, http)
     row = await change.one(
-        "UPDATE brain_cachedobject SET http = %s, cached_at = now(),"
+        "UPDATE brain_cachedobject SET http = %s, tags = %s, cached_at = now(),"
         " generation = nextval('brain_generation') WHERE bucket_id = %s AND key = %s"
         " AND variant = %s AND generation = %s RETURNING generation, cached_at",
-        [Jsonb(dict(http)), stale.bucket_id, stale.key, stale.variant, stale.generation],
+        [Jsonb(dict(http)), tags, stale.bucket_id, stale.key, stale.variant, stale.generation],
     )
     if row is None:
         raise OriginChanged

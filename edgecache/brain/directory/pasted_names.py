@@ -14,6 +14,7 @@ from edgecache.brain.aws.requests import bucket_of_host
 from edgecache.brain.core.errors import Invalid, KeyRefused, NoSuchBucket
 from edgecache.brain.core.values import EnvironmentKey, check_key, check_url_key, host_name
 from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.http_caching.cache_tags import TAG_BYTES
 from edgecache.http.addresses import parse_address
 from edgecache.protocol.fields import FieldError
 from edgecache.protocol.names import BUCKET
@@ -49,8 +50,9 @@ class PastedBucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PastedName:
-    """What a text names. key: of a prefix, how keys begin. query: of a URL, None for all.
+    """What a text names. query: of a URL, None for all.
 
+    key: of a prefix, how keys begin; of a tag, the tag.
     path: how a URL spells the key, '' for ``bucket/key``. page: the key of a website's document
     that a browser gets at the URL, '' if that is the key itself.
     """
@@ -91,8 +93,8 @@ class PastedNames:
         return cls(buckets, hosts, domains)
 
     def read(
-        self, keys: Iterable[str], prefixes: Iterable[str] = ()
-    ) -> tuple[list[PastedName], list[PastedName]]:
+        self, keys: Iterable[str], prefixes: Iterable[str] = (), tags: Iterable[str] = ()
+    ) -> tuple[list[PastedName], list[PastedName], list[PastedName]]:
         """Return what texts name, all or nothing.
 
         Raises Invalid, NoSuchBucket.
@@ -112,11 +114,12 @@ class PastedNames:
 
         found = [name for text in keys for name in parsed("keys", self._key, text)]
         below = [name for text in prefixes for name in parsed("prefix", self._prefix, text)]
+        tagged = [name for text in tags for name in parsed("tags", self._tag, text)]
         if wrong:
             raise Invalid(wrong)
         if missing:
             raise missing[0]
-        return found, below
+        return found, below, tagged
 
     def _key(self, text: str) -> PastedName:
         if text == "*":
@@ -140,6 +143,16 @@ class PastedNames:
             raise SpellingRefused(f'Write "{found.bucket.name}/{found.key[:-1]}".')
         check_url_key(found.key)
         return found
+
+    def _tag(self, text: str) -> PastedName:
+        name, _, tag = text.partition("/")
+        if not BUCKET.fullmatch(name) or not tag:
+            raise SpellingRefused('Write "bucket/tag", with the name of a bucket.')
+        if tag != tag.strip() or len(tag.encode(errors="replace")) > TAG_BYTES:
+            raise SpellingRefused(
+                f"A tag has 1 to {TAG_BYTES:,} bytes, without blanks at its ends."
+            )
+        return PastedName(self._bucket(name), tag)
 
     def _from_name(self, text: str) -> PastedName:
         """Return what ``bucket/key`` means."""

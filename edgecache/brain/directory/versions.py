@@ -1,7 +1,8 @@
 """The directory: which bytes a key has, and which nodes hold them. PostgreSQL is the truth.
 
 Announced topics: ``key`` (bucket id, key, generation), ``prefix`` (bucket id, prefix, generation),
-``bucket`` (bucket id), ``blob`` (SHA-256 in hex: the nodes that hold it changed).
+``fetches`` (bucket id: what is being fetched must not be shared any more), ``bucket`` (bucket id),
+``blob`` (SHA-256 in hex: the nodes that hold it changed).
 """
 
 import asyncio
@@ -66,7 +67,8 @@ FIND: Final = (
     " WHERE NOT EXISTS ("
     "SELECT FROM brain_purgerecord p WHERE p.bucket_id = o.bucket_id AND NOT p.is_done"
     " AND p.generation > o.generation"
-    " AND CASE WHEN p.is_prefix THEN starts_with(o.key, p.pattern) ELSE o.key = p.pattern END)"
+    " AND CASE WHEN p.is_prefix THEN starts_with(o.key, p.pattern) ELSE o.key = p.pattern END"
+    " AND (p.tags IS NULL OR p.tags && o.tags))"
 )
 # A variant begins with the query and "#"; "$" comes after that. A URL may have very many variants,
 # and any one will do: one with an earlier Vary only costs a fetch, which returns the current names.

@@ -1,5 +1,5 @@
 """The rules of RFC 9111, and keys of URLs.
 
-Door: cache_keys, caching_rules.
-Imports: edgecache.http.
+Door: cache_keys, cache_tags, caching_rules.
+Imports: core, edgecache.http.
 """

@@ -23,10 +23,11 @@ PastedText = Annotated[str, Meta(max_length=PASTED_CHARS, pattern=NO_NUL)]
 
 
 class PurgeRequest(TenantMessage, frozen=True, kw_only=True):
-    """What to purge: ``bucket/key``, or URLs."""
+    """What to purge: ``bucket/key``, or URLs; tags: each ``bucket/tag``."""
 
     keys: list[PastedText] = []
     prefix: PastedText = ""
+    tags: list[PastedText] = []
     all: bool = False
     preview: bool = False
 
@@ -41,12 +42,14 @@ def routes(dependencies: InternalApiDependencies) -> list[Route]:
     async def purge(call: JsonCall) -> JsonResponse:
         body = call.read(PurgeRequest)
         keys = [key for key in body.keys if key]
-        if not (keys or body.prefix or body.all):
-            raise Invalid([FieldError("keys", "give keys, a prefix, or all: true", "required")])
+        if not (keys or body.prefix or body.tags or body.all):
+            sentence = "give keys, a prefix, tags, or all: true"
+            raise Invalid([FieldError("keys", sentence, "required")])
         found = await dependencies.purges.purge(
             charged_tenant(body),
             keys=keys,
             prefix=body.prefix,
+            tags=body.tags,
             everything=body.all,
             preview=body.preview,
         )
@@ -94,7 +97,7 @@ async def _warm(
     """Fetch an object into the cache; return an error code, "" on success."""
     async with turns:
         try:
-            (name,), _ = named.read([key])
+            (name,), _, _ = named.read([key])
             bucket = await dependencies.directory.bucket(tenant, name.bucket.name)
             if bucket is None:
                 return "no_such_bucket"

@@ -1,6 +1,7 @@
 """Objects: stored, cached, and being written or purged."""
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
@@ -82,11 +83,13 @@ class CachedObject(ObjectFields):
     generation: from one sequence for all; each version of a key has a new one.
     http: the origin's response as RFC 9111 needs it (buckets with an HTTP origin), or empty.
     variant: the secondary key that Vary requires, or empty.
+    tags: by which it is purged, as ``cache_tags`` stores them; None without any.
     """
 
     variant = models.TextField(db_collation="C", blank=True, db_default="")
     generation = models.BigIntegerField()
     http = models.JSONField(default=dict)
+    tags = ArrayField(models.TextField(), null=True)
     cached_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -98,7 +101,10 @@ class CachedObject(ObjectFields):
                 fields=["bucket", "cached_at"],
                 condition=~models.Q(http={}),
                 name="cached_response_age",
-            )
+            ),
+            GinIndex(
+                fields=["tags"], condition=models.Q(tags__isnull=False), name="cached_object_tags"
+            ),
         ]
 
 
@@ -107,6 +113,7 @@ class PurgeRecord(ModelWithoutLabel):
 
     generation: older rows of the directory are invalid.
     is_prefix: ``pattern`` is a prefix, not a key.
+    tags: of what the prefix has, only what has one of these; None for all.
     is_done: these rows are deleted; until then readers of the directory also read this table.
     brain_id: the brain that deletes them; after a crash another one does.
     """
@@ -115,6 +122,7 @@ class PurgeRecord(ModelWithoutLabel):
     generation = models.BigIntegerField()
     pattern = models.TextField(db_collation="C")
     is_prefix = models.BooleanField()
+    tags = ArrayField(models.TextField(), null=True)
     is_done = models.BooleanField(db_default=True)
     brain_id = models.UUIDField(null=True)
     created_at = models.DateTimeField(db_default=Now())

@@ -1,6 +1,9 @@
 """Writing the outcome of a fetch into the directory."""
 
 from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
 
 from edgecache.brain.core.errors import OriginChanged
 from edgecache.brain.core.values import Name, ObjectVersion, StagedFile, fields_of
@@ -9,7 +12,10 @@ from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.brain.http_caching import cache_tags
 from edgecache.brain.objects.cacheability import Cacheability
+
+log: Final = structlog.get_logger(__name__)
 
 
 class DirectoryWriter:
@@ -57,11 +63,13 @@ class DirectoryWriter:
             cacheability.http,
         )
         name = (bucket_id, key, cacheability.variant)
+        if ignored := cache_tags.tags_of(fields.headers, cacheability.http).ignored:
+            log.warning("cache_tags_ignored", bucket_id=bucket_id, count=ignored)
         async with self._database.without_timeout():
             with self._directory.watch(name) as watch:
                 async with self._directory.coherence.transaction(wait_for_acks=False) as change:
                     await commits.lock_keys(change, bucket_id, [key])
-                    if await commits.is_overtaken(change, name, self._began):
+                    if await commits.is_overtaken(change, name, self._began, tags=row.tags or []):
                         return None
                     await commits.hold_blob(change, staged.manifest)
                     await self._data_directory.keep_copy(staged)
@@ -90,11 +98,12 @@ class DirectoryWriter:
         """
         bucket_id, key, _ = self._name
         name = (bucket_id, key, stale.variant)
+        tags = commits.stored_tags(bucket_id, stale.headers, cacheability.http)
         async with self._database.without_timeout():
             with self._directory.watch(name) as watch:
                 async with self._directory.coherence.transaction(wait_for_acks=False) as change:
                     await commits.lock_keys(change, bucket_id, [key])
-                    if await commits.is_overtaken(change, name, self._began):
+                    if await commits.is_overtaken(change, name, self._began, tags=tags or []):
                         raise OriginChanged
                     kept = await commits.refresh_cached(change, stale, cacheability.http)
                 self._directory.remember(kept, watch)

@@ -51,6 +51,7 @@ class NegativeCache:
         self._losses = 0
         coherence.subscribe("key", self._on_key)
         coherence.subscribe("prefix", self._on_prefix)
+        coherence.subscribe("fetches", lambda bucket_id: self._on_prefix(bucket_id, "", 0))
         coherence.on_loss(self._on_loss)
 
     def find(self, name: Name) -> NegativeAnswer | None:

@@ -83,6 +83,7 @@ class Singleflight:
         self._leases = Leases(database, self._coherence, brain_id)
         self._coherence.subscribe("key", self._on_key)
         self._coherence.subscribe("prefix", self._on_prefix)
+        self._coherence.subscribe("fetches", lambda bucket_id: self._on_prefix(bucket_id, "", 0))
         self._coherence.on_loss(self._on_loss)
 
     def start(

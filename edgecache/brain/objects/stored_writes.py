@@ -51,8 +51,6 @@ REFUSALS: Final = (
     StoreUnavailable,
 )
 # The keys have their locks: these rows do not change before the transaction ends.
-# A plan is kept, for tables that may have been small when it was made: look-ups by index even then.
-BY_INDEX: Final = "SET LOCAL enable_seqscan = off"
 # One look-up for each key (OFFSET 0), not a join.
 CURRENT: Final = (
     "SELECT given.bucket_id, given.key, s.etag, s.blob_id, c.blob_id AS cached_id,"
@@ -72,10 +70,10 @@ GENERATIONS: Final = (
 # Both tables by one statement: of the built-in origin, and of the directory.
 WRITE: Final = (
     "WITH given AS MATERIALIZED (SELECT bucket_id, key, decode(blob, 'hex') AS blob_id, etag,"
-    " content_type, headers, metadata, checksums, parts, generation"
+    " content_type, headers, metadata, checksums, parts, generation, tags"
     " FROM jsonb_to_recordset(%(rows)s::jsonb) given (bucket_id bigint, key text, blob text,"
     " etag text, content_type text, headers jsonb, metadata jsonb, checksums jsonb, parts jsonb,"
-    " generation bigint)),"
+    " generation bigint, tags text[])),"
     " stored AS (INSERT INTO brain_storedobject (bucket_id, key, blob_id, etag, content_type,"
     " headers, metadata, checksums, parts, last_modified) SELECT bucket_id, key, blob_id, etag,"
     " content_type, headers, metadata, checksums, parts, %(now)s FROM given"
@@ -84,13 +82,13 @@ WRITE: Final = (
     " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
     " last_modified = EXCLUDED.last_modified)"
     " INSERT INTO brain_cachedobject (bucket_id, key, blob_id, etag, content_type, headers,"
-    " metadata, checksums, parts, generation, last_modified, http, cached_at)"
+    " metadata, checksums, parts, generation, tags, last_modified, http, cached_at)"
     " SELECT given.*, %(now)s, '{}', now() FROM given"
     " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET blob_id = EXCLUDED.blob_id,"
     " etag = EXCLUDED.etag, content_type = EXCLUDED.content_type, headers = EXCLUDED.headers,"
     " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
     " last_modified = EXCLUDED.last_modified, generation = EXCLUDED.generation,"
-    " http = EXCLUDED.http, cached_at = EXCLUDED.cached_at"
+    " http = EXCLUDED.http, tags = EXCLUDED.tags, cached_at = EXCLUDED.cached_at"
 )
 
 
@@ -257,7 +255,7 @@ async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _Loc
     """
     manifests = {write.manifest.sha256: write.manifest for write in writes}
     bucket_id, keys = writes[0].bucket.id, [write.key for write in writes]
-    await change.run(BY_INDEX)
+    await change.run(commits.BY_INDEX)
     locks, current, held, generations = await change.run_pipelined(
         (commits.LOCK_KEYS, [bucket_id, keys]),
         (CURRENT, [[bucket_id] * len(keys), keys]),
@@ -314,4 +312,5 @@ def _columns(version: commits.VersionRow) -> dict[str, Any]:
         "metadata": dict(fields.metadata),
         "checksums": dict(fields.checksums),
         "parts": fields.parts,
+        "tags": version.tags,
     }

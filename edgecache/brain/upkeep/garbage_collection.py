@@ -56,7 +56,7 @@ NAMED: Final = (
     " FROM unnest(%s::bytea[]) sha256"
 )
 UNDONE: Final = (
-    "SELECT p.id, p.bucket_id, p.generation, p.pattern FROM brain_purgerecord p"
+    "SELECT p.id, p.bucket_id, p.generation, p.pattern, p.tags FROM brain_purgerecord p"
     " WHERE NOT p.is_done AND p.id <> ALL(%s) AND (p.brain_id = %s OR NOT EXISTS"
     " (SELECT FROM brain_braininstance i WHERE i.id = p.brain_id"
     " AND i.lease_until > clock_timestamp() - interval '10 seconds'))"
