@@ -24,8 +24,8 @@ URL_LIMIT_S: Final = 3600
 def purge(scope: Scope, body: Mapping[str, Any]) -> dict[str, int]:
     """Remove objects from the cache; every brain sees it when this returns.
 
-    body: ``keys`` (each ``bucket/key``), ``prefix`` (``bucket/…``), ``all``, ``preview``; given
-    both keys and a prefix, their union is purged. Returns exact counts.
+    body: ``keys`` (each ``bucket/key``), ``prefix`` (``bucket/…``), ``tags`` (each ``bucket/tag``),
+    ``all``, ``preview``; the union of what is given is purged. Returns exact counts.
     """
     counts: dict[str, int] = client.call(
         "POST", "/v1/purge", body={**tenant(scope), **body}, disabled=NOTHING_PURGED

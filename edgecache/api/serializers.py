@@ -30,6 +30,7 @@ from edgecache.protocol.resources import (
 
 NAME: Final = re.compile(rf"\A{LABEL.pattern}\Z")
 MAX_KEYS: Final = 1000
+MAX_TAGS: Final = 100
 EMPTY_VALUES: Final[tuple[tuple[Any, Any], ...]] = (
     (serializers.BooleanField, False),
     ((serializers.IntegerField, serializers.FloatField), 0),
@@ -195,9 +196,10 @@ class NodeRequestSerializer(StrictSerializer):
 
 
 class PurgeRequestSerializer(StrictSerializer):
-    """What to purge: the union of ``prefix`` and ``keys``; empty is absent.
+    """What to purge: the union of ``prefix``, ``keys`` and ``tags``; empty is absent.
 
-    Each is ``bucket/key``, or a URL at a public name or at a host of the bucket.
+    A key or prefix is ``bucket/key``, or a URL at a public name or at a host of the bucket. A tag
+    is ``bucket/tag``.
     """
 
     prefix = serializers.CharField(
@@ -216,15 +218,24 @@ class PurgeRequestSerializer(StrictSerializer):
         required=False,
         allow_null=True,
     )
+    tags = serializers.ListField(
+        child=serializers.CharField(
+            max_length=PASTED_CHARS, trim_whitespace=False, validators=[_refuse_nul]
+        ),
+        max_length=MAX_TAGS,
+        required=False,
+        allow_null=True,
+        help_text="Of an HTTP origin's `Cache-Tag` or `Surrogate-Key`, or an object's `key=value`.",
+    )
     all = serializers.BooleanField(default=False)
     preview = serializers.BooleanField(default=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Drop empty fields; refuse a purge that names nothing."""
         kept = {name: value for name, value in attrs.items() if value}
-        if not kept.keys() & {"prefix", "keys", "all"}:
+        if not kept.keys() & {"prefix", "keys", "tags", "all"}:
             raise serializers.ValidationError(
-                {"keys": ["Name keys or a prefix, or send all: true."]}, code="required"
+                {"keys": ["Name keys, a prefix or tags, or send all: true."]}, code="required"
             )
         return kept
 

@@ -126,7 +126,7 @@ class CacheViewSet(CacheResource):
     @extend_schema(summary="Purge objects")
     @action(detail=False, methods=["post"])
     def purge(self, request: Request) -> Response:
-        """Purge keys, a prefix or the whole environment; with ``preview`` only count."""
+        """Purge keys, a prefix, tags or the whole environment; with ``preview`` only count."""
         body = self.read()
         counts = objects.purge(self.principal.scope, body)
         if not body.get("preview"):

@@ -32,9 +32,12 @@ export class Cache {
     return this.transport.call({ method: "GET", path: "/v1/cache/metrics" });
   }
 
-  /** Remove cached copies; keys and prefixes begin with the bucket: `assets/logo.png`. */
+  /**
+   * Remove cached copies; each name begins with the bucket: `assets/logo.png`. Tags are those of the origin's
+   * responses, or those of objects as `assets/key=value`.
+   */
   purge(
-    what: { prefix?: string; keys?: string[]; all?: boolean },
+    what: { prefix?: string; keys?: string[]; tags?: string[]; all?: boolean },
     options: { preview?: boolean } = {},
   ): Promise<Purge> {
     const body = { ...what, preview: options.preview };

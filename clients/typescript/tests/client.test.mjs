@@ -435,7 +435,7 @@ test("resources are typed, paged and escaped", async () => {
   assert.equal((await client.buckets.object(bucket.name, found.key)).size, 5);
   const link = await client.buckets.downloadUrl(bucket.name, found.key);
   assert.equal(await (await fetch(link.url)).text(), "hello");
-  await client.cache.purge({ keys: [`${bucket.name}/${found.key}`] });
+  await client.cache.purge({ keys: [`${bucket.name}/${found.key}`], tags: [`${bucket.name}/none`] });
   await client.buckets.deleteObjects(bucket.name, [found.key]);
   await client.buckets.delete(bucket.name);
   const key = await client.accessKeys.create("ts");

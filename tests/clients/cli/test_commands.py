@@ -83,6 +83,7 @@ def test_the_cache_is_shown_and_purged(alice: Run) -> None:
     assert "cli-files" in alice("cache", "buckets", "list").out
     assert json.loads(alice("cache", "objects", "cli-files", "--json").out) == []
     assert "objects" in alice("cache", "purge", "--prefix", "cli-files/", "--preview").err
+    assert "0 objects" in alice("cache", "purge", "--tag", "cli-files/none").err
     assert alice("cache", "purge").status == 2
     assert alice("cache", "purge", "--all").status == 2
     made = json.loads(alice("cache", "keys", "create", "cli", "--json").out)

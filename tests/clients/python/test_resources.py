@@ -80,6 +80,7 @@ def test_a_file_goes_into_a_bucket_and_comes_back(client: zonal.Client) -> None:
         assert answer.read() == b"hello"
     purged = client.cache.purge(keys=[f"{bucket.name}/{found.key}"], preview=True)
     assert purged.objects_purged >= 0
+    assert client.cache.purge(tags=[f"{bucket.name}/none"]).objects_purged == 0
     client.buckets.delete_objects(bucket.name, [found.key])
     assert not client.buckets.update(bucket.name, is_public=False).is_public
     client.buckets.delete(bucket.name)

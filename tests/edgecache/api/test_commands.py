@@ -91,8 +91,11 @@ def test_purgecache_acts_in_one_environment(brain: ScriptedBrain, alice: User) -
         "keys": ["media/a", "media/b"],
     }
     assert recorded() == [("cli:cache:purge", alice.organization_id, COUNTS)]
-    said("purgecache", whose, "--environment=sandbox", "--prefix=media/", "--preview")
+    said(
+        "purgecache", whose, "--environment=sandbox", "--tag=media/a", "--tag=media/b", "--preview"
+    )
     assert len(recorded()) == 1
+    assert brain.last("POST").body["tags"] == ["media/a", "media/b"]
     assert brain.last("POST").body["preview"] is True
     with pytest.raises(CommandError, match="--all"):
         call_command("purgecache", whose)

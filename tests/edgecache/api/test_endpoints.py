@@ -199,13 +199,13 @@ def purged(brain: ScriptedBrain, caller: Caller, body: dict[str, Any]) -> dict[s
 
 def test_a_purge_is_limited_to_the_caller_s_environment(brain: ScriptedBrain, alice: User) -> None:
     caller = signed_in(alice, "sandbox")
-    asked = purged(brain, caller, {"prefix": "media/2026/", "keys": ["media/a b"]})
+    wanted = {"prefix": "media/2026/", "keys": ["media/a b"], "tags": ["media/colour=blue"]}
+    asked = purged(brain, caller, wanted)
     place = environments.find(alice.organization_id, "sandbox")
     assert asked == {
         "organization_id": alice.organization_id,
         "environment_pk": place.pk,
-        "prefix": "media/2026/",
-        "keys": ["media/a b"],
+        **wanted,
     }
 
 
@@ -220,6 +220,10 @@ def test_a_purge_without_a_selection_is_refused(brain: ScriptedBrain, alice: Use
         {},
         {"prefix": ""},
         {"keys": []},
+        {"tags": []},
+        {"tags": [""]},
+        {"tags": ["media/x"] * 101},
+        {"tags": "media/x"},
         {"prefix": None},
         {"all": False, "preview": True},
     ]:

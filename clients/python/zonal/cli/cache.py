@@ -95,6 +95,7 @@ def objects(context: Context, bucket: str, prefix: str) -> None:
 @cache.command("purge")
 @click.option("--key", "keys", multiple=True, metavar="BUCKET/KEY", help="may be repeated")
 @click.option("--prefix", metavar="BUCKET/PREFIX", help="of every key that begins so")
+@click.option("--tag", "tags", multiple=True, metavar="BUCKET/TAG", help="of all that have it")
 @click.option("--all", "everything", is_flag=True, help="of the whole environment")
 @click.option("--preview", is_flag=True, help="only count")
 @sure
@@ -102,18 +103,23 @@ def purge(
     context: Context,
     keys: tuple[str, ...],
     prefix: str | None,
+    tags: tuple[str, ...],
     everything: bool,
     preview: bool,
     yes: bool,
 ) -> None:
     """Remove cached copies."""
-    if not (keys or prefix or everything):
-        raise UsageError("Say what to purge: --key, --prefix or --all.")
+    if not (keys or prefix or tags or everything):
+        raise UsageError("Say what to purge: --key, --prefix, --tag or --all.")
     if everything and not preview:
         asking.confirm("Purge everything that the environment has cached?", is_sure=yes)
     with context.client() as client:
         purged = client.cache.purge(
-            keys=keys or None, prefix=prefix, everything=everything, preview=preview
+            keys=keys or None,
+            prefix=prefix,
+            tags=tags or None,
+            everything=everything,
+            preview=preview,
         )
     verb = "Would purge" if preview else "Purged"
     context.done(f"{verb} {purged.objects_purged} objects, {size(purged.bytes_freed)}.", purged)

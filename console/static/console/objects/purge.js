@@ -10,7 +10,8 @@ const PATH = "/v1/cache/purge";
 
 /**
  * Take objects out of the cache; their bucket or its origin keeps them.
- * @param {{keys: string[]} | {prefix: string} | {all: true}} wanted each key as `bucket/key`
+ * @param {{keys: string[]} | {prefix: string} | {tags: string[]} | {all: true}} wanted each key as `bucket/key`,
+ *   each tag as `bucket/tag`
  * @param {string} name of what is purged, in the question
  * @throws {import("../lib/problem.js").Cancelled}
  */

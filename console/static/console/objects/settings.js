@@ -10,6 +10,7 @@ import { announce } from "../lib/status.js";
 import { StoredForm, switchField, wordsField } from "../lib/stored.js";
 import { bindHosts, showHostsOf } from "./hosts.js";
 import { address, bucketPath, go, here } from "./place.js";
+import { purge } from "./purge.js";
 
 const SWITCHES = ["is_public", "allows_redirect", "verifies_reads", "forwards_writes"];
 
@@ -33,6 +34,10 @@ export function bindSettings(isAdmin) {
     const saved = await settings.save("PATCH", bucketPath(bucket.name));
     announce(saved ? "The settings are saved." : "Nothing is changed.");
     await showSettings();
+  });
+  onSubmit(/** @type {HTMLFormElement} */ (byId("tag-purge-form")), async ({ tags }) => {
+    const wanted = tags.split(",").map((tag) => tag.trim()).filter(Boolean);
+    await purge({ tags: wanted.map((tag) => `${bucket.name}/${tag}`) }, `what has ${wanted.join(" or ")}`);
   });
   onPress(byId("bucket-delete"), byId("bucket-end"), async () => {
     await confirm(`Delete ${bucket.name}?`, "Its settings and host names go with it.", "Delete");
