@@ -6,6 +6,7 @@ from django.conf import settings as django_settings
 
 from common.ids import uuid7
 from edgecache.brain.access.platform_keys import PlatformKeys
+from edgecache.brain.access.signed_links import LinkKeys
 from edgecache.brain.audits.node_checks import NodeChecker
 from edgecache.brain.audits.rounds import Audits
 from edgecache.brain.cdn.app import CdnApi
@@ -75,6 +76,7 @@ class Wiring:
         settings = self.settings
         self.brain_id = uuid7()
         self.platform_keys = PlatformKeys(settings.secrets)
+        self.link_keys = LinkKeys(settings.secrets)
         self.database = BrainDatabase(
             settings.database_url, max_connections=settings.processes.connections
         )

@@ -16,6 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
+from edgecache.brain.access import signed_links
 from edgecache.brain.cdn import (
     cache_status,
     conditional_requests,
@@ -137,6 +138,8 @@ class CdnApi:
         if scope.method not in METHODS and scope.method in caching_rules.NOT_FORWARDED:
             raise OriginReadOnly
         cache_url = await self._cache_url(scope, bucket_id)
+        if cache_url.expires_at is not None and scope.method not in METHODS:
+            raise OriginReadOnly
         if bucket_id is None and scope.raw_path == cache_url.prefix.removesuffix("/"):
             # Relative links of the root would leave the bucket.
             query = f"?{scope.query_string}" if scope.query_string else ""
@@ -171,7 +174,7 @@ class CdnApi:
             return
         request = await self._request(scope, exchange, cache_url)
         try:
-            if request.bucket.website_index and not request.is_http:
+            if website.answers(request):
                 request, result = await website.find(self._lookup, request)
             else:
                 result = await self._lookup.find(request)
@@ -208,9 +211,12 @@ class CdnApi:
         else:
             path, prefix = scope.raw_path.removeprefix("/"), "/"
             bucket = await directory.bucket_by_id(bucket_id)
-        if bucket is None or not bucket.is_public:
+        if bucket is None:
             raise NoSuchBucket
-        if len(scope.query_string) > QUERY_LIMIT:
+        query, link = signed_links.split(scope.query_string)
+        if link is None and not bucket.is_public:
+            raise NoSuchBucket
+        if len(query) > QUERY_LIMIT:
             raise KeyTooLong(f"A query has at most {QUERY_LIMIT:,} characters.")
         if MALFORMED.search(path):
             raise KeyRefused("The path has a percent sign without two hexadecimal digits.")
@@ -224,7 +230,12 @@ class CdnApi:
             else None
         )
         driver = driver if isinstance(driver, HttpDriver) else None
-        return CacheUrl(bucket, target_of(key, path, scope.query_string), prefix, driver)
+        target = target_of(key, path, query)
+        if link is None:
+            return CacheUrl(bucket, target, prefix, driver)
+        is_http = driver is not None
+        self._dependencies.link_keys.check(bucket, target, link, is_http=is_http, now=time.time())
+        return CacheUrl(bucket, target, prefix, driver, link.expires_at)
 
     async def _request(
         self, scope: HttpScope, exchange: Exchange, cache_url: CacheUrl
@@ -379,15 +390,22 @@ class CdnApi:
         return await sources_of(dependencies.directory, dependencies.nodes, bucket, version, region)
 
     def _headers(self, request: CdnRequest, result: LookupResult) -> list[tuple[str, str]]:
-        status = ("cache-status", result.cache_status)
+        cache_url = request.cache_url
+        age_s, now = 0, time.time()
         if result.stored is None:
             headers = _object_headers(result.version)
             if request.page is not None:
                 headers = website.headers_of(request, headers)
-            return [*headers, status]
-        headers = request.cache_url.for_client(result.stored.headers)
-        age_s = caching_rules.age_s(result.stored, now=time.time())
-        return [*headers, ("age", str(age_s)), status]
+        else:
+            headers = cache_url.for_client(result.stored.headers)
+            age_s = caching_rules.age_s(result.stored, now=now)
+        if cache_url.expires_at is not None:
+            within_s = int(cache_url.expires_at - now) + age_s
+            headers = caching_rules.for_one_client(headers, within_s=within_s)
+            # Other sites must not learn the link, and the origin not what it is asked for.
+            headers.append(("referrer-policy", "no-referrer"))
+        age = [] if result.stored is None else [("age", str(age_s))]
+        return [*headers, *age, ("cache-status", result.cache_status)]
 
 
 def _object_headers(version: ObjectVersion) -> list[tuple[str, str]]:

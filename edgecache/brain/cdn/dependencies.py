@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from edgecache.brain.access.signed_links import LinkKeys
 from edgecache.brain.delivery.compression import Compression
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.directory.versions import Directory
@@ -18,6 +19,7 @@ from edgecache.runtime.fair_shares import Shares
 class CdnDependencies(Protocol):
     """What serving plain HTTP uses. running: places for running requests."""
 
+    link_keys: LinkKeys
     directory: Directory
     data_directory: DataDirectory
     origins: Origins

@@ -13,6 +13,7 @@ from edgecache.brain.core.errors import (
     BrainError,
     KeyRefused,
     KeyTooLong,
+    LinkRefused,
     NoSuchBucket,
     OriginError,
     OriginMissing,
@@ -30,6 +31,7 @@ METHODS: Final = ("GET", "HEAD")
 STATUSES: Final = (
     (OriginMissing, HTTPStatus.NOT_FOUND),
     (NoSuchBucket, HTTPStatus.NOT_FOUND),
+    (LinkRefused, HTTPStatus.FORBIDDEN),
     (KeyTooLong, HTTPStatus.REQUEST_URI_TOO_LONG),
     (KeyRefused, HTTPStatus.BAD_REQUEST),
     (OriginReadOnly, HTTPStatus.METHOD_NOT_ALLOWED),
@@ -92,7 +94,7 @@ def refusal_of(exc: Exception) -> Refusal:
     if status is None or not isinstance(exc, BrainError):
         return Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, UNEXPECTED)
     cause = "" if isinstance(exc, OriginMissing) else exc.cause
-    sentence = exc.detail if isinstance(exc, KeyRefused | ServiceStopped) else ""
+    sentence = exc.detail if isinstance(exc, KeyRefused | LinkRefused | ServiceStopped) else ""
     return Refusal(status, cause, HEADERS.get(status, ()), sentence)
 
 

@@ -44,13 +44,15 @@ HOST_WIDE: Final = COOKIES | {
 class CacheUrl:
     """What a URL of the cache names. prefix: of the bucket's paths for this client.
 
-    driver: of an origin that speaks plain HTTP; None for one of objects.
+    driver: of an origin that speaks plain HTTP; None for one of objects. expires_at: of the signed
+    link that opens it, in Unix seconds; None without one.
     """
 
     bucket: BucketInfo
     target: Target
     prefix: str
     driver: HttpDriver | None
+    expires_at: int | None = None
 
     @property
     def url(self) -> str:

@@ -65,6 +65,12 @@ TYPES: Final[Mapping[str, str]] = {
 }
 
 
+def answers(request: CdnRequest) -> bool:
+    """True if the bucket is a website for a request; a signed link opens what it names, no more."""
+    is_signed = request.cache_url.expires_at is not None
+    return bool(request.bucket.website_index) and not request.is_http and not is_signed
+
+
 async def find(lookup: Lookup, request: CdnRequest) -> tuple[CdnRequest, LookupResult]:
     """Return the request that a website answers in place of a client's, and what it finds.
 

@@ -18,6 +18,7 @@ BrainError
 ├── LimitReached           409  the environment has the maximum number of these
 ├── KeyRefused             400  an invalid key (NUL, too long, not representable at its origin)
 │   └── KeyTooLong              over a limit of its length
+├── LinkRefused            403  a signed link that is expired, revoked or was changed
 ├── PreconditionFailed     412
 ├── UploadMissing          404  a multipart upload that was completed or aborted
 ├── UploadBusy             409  one that is being completed at the bucket's origin
@@ -219,6 +220,14 @@ class KeyRefused(BrainError):
     code = "key_refused"
     status = 400
     sentence = "An object's key has 1 to 1,024 bytes of UTF-8, and no NUL."
+
+
+class LinkRefused(BrainError):
+    """A link that the platform did not sign so, or whose time is over."""
+
+    code = "link_refused"
+    status = 403
+    sentence = "The link does not open this, or is not valid any more."
 
 
 class KeyTooLong(KeyRefused):

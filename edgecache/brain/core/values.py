@@ -28,6 +28,7 @@ DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
 
 BUCKET_OPTIONS: Final = BucketOptions.__struct_fields__
 
+_SEGMENTS: Final = re.compile(r"[/\\]")
 _ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
 Name = tuple[int, str, str]
@@ -148,7 +149,10 @@ class EnvironmentKey(NamedTuple):
 
 
 class BucketInfo(BucketOptions, frozen=True, kw_only=True):
-    """A bucket's row. origin_id: None is the built-in origin; origin: the name of another."""
+    """A bucket's row. origin_id: None is the built-in origin; origin: the name of another.
+
+    links_generation: signed links of an earlier one are not valid any more.
+    """
 
     id: int
     tenant: EnvironmentKey
@@ -158,6 +162,7 @@ class BucketInfo(BucketOptions, frozen=True, kw_only=True):
     origin: str | None
     origin_prefix: str
     created_at: datetime
+    links_generation: int = 0
 
     @property
     def options(self) -> BucketOptions:
@@ -235,6 +240,11 @@ def check_url_key(key: str) -> str:
     Raises KeyRefused.
     """
     return key and check_key(key)
+
+
+def has_dots(key: str) -> bool:
+    """True if a server may take a segment for '.' or '..'; some ignore what follows a ';'."""
+    return any(part.partition(";")[0] in {".", ".."} for part in _SEGMENTS.split(key))
 
 
 def is_bucket_name(name: str) -> bool:

@@ -47,6 +47,10 @@ LOCK_UPLOADS: Final = "SELECT id FROM brain_upload WHERE bucket_id = %s ORDER BY
 DELETE_UPLOADS: Final = "DELETE FROM brain_upload WHERE bucket_id = %s"
 REMOVAL_TIMEOUT_S: Final = 60.0
 SET_TAGS: Final = "UPDATE brain_bucket SET tags = %s WHERE id = %s"
+REVOKE_LINKS: Final = (
+    "UPDATE brain_bucket SET links_generation = links_generation + 1"
+    " WHERE organization_id = %s AND environment_pk = %s AND id = %s"
+)
 IN_ENVIRONMENT: Final = BUCKET + "organization_id = %s AND environment_pk = %s"
 LOCK: Final = IN_ENVIRONMENT + " AND id = %s FOR NO KEY UPDATE"
 UPDATE: Final = bucket_sql("UPDATE brain_bucket SET ({options}) = ROW({values}) WHERE id = %s")
@@ -143,6 +147,13 @@ class Buckets:
             await change.run(UPDATE, [*stored_options(after), bucket_id])
             change.announce("bucket", bucket_id)
         return after
+
+    async def revoke_links(self, tenant: EnvironmentKey, bucket_id: int) -> None:
+        """End all signed links of a bucket. Raises NoSuchBucket, DatabaseUnavailable."""
+        async with self._coherence.transaction() as change:
+            if not await change.run(REVOKE_LINKS, [*tenant, bucket_id]):
+                raise NoSuchBucket
+            change.announce("bucket", bucket_id)
 
     async def tags(self, bucket_id: int) -> dict[str, str]:
         """Return a bucket's own tags. Raises DatabaseUnavailable."""

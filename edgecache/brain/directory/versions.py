@@ -38,6 +38,7 @@ MANIFEST_ENTRY_BYTES: Final = 512
 
 BUCKET_COLUMNS: Final = (
     "id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix, created_at,"
+    " links_generation,"
     " (SELECT o.name FROM brain_origin o WHERE o.id = origin_id) AS origin, {options}"
 )
 

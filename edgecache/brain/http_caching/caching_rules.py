@@ -55,6 +55,9 @@ ERRORS: Final = frozenset({500, 502, 503, 504})
 TRANSIENT: Final = ERRORS | {429}
 # The directory keeps no larger head: it is held in memory.
 HEAD_LIMIT_CHARS: Final = 16_384
+# Fields that say how long caches and clients keep a response.
+OF_KEEPING: Final = frozenset({"cache-control", "expires", "pragma", "surrogate-control"})
+TARGETED_CONTROL: Final = "-cache-control"
 # RFC 9111 §1.2.2: larger values count as this.
 MAX_DELTA_S: Final = 2**31
 DIRECTIVE: Final = re.compile(
@@ -190,6 +193,27 @@ def described(
 def without_cookies(found: StoredResponse) -> StoredResponse:
     """Return a response as several clients may get it."""
     return replace(found, headers=tuple(pair for pair in found.headers if pair[0] not in COOKIES))
+
+
+def for_one_client(headers: Pairs, *, within_s: int) -> list[tuple[str, str]]:
+    """Return headers with which only the client may keep a response, and no longer than some time.
+
+    within_s: as max-age counts, from age 0. It is kept for as long as the origin's max-age at most;
+    without one it is revalidated.
+    """
+    control = directives(value for name, value in headers if name == "cache-control")
+    kept = [
+        (name, value)
+        for name, value in headers
+        if name not in OF_KEEPING and not name.endswith(TARGETED_CONTROL)
+    ]
+    allowed_s = max(0, min(_seconds(control.get("max-age")) or 0, within_s))
+    said = [
+        name
+        for name in ("no-store", "no-cache", "must-revalidate", "no-transform")
+        if name in control
+    ]
+    return [*kept, ("cache-control", ", ".join(["private", f"max-age={allowed_s}", *said]))]
 
 
 def is_useful(stored: StoredResponse) -> bool:

@@ -89,9 +89,14 @@ def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
         await buckets.delete(tenant_of(call.query), number(call))
         return JsonResponse(status=204)
 
+    async def revoke_links(call: JsonCall) -> JsonResponse:
+        await buckets.revoke_links(tenant_of(call.query), number(call))
+        return JsonResponse(status=204)
+
     return [
         Route("PATCH", "/v1/buckets/{id}", change),
         Route("DELETE", "/v1/buckets/{id}", delete),
+        Route("DELETE", "/v1/buckets/{id}/signed-links", revoke_links),
     ]
 
 

@@ -4,6 +4,7 @@ from typing import Protocol
 from uuid import UUID
 
 from edgecache.brain.access.platform_keys import PlatformKeys
+from edgecache.brain.access.signed_links import LinkKeys
 from edgecache.brain.conf.brain import BrainSettings
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.db.coherence import Coherence
@@ -34,6 +35,7 @@ class InternalApiDependencies(Protocol):
     settings: BrainSettings
     brain_id: UUID
     platform_keys: PlatformKeys
+    link_keys: LinkKeys
     database: BrainDatabase
     readiness: Readiness
     coherence: Coherence

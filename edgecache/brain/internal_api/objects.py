@@ -1,15 +1,20 @@
 """``/v1/objects``: what the platform's members see of objects, and URLs to read and write them."""
 
+import time
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
 from msgspec import Meta
 
+from edgecache.brain.access import signed_links
 from edgecache.brain.access.platform_keys import LIMIT_S
 from edgecache.brain.access.presigned_urls import ORIGIN_PARAMETER, UrlRequest, presigned_url
-from edgecache.brain.core.errors import Invalid, NoSuchBucket
-from edgecache.brain.core.values import BucketInfo, ObjectVersion, check_key
+from edgecache.brain.core.errors import Invalid, KeyRefused, NoSuchBucket, NoSuchHost
+from edgecache.brain.core.values import BucketInfo, ObjectVersion, check_key, has_dots
+from edgecache.brain.directory.pasted_names import SAFE_QUERY
+from edgecache.brain.http_caching.cache_keys import SAFE
 from edgecache.brain.internal_api.bodies import TenantMessage, charged_tenant
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
@@ -88,6 +93,21 @@ class PresignRequest(ObjectQuery, frozen=True, kw_only=True):
     ] = []
 
 
+class LinkRequest(TenantMessage, frozen=True, kw_only=True):
+    """What a link opens: a key, with the query of its URL, or all keys that begin with a prefix.
+
+    endpoint: of the object API. host: of the bucket, '' for ``/p/{public_name}/``.
+    """
+
+    bucket: Text
+    key: Text = ""
+    prefix: Text = ""
+    query: Text = ""
+    endpoint: Text
+    host: Text = ""
+    expires_s: Annotated[int, Meta(ge=1, le=signed_links.LIMIT_S)]
+
+
 class ObjectsApi:
     """The handlers. Each call names its tenant and one of its buckets."""
 
@@ -95,6 +115,8 @@ class ObjectsApi:
         self._directory = dependencies.directory
         self._objects = dependencies.objects
         self._platform_keys = dependencies.platform_keys
+        self._link_keys = dependencies.link_keys
+        self._hosts = dependencies.hosts
 
     def routes(self) -> list[Route]:
         return [
@@ -102,6 +124,7 @@ class ObjectsApi:
             Route("GET", "/v1/objects/details", self._one),
             Route("POST", "/v1/objects/delete", self._delete, body_limit_bytes=DELETE_BODY_BYTES),
             Route("POST", "/v1/objects/presigned-urls", self._presign),
+            Route("POST", "/v1/objects/signed-links", self._link),
         ]
 
     async def _listing(self, call: JsonCall) -> JsonResponse:
@@ -136,6 +159,25 @@ class ObjectsApi:
         ]
         return JsonResponse({"method": METHODS[body.step], "urls": urls})
 
+    async def _link(self, call: JsonCall) -> JsonResponse:
+        body = call.read(LinkRequest)
+        bucket = await self._bucket(body, body.bucket)
+        _check_link(body, bucket)
+        base = f"{body.endpoint}/p/{bucket.public_name}/"
+        if body.host:
+            hosts = {row.host for row in await self._hosts.of(bucket.tenant, bucket.id)}
+            if body.host not in hosts:
+                raise NoSuchHost
+            base = f"{body.endpoint.partition('://')[0]}://{body.host}/"
+        expires_at = int(time.time()) + body.expires_s
+        key, is_prefix = body.prefix or body.key, bool(body.prefix)
+        query = self._link_keys.signed_query(
+            bucket, key, expires_at=expires_at, is_prefix=is_prefix, query=body.query
+        )
+        url = f"{base}{quote(key, safe=SAFE)}?{query}"
+        expires = datetime.fromtimestamp(expires_at, UTC)
+        return JsonResponse({"url": url, "query": query, "expires_at": expires})
+
     async def _bucket(self, message: TenantMessage, name: str) -> BucketInfo:
         bucket = await self._directory.bucket(charged_tenant(message), name)
         if bucket is None:
@@ -153,6 +195,20 @@ def _shape(found: ObjectVersion) -> dict[str, Any]:
         "headers": dict(found.sent_headers),
         "metadata": dict(found.metadata),
     }
+
+
+def _check_link(body: LinkRequest, bucket: BucketInfo) -> None:
+    """Raise Invalid or KeyRefused for what no link opens."""
+    if bool(body.key) == bool(body.prefix):
+        raise Invalid([FieldError("key", "name a key, or a prefix")])
+    if has_dots(check_key(body.prefix or body.key)):
+        raise KeyRefused("A link has no '.' or '..' between slashes.")
+    if body.query and (body.prefix or bucket.origin_id is None):
+        raise Invalid([FieldError("query", "belongs to a key of a bucket with an origin")])
+    query = body.query
+    if quote(query, safe=SAFE_QUERY) != query or signed_links.has_link(query):
+        sentence = f"write it as a URL has it, without {signed_links.RESERVED}…"
+        raise Invalid([FieldError("query", sentence)])
 
 
 def _url_requests(body: PresignRequest) -> list[UrlRequest]:

@@ -22,6 +22,11 @@ class Migration(migrations.Migration):
             name='tags',
             field=django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), null=True, size=None),
         ),
+        migrations.AddField(
+            model_name='bucket',
+            name='links_generation',
+            field=models.BigIntegerField(db_default=0),
+        ),
         migrations.AddIndex(
             model_name='cachedobject',
             index=django.contrib.postgres.indexes.GinIndex(condition=models.Q(('tags__isnull', False)), fields=['tags'], name='cached_object_tags'),

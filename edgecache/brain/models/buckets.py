@@ -46,6 +46,7 @@ class Bucket(ModelWithoutLabel):
     tags: the bucket's own, by key.
     cors: its rules (``cors.rules``), empty for none.
     sequence: rises with every purge; a fetch that began before must read ``PurgeRecord``.
+    links_generation: rises when the bucket's signed links are revoked.
     The columns of ``BucketOptions`` follow; those of lists are texts with commas.
     """
 
@@ -58,6 +59,7 @@ class Bucket(ModelWithoutLabel):
     tags = models.JSONField(default=dict, db_default={})
     cors = models.JSONField(default=list, db_default=[])
     sequence = models.BigIntegerField(db_default=0)
+    links_generation = models.BigIntegerField(db_default=0)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

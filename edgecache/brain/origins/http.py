@@ -1,6 +1,5 @@
 """Origins that speak plain HTTP: the cache reads from them, and only forwards clients' writes."""
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -22,6 +21,7 @@ from edgecache.brain.core.values import (
     StagedFile,
     WrittenFields,
     check_url_key,
+    has_dots,
 )
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.http_caching.cache_keys import SAFE
@@ -114,7 +114,7 @@ class HttpDriver:
 
         Raises KeyRefused.
         """
-        if any(_is_dots(segment) for segment in re.split(r"[/\\]", key)):
+        if has_dots(key):
             # Such a path may lead out of this bucket's folder.
             raise KeyRefused("This bucket's origin cannot hold a key with a '.' or '..' segment.")
         spelled = quote(key, safe=SAFE) if path is None else encoded(path, SAFE_ENCODED)
@@ -194,11 +194,6 @@ class HttpDriver:
 def encoded(text: str, safe: str) -> str:
     """Return a part of a URL byte for byte, with what RFC 3986 does not allow there encoded."""
     return quote(text, safe=safe, encoding="latin-1", errors="strict")
-
-
-def _is_dots(segment: str) -> bool:
-    """True if a server may take a segment for '.' or '..'; some ignore what follows a ';'."""
-    return segment.partition(";")[0] in {".", ".."}
 
 
 def _site(url: str) -> tuple[str, str]:

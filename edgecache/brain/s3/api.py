@@ -17,6 +17,7 @@ from django.conf import settings
 from common import tracing
 from edgecache.brain.access.access_keys import AccessKeys
 from edgecache.brain.access.platform_keys import is_platform_key
+from edgecache.brain.access.signed_links import has_link
 from edgecache.brain.aws import requests, xml
 from edgecache.brain.aws.errors import S3Error, from_brain_error
 from edgecache.brain.core import values
@@ -238,7 +239,7 @@ class ObjectApi:
     async def _answers_preflight(
         self, scope: HttpScope, exchange: Exchange, bucket_id: int | None
     ) -> bool:
-        """Apply a public bucket's CORS rules, if it has any; True if it answered a preflight.
+        """Apply a bucket's CORS rules, if it has any; True if it answered a preflight.
 
         Raises S3Error AccessForbidden.
         """
@@ -248,9 +249,9 @@ class ObjectApi:
             bucket = await directory.bucket_by_public_name(public_name)
         else:
             bucket = await directory.bucket_by_id(bucket_id)
-        rules = (
-            await self._cors.of_bucket(bucket) if bucket is not None and bucket.is_public else ()
-        )
+        # Before a link is checked, as of a signed request: scripts must be able to read errors.
+        is_open = bucket is not None and (bucket.is_public or has_link(scope.query_string))
+        rules = await self._cors.of_bucket(bucket) if bucket is not None and is_open else ()
         if not rules:
             return False
         if scope.method != "OPTIONS":

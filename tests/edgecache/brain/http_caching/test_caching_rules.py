@@ -46,6 +46,36 @@ def test_a_shared_cache_must_not_store_these(headers: Pairs) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "within_s", "kept"),
+    [
+        ([], 60, "private, max-age=0"),
+        ([control("public, max-age=600, s-maxage=900, immutable")], 60, "private, max-age=60"),
+        ([control("max-age=30, stale-while-revalidate=900")], 60, "private, max-age=30"),
+        ([control("max-age=x")], 60, "private, max-age=0"),
+        ([control("max-age=30"), control("max-age=40")], 60, "private, max-age=0"),
+        ([control("max-age=600")], -1, "private, max-age=0"),
+        ([control("no-store"), ("pragma", "x")], 60, "private, max-age=0, no-store"),
+        (
+            [control("No-Cache, no-transform, must-revalidate"), ("expires", date(900))],
+            60,
+            "private, max-age=0, no-cache, must-revalidate, no-transform",
+        ),
+        (
+            [("cdn-cache-control", "max-age=9"), ("x-y-cache-control", "public")],
+            9,
+            "private, max-age=0",
+        ),
+    ],
+)
+def test_only_one_client_may_keep_a_response(said: Pairs, within_s: int, kept: str) -> None:
+    headers = [("etag", "v"), *said]
+    assert caching_rules.for_one_client(headers, within_s=within_s) == [
+        ("etag", "v"),
+        control(kept),
+    ]
+
+
+@pytest.mark.parametrize(
     ("headers", "lifetime_s"),
     [
         ([control("max-age=60")], 60),
