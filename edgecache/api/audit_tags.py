@@ -51,6 +51,16 @@ class CacheTag(AuditTag):
         "URLs that write an object were signed.",
         "signed URLs that write {key} in the bucket {bucket}",
     )
+    SIGNED_LINK_CREATE = (
+        "api:signed_link:create",
+        "A link that opens objects was signed.",
+        "signed a link that opens {opens} in the bucket {bucket}",
+    )
+    SIGNED_LINK_DELETE = (
+        "api:signed_link:delete",
+        "All signed links of a bucket were revoked.",
+        "revoked all signed links of the bucket {bucket}",
+    )
     ORIGIN_CREATE = ("api:origin:create", "An origin was created.", "created the origin {origin}")
     ORIGIN_UPDATE = (
         "api:origin:update",

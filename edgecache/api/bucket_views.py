@@ -13,7 +13,7 @@ from audit import trail
 from common.api.views import NO_STORE
 from common.errors import DnsUnavailable
 from common.permissions import needs
-from edgecache.api import access_keys, buckets, hosts, origins
+from edgecache.api import access_keys, buckets, hosts, objects, origins
 from edgecache.api.audit_tags import CacheTag
 from edgecache.api.errors import (
     AccessKeyNotFound,
@@ -28,6 +28,7 @@ from edgecache.api.errors import (
     OriginNotFound,
     OriginTaken,
 )
+from edgecache.api.object_serializers import SignedLinkRequestSerializer, SignedLinkSerializer
 from edgecache.api.serializers import (
     AccessKeyListSerializer,
     AccessKeyRequestSerializer,
@@ -64,6 +65,9 @@ class BucketViewSet(CacheResource):
         "host": needs("buckets", "read"),
         "add_host": needs("buckets", "create"),
         "remove_host": needs("buckets", "delete"),
+        # As objects/download-url, which reads one object.
+        "signed_links": needs("objects", "read"),
+        "revoke_signed_links": needs("buckets", "update"),
     }
     errors = {
         "create": (OriginNotFound, BucketTaken, CacheLimitReached),
@@ -82,12 +86,15 @@ class BucketViewSet(CacheResource):
             DnsUnavailable,
         ),
         "remove_host": (BucketNotFound, HostNotFound),
+        "signed_links": (BucketNotFound, HostNotFound),
+        "revoke_signed_links": (BucketNotFound,),
     }
     serializer_class = BucketSerializer
     request_serializers = {
         "create": BucketRequestSerializer,
         "partial_update": BucketChangeSerializer,
         "add_host": HostRequestSerializer,
+        "signed_links": SignedLinkRequestSerializer,
     }
     response_serializers = {
         "list": BucketListSerializer,
@@ -96,6 +103,8 @@ class BucketViewSet(CacheResource):
         "host": HostSerializer,
         "add_host": HostSerializer,
         "remove_host": None,
+        "signed_links": SignedLinkSerializer,
+        "revoke_signed_links": None,
     }
     success_statuses = {"add_host": status.HTTP_201_CREATED}
     versions = {"retrieve": "partial_update"}
@@ -181,6 +190,32 @@ class BucketViewSet(CacheResource):
         trail.record_request(
             self.platform_request, CacheTag.BUCKET_HOST_DELETE, bucket=bucket_name, host=host[:253]
         )
+        return self.no_content()
+
+    @extend_schema(summary="Create a signed link")
+    @action(detail=True, methods=["post"], url_path="signed-links")
+    def signed_links(self, request: Request, bucket_name: str) -> Response:
+        """Sign a URL with which anyone reads an object, or all below a prefix, until it expires.
+
+        It opens objects of a private bucket as well.
+        """
+        body = self.read()
+        made = objects.signed_link(self.principal.scope, bucket_name, body)
+        trail.record_request(
+            self.platform_request,
+            CacheTag.SIGNED_LINK_CREATE,
+            bucket=bucket_name,
+            opens=body.get("key") or f"{body['prefix']}*",
+            expires_in_s=body["expires_in_s"],
+        )
+        return self.respond(made, headers=NO_STORE)
+
+    @extend_schema(summary="Revoke all signed links of a bucket")
+    @signed_links.mapping.delete
+    def revoke_signed_links(self, request: Request, bucket_name: str) -> Response:
+        """End all signed links of the bucket immediately."""
+        buckets.revoke_links(self.principal.scope, bucket_name)
+        trail.record_request(self.platform_request, CacheTag.SIGNED_LINK_DELETE, bucket=bucket_name)
         return self.no_content()
 
 

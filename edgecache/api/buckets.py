@@ -87,8 +87,21 @@ def delete(scope: Scope, name: str) -> None:
     client.call("DELETE", f"/v1/buckets/{row['id']}", query=tenant(scope))
 
 
+def revoke_links(scope: Scope, name: str) -> None:
+    """End all signed links of a bucket, in every brain when it returns. Raises BucketNotFound."""
+    _send_revocation(scope, find(scope, name))
+
+
+def _send_revocation(scope: Scope, row: Row) -> None:
+    client.call("DELETE", f"/v1/buckets/{row['id']}/signed-links", query=tenant(scope))
+
+
 def make_all_private(scope: Scope) -> None:
-    """End public access to every bucket of the environment; safe to repeat."""
+    """End public access to every bucket of the environment, and its signed links.
+
+    Safe to repeat.
+    """
     for row in all_of(scope):
         with contextlib.suppress(BucketNotFound):
             _send_change(scope, row, {"is_public": False})
+            _send_revocation(scope, row)

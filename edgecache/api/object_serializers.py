@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from common.api.views import StrictSerializer
-from edgecache.api.objects import URL_DEFAULT_S, URL_LIMIT_S
+from edgecache.api.objects import LINK_DEFAULT_S, LINK_LIMIT_S, URL_DEFAULT_S, URL_LIMIT_S
 
 KEY_BYTES: Final = 1024
 PAGE: Final = 1000
@@ -107,6 +107,39 @@ class DownloadUrlSerializer(serializers.Serializer[Any]):
     """A URL that reads one object, with GET."""
 
     url = serializers.CharField()
+    expires_at = serializers.DateTimeField()
+
+
+class SignedLinkRequestSerializer(StrictSerializer):
+    """What a link opens: one `key`, or all keys that begin with `prefix`.
+
+    `query`: of the key's URL, if the bucket has an origin: it is then signed too. `host`: one of
+    the bucket's; without it the link is at `/p/{public_name}/`. The same parameters open the key at
+    all of these.
+    """
+
+    key = KeyField(required=False)
+    prefix = KeyField(required=False)
+    query = serializers.CharField(required=False, max_length=2048)
+    host = serializers.CharField(required=False, max_length=253)
+    expires_in_s = serializers.IntegerField(
+        min_value=1, max_value=LINK_LIMIT_S, default=LINK_DEFAULT_S
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a link to nothing, or to two things."""
+        if ("key" in attrs) == ("prefix" in attrs):
+            raise serializers.ValidationError({"key": ["Name a key, or a prefix."]})
+        return attrs
+
+
+class SignedLinkSerializer(serializers.Serializer[Any]):
+    """A link, for GET and HEAD."""
+
+    url = serializers.CharField()
+    query = serializers.CharField(
+        help_text="Of the URL. That of a prefix opens every URL below it."
+    )
     expires_at = serializers.DateTimeField()
 
 

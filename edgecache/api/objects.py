@@ -1,7 +1,8 @@
 """Objects of an environment, through the brain: purged, warmed, listed, described, deleted, signed.
 
-A signed URL reads or writes a single object without an access key. It is valid for one method and
-one key, and for an hour at most. Anyone who has it can use it. No secret leaves the brain.
+A presigned URL reads or writes a single object without an access key. It is valid for one method
+and one key, and for an hour at most. A signed link opens an object, or a folder, at a bucket's
+public doors, for a year at most. Anyone who has one can use it. No secret leaves the brain.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ NOTHING_PURGED: Final = {"objects_purged": 0, "bytes_freed": 0, "nodes_affected"
 
 URL_DEFAULT_S: Final = 300
 URL_LIMIT_S: Final = 3600
+LINK_DEFAULT_S: Final = 86_400
+LINK_LIMIT_S: Final = 365 * 86_400
 
 
 def purge(scope: Scope, body: Mapping[str, Any]) -> dict[str, int]:
@@ -108,6 +111,24 @@ def url_to_write(
     wanted = {name: value for name, value in body.items() if name != "expires_in_s"}
     made = _signed_urls(scope, bucket_name, wanted, body["expires_in_s"], origin)
     return made | {"expires_at": _expires_at(body, now)}
+
+
+def signed_link(scope: Scope, bucket_name: str, body: Mapping[str, Any]) -> Row:
+    """Return ``url``, ``query`` and ``expires_at`` of a link at one of the bucket's public doors.
+
+    body: ``key`` or ``prefix``, ``expires_in_s``, and maybe ``query`` and ``host``.
+    Raises BucketNotFound, HostNotFound, InvalidRequest.
+    """
+    wanted = {name: value for name, value in body.items() if name != "expires_in_s"}
+    asked = {
+        **tenant(scope),
+        "bucket": bucket_name,
+        "endpoint": settings.CACHE.s3_url,
+        "expires_s": body["expires_in_s"],
+        **wanted,
+    }
+    made: Row = client.call("POST", "/v1/objects/signed-links", body=asked)
+    return made
 
 
 def _signed_urls(

@@ -47,6 +47,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "v1/members/<str:user_id>/factors/reset"): {"reason": "stolen"},
     ("PATCH", "v1/cache/buckets/<str:bucket_name>"): {"is_public": True},
     ("POST", "v1/cache/buckets/<str:bucket_name>/hosts"): {"host": "stolen.example.com"},
+    ("POST", "v1/cache/buckets/<str:bucket_name>/signed-links"): {"key": "stolen"},
     ("PATCH", "v1/cache/origins/<str:origin_name>"): {"secret": {"authorization": "stolen"}},
     ("POST", f"{OBJECTS}/delete"): {"keys": ["a"]},
     ("POST", f"{OBJECTS}/download-url"): {"key": "a"},

@@ -11,6 +11,7 @@ import type {
   ListedObject,
   NewAccessKey,
   Purge,
+  SignedLink,
   StoredObject,
   UploadUrls,
 } from "./types.js";
@@ -120,6 +121,25 @@ export class Buckets {
     const path = `${at(bucket)}/objects/download-url`;
     const body = { key, expires_in_s: options.expiresInS, disposition: options.disposition };
     return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+  }
+
+  /**
+   * Return a link that opens a key, or all keys that begin with a prefix, for up to a year. `query`: of the key's
+   * URL, if the bucket has an origin; `host`: one of the bucket's.
+   */
+  signedLink(
+    bucket: string,
+    opens: { key: string; query?: string } | { prefix: string },
+    options: { expiresInS?: number; host?: string } = {},
+  ): Promise<SignedLink> {
+    const body = { ...opens, expires_in_s: options.expiresInS, host: options.host };
+    const path = `${at(bucket)}/signed-links`;
+    return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+  }
+
+  /** End all signed links of a bucket. */
+  revokeSignedLinks(bucket: string): Promise<void> {
+    return this.transport.call({ method: "DELETE", path: `${at(bucket)}/signed-links` });
   }
 
   /** Return a signed URL to PUT one object at: `urls[0]`. */

@@ -435,6 +435,10 @@ test("resources are typed, paged and escaped", async () => {
   assert.equal((await client.buckets.object(bucket.name, found.key)).size, 5);
   const link = await client.buckets.downloadUrl(bucket.name, found.key);
   assert.equal(await (await fetch(link.url)).text(), "hello");
+  const signed = await client.buckets.signedLink(bucket.name, { key: found.key }, { expiresInS: 86400 });
+  assert.equal(await (await fetch(signed.url)).text(), "hello");
+  await client.buckets.revokeSignedLinks(bucket.name);
+  assert.equal((await fetch(signed.url)).status, 403);
   await client.cache.purge({ keys: [`${bucket.name}/${found.key}`], tags: [`${bucket.name}/none`] });
   await client.buckets.deleteObjects(bucket.name, [found.key]);
   await client.buckets.delete(bucket.name);

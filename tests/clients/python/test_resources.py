@@ -78,6 +78,11 @@ def test_a_file_goes_into_a_bucket_and_comes_back(client: zonal.Client) -> None:
     assert link.url not in repr(link)
     with urllib.request.urlopen(link.url) as answer:  # noqa: S310 - as above
         assert answer.read() == b"hello"
+    signed = client.buckets.signed_link(bucket.name, prefix="a b/", expires_in_s=60)
+    assert signed.query not in repr(signed)
+    with urllib.request.urlopen(signed.url.replace("?", "%C3%BC.txt?")) as answer:  # noqa: S310 - as above
+        assert answer.read() == b"hello"
+    client.buckets.revoke_signed_links(bucket.name)
     purged = client.cache.purge(keys=[f"{bucket.name}/{found.key}"], preview=True)
     assert purged.objects_purged >= 0
     assert client.cache.purge(tags=[f"{bucket.name}/none"]).objects_purged == 0

@@ -95,6 +95,11 @@ def test_files_are_uploaded_browsed_shared_and_deleted(
     picture(visitor.page, "objects-details")
     with urllib.request.urlopen(link.input_value(), timeout=10) as answer:  # noqa: S310 - loopback
         assert answer.read() == png()
+    visitor.page.get_by_label("Expires after").select_option("2592000")
+    visitor.press("Create link")
+    expect(link).to_have_value(re.compile("/logo.png.zonal-expires="))
+    with urllib.request.urlopen(link.input_value(), timeout=10) as answer:  # noqa: S310 - loopback
+        assert answer.read() == png()
     visitor.press("Close")
     open_object(visitor, "notes.txt")
     expect(visitor.page.locator("#preview pre")).to_have_text("Wörter\n")
@@ -626,6 +631,27 @@ def test_a_purge_shows_first_what_it_takes(visitor: Visitor) -> None:
     # The origin keeps it.
     open_object(visitor, "notes.txt")
     expect(visitor.page.locator("#preview pre")).to_have_text("words")
+
+
+def test_a_bucket_is_purged_by_tag_and_its_links_are_revoked(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    new_bucket(visitor)
+    visitor.go("/console/objects?bucket=media&view=settings")
+    visitor.fill("Tags", "colour=blue, page-1")
+    picture(visitor.page, "objects-settings-tags")
+    visitor.page.locator("#tag-purge").get_by_role("button", name="Purge").click()
+    expect(visitor.page.get_by_role("alertdialog")).to_contain_text(
+        "Purge what has colour=blue or page-1?"
+    )
+    visitor.agrees("Purge")
+    visitor.sees_status("0 objects purged")
+    visitor.press("Revoke all links")
+    visitor.agrees("Revoke")
+    visitor.sees_status("All signed links are revoked.")
+    tags = set(AuditEvent.objects.values_list("tag", flat=True))
+    assert {"api:cache:purge", "api:signed_link:delete"} <= tags
 
 
 def test_an_unavailable_cache_is_reported(visitor: Visitor, settings: Settings) -> None:

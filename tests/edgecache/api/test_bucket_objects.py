@@ -8,7 +8,7 @@ import pytest
 from accounts.models import User
 from audit.models import AuditEvent
 from edgecache.brain.access.platform_keys import PlatformKeys
-from tests.cast import Caller, signed_in
+from tests.cast import Caller, member, signed_in
 from tests.edgecache.brain.s3.raw import Answer, Signer, send
 from tests.edgecache.cluster import Cluster, Keys
 
@@ -277,3 +277,45 @@ def test_a_failing_origin_is_reported_as_such(caller: Caller) -> None:
     answer = caller.get("/v1/cache/buckets/away/objects")
     assert (answer.status, answer.code) == (502, "origin_failed")
     assert "127.0.0.1" not in answer.body["detail"]
+
+
+LINKS = "/v1/cache/buckets/media/signed-links"
+
+
+def test_a_signed_link_is_made_recorded_and_revoked(caller: Caller, alice: User) -> None:
+    put(caller, "a/b.txt", b"first")
+    made = caller.post(LINKS, {"key": "a/b.txt", "expires_in_s": 86_400})
+    assert made.status == 200, made.body
+    assert by_url("GET", made.body["url"]).body == b"first"
+    below = caller.post(LINKS, {"prefix": "a/"}).body
+    assert by_url("GET", made.body["url"].partition("?")[0] + f"?{below['query']}").status == 200
+    event, other = AuditEvent.objects.filter(tag="api:signed_link:create").order_by("pk")
+    assert event.data == {"bucket": "media", "opens": "a/b.txt", "expires_in_s": 86_400}
+    assert other.data["opens"] == "a/*"
+
+    reader = signed_in(member(alice.organization, "r@example.com", role="reader"))
+    theirs = reader.post(LINKS, {"key": "a/b.txt"}).body["url"]
+    assert reader.call("DELETE", LINKS).status == 403
+    assert caller.call("DELETE", LINKS).status == 204
+    for url in (made.body["url"], theirs):
+        assert by_url("GET", url).status == 403
+    assert AuditEvent.objects.filter(tag="api:signed_link:delete").exists()
+
+
+def test_a_signed_link_names_one_thing_of_one_s_own(caller: Caller, charlie: User) -> None:
+    theirs = signed_in(charlie)
+    for answer in (theirs.post(LINKS, {"key": "a"}), theirs.call("DELETE", LINKS)):
+        assert (answer.status, answer.code) == (404, "bucket_not_found")
+    answer = caller.post(LINKS, {"key": "a", "host": "files.example.com"})
+    assert (answer.status, answer.code) == (404, "host_not_found")
+    for body in (
+        {},
+        {"key": ""},
+        {"key": "a", "prefix": "a/"},
+        {"key": "..", "expires_in_s": 60},
+        {"key": "a", "query": "v=1"},
+        {"key": "a", "expires_in_s": 31_536_001},
+        {"key": "a", "disposition": "inline"},
+    ):
+        answer = caller.post(LINKS, body)
+        assert (answer.status, answer.code) == (400, "invalid_request"), body

@@ -144,10 +144,12 @@ def test_a_deleted_environment_is_disabled_and_later_dropped(
     brain.say("DELETE /v1/access-keys/ZK12", 204, None)
     brain.say("GET /v1/buckets", 200, {"buckets": [{"id": 5, "name": "media", "origin_id": None}]})
     brain.say("PATCH /v1/buckets/5", 200, {})
+    brain.say("DELETE /v1/buckets/5/signed-links", 204, None)
     from edgecache.tasks import close_environment
 
     close_environment(environment_pk=place.pk)
-    assert brain.last("DELETE").path == "/v1/access-keys/ZK12"
+    deleted = [call.path for call in brain.calls if call.method == "DELETE"]
+    assert deleted == ["/v1/access-keys/ZK12", "/v1/buckets/5/signed-links"]
     assert brain.last("PATCH").body == {"is_public": False}
     assert brain.last("PATCH").query["environment_pk"] == str(place.pk)
 

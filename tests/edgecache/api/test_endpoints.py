@@ -276,6 +276,8 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("POST", "/v1/cache/buckets/media/hosts", {"host": "files.example.com"}, 201),
     ("GET", "/v1/cache/buckets/media/hosts/files.example.com", None, 200),
     ("DELETE", "/v1/cache/buckets/media/hosts/files.example.com", None, 204),
+    ("POST", "/v1/cache/buckets/media/signed-links", {"key": "a"}, 200),
+    ("DELETE", "/v1/cache/buckets/media/signed-links", None, 204),
     ("GET", "/v1/cache/access-keys", None, 200),
     ("POST", "/v1/cache/access-keys", {"label": "app"}, 201),
     ("DELETE", "/v1/cache/access-keys/ZK1234", None, 204),

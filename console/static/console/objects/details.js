@@ -9,7 +9,7 @@ import { attempt, clearProblem, onPress } from "../lib/forms.js";
 import { Problem } from "../lib/problem.js";
 import { announce, tell } from "../lib/status.js";
 import { deleteKeys } from "./deletion.js";
-import { nameOf, note, objectsOf } from "./place.js";
+import { bucketPath, nameOf, note, objectsOf } from "./place.js";
 import { isImage, preview } from "./preview.js";
 import { purge } from "./purge.js";
 
@@ -150,6 +150,18 @@ async function urlOf(disposition, expires_in_s) {
 
 // --- links to share ---------------------------------------------------------------------------
 
+// Longer links are signed ones: the public door serves them, and all of a bucket can be revoked.
+const PRESIGNED_S = 3600;
+
+/** @param {number} expires_in_s */
+async function linkOf(expires_in_s) {
+  if (!open) throw new Error("No object is open.");
+  // Only pictures are shown by a browser; anything else is saved.
+  if (expires_in_s <= PRESIGNED_S) return urlOf(isImage(open.type) ? "inline" : "attachment", expires_in_s);
+  const { url } = await post(`${bucketPath(open.bucket.name)}/signed-links`, { key: open.key, expires_in_s });
+  return url;
+}
+
 function bindShare() {
   const section = byId("share");
   const expiry = /** @type {HTMLSelectElement} */ (byId("share-expiry"));
@@ -157,10 +169,11 @@ function bindShare() {
   onPress(byId("share-create"), section, async () => {
     if (!open) return;
     const seconds = Number(expiry.value);
-    // Only pictures are shown by a browser; anything else is saved.
-    field.value = await urlOf(isImage(open.type) ? "inline" : "attachment", seconds);
-    const end = new Date(Date.now() + seconds * 1000).toLocaleTimeString(undefined, { timeStyle: "short" });
-    fill(section, { until: `Works until ${end}.` });
+    field.value = await linkOf(seconds);
+    const end = new Date(Date.now() + seconds * 1000);
+    const isLong = seconds > PRESIGNED_S;
+    const text = isLong ? end.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : end.toLocaleTimeString(undefined, { timeStyle: "short" });
+    fill(section, { until: `Works until ${text}${isLong ? ", unless the bucket's links are revoked" : ""}.` });
     show(byId("share-made"));
     field.focus();
     field.select();

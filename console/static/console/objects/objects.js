@@ -86,6 +86,6 @@ function showMissing(error, bucket) {
 function showSections(view) {
   for (const section of document.querySelectorAll("section[data-view]")) {
     const isHere = /** @type {HTMLElement} */ (section).dataset.view === view;
-    show(/** @type {HTMLElement} */ (section), isHere && (isAdmin || section.id !== "bucket-end"));
+    show(/** @type {HTMLElement} */ (section), isHere && (isAdmin || !["bucket-end", "link-end"].includes(section.id)));
   }
 }

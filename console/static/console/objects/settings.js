@@ -39,6 +39,11 @@ export function bindSettings(isAdmin) {
     const wanted = tags.split(",").map((tag) => tag.trim()).filter(Boolean);
     await purge({ tags: wanted.map((tag) => `${bucket.name}/${tag}`) }, `what has ${wanted.join(" or ")}`);
   });
+  onPress(byId("links-revoke"), byId("link-end"), async () => {
+    await confirm(`Revoke all signed links of ${bucket.name}?`, "Whoever has one cannot open it any more.", "Revoke");
+    await call("DELETE", `${bucketPath(bucket.name)}/signed-links`);
+    announce("All signed links are revoked.");
+  });
   onPress(byId("bucket-delete"), byId("bucket-end"), async () => {
     await confirm(`Delete ${bucket.name}?`, "Its settings and host names go with it.", "Delete");
     await call("DELETE", bucketPath(bucket.name));
