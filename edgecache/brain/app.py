@@ -52,6 +52,8 @@ from edgecache.brain.stores.upload_parts import UploadParts
 from edgecache.brain.stores.upload_parts_limit import UploadPartsLimit
 from edgecache.brain.upkeep.garbage_collection import GarbageCollector
 from edgecache.brain.upkeep.hourly import Upkeep
+from edgecache.brain.upkeep.lifecycle import Lifecycle
+from edgecache.brain.upkeep.lifecycle_rules import ExpiryRules
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.http.exchange import App
 from edgecache.http.scope import TrustedProxies
@@ -186,6 +188,8 @@ class Wiring:
             self.stores,
         )
         self.buckets = Buckets(database, coherence)
+        self.expiry_rules = ExpiryRules(database)
+        self.lifecycle = Lifecycle(database, coherence, self.brain_id)
         self.hosts = Hosts(database, coherence, settings.s3_domains)
         # Running requests of the object API's clients.
         self.running = Shares(connections_allowed(), refusal=Overloaded)
@@ -223,7 +227,8 @@ def _started(wiring: Wiring) -> tuple[ProcessPart, ...]:
         wiring.audits,
         wiring.networks,
         wiring.garbage_collector,
-        Upkeep(wiring.database, wiring.statistics),
+        wiring.lifecycle,
+        Upkeep(wiring.database, wiring.statistics, wiring.lifecycle),
         wiring.cdn,
     )
 

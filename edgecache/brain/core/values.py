@@ -152,6 +152,7 @@ class BucketInfo(BucketOptions, frozen=True, kw_only=True):
     """A bucket's row. origin_id: None is the built-in origin; origin: the name of another.
 
     links_generation: signed links of an earlier one are not valid any more.
+    lifecycle: a digest of its rules, empty if it has none.
     """
 
     id: int
@@ -163,6 +164,7 @@ class BucketInfo(BucketOptions, frozen=True, kw_only=True):
     origin_prefix: str
     created_at: datetime
     links_generation: int = 0
+    lifecycle: str = ""
 
     @property
     def options(self) -> BucketOptions:

@@ -51,6 +51,8 @@ REVOKE_LINKS: Final = (
     "UPDATE brain_bucket SET links_generation = links_generation + 1"
     " WHERE organization_id = %s AND environment_pk = %s AND id = %s"
 )
+# The next round of upkeep applies new rules.
+SET_LIFECYCLE: Final = "UPDATE brain_bucket SET lifecycle = %s, lifecycle_done = NULL WHERE id = %s"
 IN_ENVIRONMENT: Final = BUCKET + "organization_id = %s AND environment_pk = %s"
 LOCK: Final = IN_ENVIRONMENT + " AND id = %s FOR NO KEY UPDATE"
 UPDATE: Final = bucket_sql("UPDATE brain_bucket SET ({options}) = ROW({values}) WHERE id = %s")
@@ -178,6 +180,20 @@ class Buckets:
                 "UPDATE brain_bucket SET cors = %s WHERE id = %s", [Jsonb(rules), bucket_id]
             )
             if not changed:
+                raise NoSuchBucket
+            change.announce("bucket", bucket_id)
+
+    async def lifecycle(self, bucket_id: int) -> Sequence[Mapping[str, Any]]:
+        """Return a bucket's lifecycle rules. Raises DatabaseUnavailable."""
+        row = await self._database.one(
+            "SELECT lifecycle FROM brain_bucket WHERE id = %s", [bucket_id]
+        )
+        return () if row is None else tuple(row.lifecycle)
+
+    async def set_lifecycle(self, bucket_id: int, rules: Sequence[Mapping[str, Any]]) -> None:
+        """Replace a bucket's lifecycle rules. Raises NoSuchBucket, DatabaseUnavailable."""
+        async with self._coherence.transaction() as change:
+            if not await change.run(SET_LIFECYCLE, [Jsonb(rules), bucket_id]):
                 raise NoSuchBucket
             change.announce("bucket", bucket_id)
 

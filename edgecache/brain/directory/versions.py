@@ -36,10 +36,13 @@ NEVER: Final = 2**63
 MANIFESTS_BYTES: Final = 32 * 2**20
 MANIFEST_ENTRY_BYTES: Final = 512
 
+# Changes with the rules of a bucket's lifecycle.
+LIFECYCLE_DIGEST: Final = "hashtextextended(lifecycle::text, 0)::text"
 BUCKET_COLUMNS: Final = (
-    "id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix, created_at,"
-    " links_generation,"
-    " (SELECT o.name FROM brain_origin o WHERE o.id = origin_id) AS origin, {options}"
+    "id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"  # noqa: S608 - literals alone
+    " created_at, links_generation,"
+    " (SELECT o.name FROM brain_origin o WHERE o.id = origin_id) AS origin,"
+    " CASE WHEN lifecycle = '[]' THEN '' ELSE " + LIFECYCLE_DIGEST + " END AS lifecycle, {options}"
 )
 
 

@@ -103,7 +103,7 @@ def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
 def shape(row: BucketInfo) -> dict[str, Any]:
     """Return a bucket as JSON."""
     shown = {**asdict(row), **row.tenant._asdict()}
-    del shown["tenant"]
+    del shown["tenant"], shown["lifecycle"]
     return shown
 
 

@@ -45,6 +45,8 @@ class Bucket(ModelWithoutLabel):
     origin: None for the built-in one.
     tags: the bucket's own, by key.
     cors: its rules (``cors.rules``), empty for none.
+    lifecycle: its rules (``upkeep.lifecycle_rules``), empty for none.
+    lifecycle_done: the last day on which they were applied, of UTC; None since they changed.
     sequence: rises with every purge; a fetch that began before must read ``PurgeRecord``.
     links_generation: rises when the bucket's signed links are revoked.
     The columns of ``BucketOptions`` follow; those of lists are texts with commas.
@@ -58,6 +60,8 @@ class Bucket(ModelWithoutLabel):
     origin_prefix = models.CharField(max_length=1024, blank=True, db_default="")
     tags = models.JSONField(default=dict, db_default={})
     cors = models.JSONField(default=list, db_default=[])
+    lifecycle = models.JSONField(default=list, db_default=[])
+    lifecycle_done = models.DateField(null=True)
     sequence = models.BigIntegerField(db_default=0)
     links_generation = models.BigIntegerField(db_default=0)
     created_at = models.DateTimeField(db_default=Now())

@@ -21,6 +21,7 @@ from edgecache.brain.core.values import (
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase, Row
 from edgecache.brain.directory import commits
+from edgecache.brain.directory.versions import LIFECYCLE_DIGEST
 from edgecache.brain.objects.stored_writes import check_conditions
 
 STORED: Final = (
@@ -65,6 +66,18 @@ WRITE_STORED: Final = (
 )
 TAG: Final = (
     "UPDATE brain_storedobject SET headers = (headers - %s) || %s WHERE bucket_id = %s AND key = %s"
+)
+
+
+EXPIRED_COLUMNS: Final = ("key", "etag", "last_modified", "tagging")
+# Objects that are still as they were read, while their bucket's rules are, too.
+UNCHANGED: Final = (
+    "SELECT s.key FROM"
+    " unnest(%s::text[], %s::text[], %s::timestamptz[], %s::text[])"
+    " given (key, etag, last_modified, tagging) JOIN brain_storedobject s ON s.bucket_id = %s"
+    " AND s.key = given.key AND s.etag = given.etag AND s.last_modified = given.last_modified"
+    " AND coalesce(s.headers ->> %s, '') = given.tagging"
+    " JOIN brain_bucket b ON b.id = s.bucket_id AND " + LIFECYCLE_DIGEST + " = %s"
 )
 
 
@@ -199,6 +212,22 @@ async def delete_matching(
         if matching:
             await _delete(change, bucket, matching)
         return set(wanted) - present
+
+
+async def expire(coherence: Coherence, bucket: BucketInfo, objects: Sequence[Row]) -> int:
+    """Delete objects that nothing has changed since; return their number.
+
+    objects: key, etag, last_modified and tagging of each, read when the bucket had these rules.
+    Raises NoSuchBucket, DatabaseUnavailable.
+    """
+    columns = [[getattr(row, name) for row in objects] for name in EXPIRED_COLUMNS]
+    async with coherence.transaction() as change:
+        await commits.lock_keys(change, bucket.id, columns[0])
+        values = [*columns, bucket.id, TAGGING_HEADER, bucket.lifecycle]
+        same = [row.key for row in await change.all(UNCHANGED, values)]
+        if same:
+            await _delete(change, bucket, same)
+    return len(same)
 
 
 async def _delete(change: AnnouncingTransaction, bucket: BucketInfo, keys: Sequence[str]) -> None:

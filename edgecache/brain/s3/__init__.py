@@ -2,5 +2,5 @@
 
 Door: api, dependencies.
 Imports: access, aws, common, conf, core, db, delivery, directory, disk, edgecache.http,
-edgecache.protocol, edgecache.runtime, metering, nodes, objects, origins, stores.
+edgecache.protocol, edgecache.runtime, metering, nodes, objects, origins, stores, upkeep.
 """

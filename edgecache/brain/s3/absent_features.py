@@ -54,7 +54,6 @@ _DOCUMENTS: Final[dict[str, tuple[str, str, tuple[Node, ...]]]] = {
     "versioning": ("GetBucketVersioning", "VersioningConfiguration", ()),
 }
 _ERRORS: Final[dict[str, tuple[str, str]]] = {
-    "lifecycle": ("GetBucketLifecycleConfiguration", "NoSuchLifecycleConfiguration"),
     "object-lock": ("GetObjectLockConfiguration", "ObjectLockConfigurationNotFoundError"),
     "policy": ("GetBucketPolicy", "NoSuchBucketPolicy"),
     "policyStatus": ("GetBucketPolicyStatus", "NoSuchBucketPolicy"),
@@ -62,7 +61,6 @@ _ERRORS: Final[dict[str, tuple[str, str]]] = {
 }
 _REMOVALS: Final[dict[str, str]] = {
     "encryption": "DeleteBucketEncryption",
-    "lifecycle": "DeleteBucketLifecycle",
     "ownershipControls": "DeleteBucketOwnershipControls",
     "policy": "DeleteBucketPolicy",
     "publicAccessBlock": "DeletePublicAccessBlock",

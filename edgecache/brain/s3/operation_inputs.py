@@ -59,6 +59,8 @@ VALUES: Final = {
     "x-amz-bucket-object-lock-enabled": "false",
     "x-amz-object-ownership": "BucketOwnerEnforced",
     "x-amz-server-side-encryption": "AES256",
+    # No rule moves objects.
+    "x-amz-transition-default-minimum-object-size": "all_storage_classes_128K",
     # No object is archived.
     "x-amz-optional-object-attributes": "RestoreStatus",
 }
@@ -231,6 +233,9 @@ TAKES: Final = {
     "PutBucketAcl": Takes(headers=("x-amz-acl", *_BODY)),
     "PutBucketCors": Takes(headers=_BODY),
     "PutBucketEncryption": Takes(headers=_BODY),
+    "PutBucketLifecycleConfiguration": Takes(
+        headers=("x-amz-transition-default-minimum-object-size", *_BODY)
+    ),
     "PutBucketLogging": Takes(headers=_BODY),
     "PutBucketNotificationConfiguration": Takes(headers=_BODY),
     "PutBucketOwnershipControls": Takes(headers=_BODY),

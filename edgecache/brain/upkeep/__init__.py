@@ -1,5 +1,6 @@
 """Garbage collection, eviction, hourly work.
 
-Door: garbage_collection, hourly.
-Imports: audits, core, db, directory, disk, edgecache.protocol, metering, nodes, objects, stores.
+Door: garbage_collection, hourly, lifecycle, lifecycle_rules.
+Imports: audits, core, db, directory, disk, edgecache.protocol, edgecache.runtime, metering, nodes,
+objects, stores.
 """

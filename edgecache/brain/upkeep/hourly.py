@@ -1,7 +1,8 @@
-"""Hourly upkeep: storage is metered, and old rows are deleted."""
+"""Hourly upkeep: storage is metered, old rows are deleted, objects expire."""
 
 import asyncio
 import time
+from datetime import UTC, datetime
 from typing import Final, LiteralString
 
 from edgecache.brain.audits import records
@@ -11,6 +12,7 @@ from edgecache.brain.metering import operator_networks, usage_lines
 from edgecache.brain.metering.receipts import KEPT_DAYS
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes import registration
+from edgecache.brain.upkeep.lifecycle import Lifecycle
 
 HOUR_S: Final = 3600.0
 # After the full hour, so that all brains agree which hour is over.
@@ -34,9 +36,12 @@ DEAD_BRAINS: Final[LiteralString] = (
 class Upkeep(PeriodicTask):
     """The hourly round."""
 
-    def __init__(self, database: BrainDatabase, statistics: Statistics) -> None:
+    def __init__(
+        self, database: BrainDatabase, statistics: Statistics, lifecycle: Lifecycle
+    ) -> None:
         self._database = database
         self._statistics = statistics
+        self._lifecycle = lifecycle
         super().__init__("upkeep", self.round, _until_the_next_hour)
 
     async def round(self) -> None:
@@ -50,6 +55,7 @@ class Upkeep(PeriodicTask):
         await registration.remove_unproved(self._database)
         await self._database.run(OLD_NODES)
         await self._database.run(DEAD_BRAINS)
+        await self._lifecycle.run(now=datetime.now(UTC))
 
 
 async def _until_the_next_hour() -> None:

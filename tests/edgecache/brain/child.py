@@ -1,8 +1,9 @@
 """A brain in a separate process that takes commands line by line and can be killed.
 
 ``python -m tests.edgecache.brain.child URL ROOT`` reads one JSON object a line and answers with
-one: ``{"do": "get" | "put" | "delete" | "purge" | "halt" | "round", …}``. ``halt`` names a function
-(``module:function``): before it runs next, the process says ``{"halted": …}`` and waits for ever.
+one: ``{"do": "get" | "put" | "delete" | "purge" | "halt" | "round" | "lifecycle", …}``. ``halt``
+names a function (``module:function``): before it runs next, the process says ``{"halted": …}`` and
+waits for ever.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import importlib
 import json
 import os
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import uvloop
 
 from edgecache.brain.conf.stores import StoreSettings
 from edgecache.brain.core.errors import BrainError
+from edgecache.brain.upkeep.lifecycle import Lifecycle
 from tests.edgecache.brain.brains import ALICE, PLAIN, Brain, buffered, running
 
 # Settings are read from it when they are used; the brain uses no models.
@@ -54,6 +57,9 @@ async def perform(brain: Brain, order: dict[str, Any]) -> Any:
         return None
     if order["do"] == "round":
         return await brain.garbage_collector.round()
+    if order["do"] == "lifecycle":
+        work = Lifecycle(brain.database, brain.coherence, brain.id)
+        return await work.run(now=datetime.fromisoformat(order["now"]))
     if order["do"] == "purge":
         result = await brain.purges.purge(ALICE, prefix=order["prefix"])
         return result.objects_purged

@@ -20,6 +20,7 @@ from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.origins.driver import ranged_of
 from edgecache.brain.s3 import encryption
 from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.lifecycle import expiry_headers
 from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.objects.conditions import NotModified
 from edgecache.brain.s3.objects.first_steps import (
@@ -64,6 +65,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
         head = (selection.status, [(REQUEST_ID_HEADER, context.request.request_id), *headers])
         await dependencies.streamer.pass_through(bucket, context.exchange, head, opened.body())
         return None
+    expiry = await expiry_headers(context, bucket, version) if bucket.lifecycle else ()
     region = dependencies.locator.region_of(
         context.request.client,
         context.request.headers,
@@ -82,7 +84,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
         version,
         span=selection.span,
         status=selection.status,
-        headers=[*headers, *selection.headers, *encryption.headers(context, bucket)],
+        headers=[*headers, *selection.headers, *expiry, *encryption.headers(context, bucket)],
         sources=sources,
         is_hit=opened.is_hit,
     )
@@ -114,8 +116,9 @@ async def head_object(context: RequestContext) -> S3Response:
         raise
     context.count_empty(bucket, is_hit=is_hit)
     length = [("content-length", str(selection.span.length))] if version.size >= 0 else []
-    encrypted = encryption.headers(context, bucket)
-    return S3Response(selection.status, [*headers, *selection.headers, *encrypted, *length])
+    expiry = await expiry_headers(context, bucket, version) if bucket.lifecycle else ()
+    more = [*expiry, *encryption.headers(context, bucket), *length]
+    return S3Response(selection.status, [*headers, *selection.headers, *more])
 
 
 def redirect_to_worker(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from edgecache.brain.aws import checksums
 from edgecache.brain.s3 import bodies, encryption
 from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.lifecycle import expiry_headers
 from edgecache.brain.s3.objects import conditions, headers
 
 
@@ -27,9 +28,11 @@ async def put_object(context: RequestContext) -> S3Response:
         replace(fields, checksums=received.checksums),
         conditions=wanted,
     )
+    expiry = await expiry_headers(context, bucket, version) if bucket.lifecycle else ()
     return S3Response(
         headers=[
             ("etag", f'"{version.etag}"'),
+            *expiry,
             *checksums.headers(received.checksums),
             *encryption.headers(context, bucket),
         ]

@@ -30,7 +30,9 @@ WRITES = {
     "DeleteObject": "objects object tags",
     "DeleteObjectTagging": "object tags",
     "DeleteObjects": "objects object tags",
+    "DeleteBucketLifecycle": "lifecycle",
     "PutBucketCors": "cors",
+    "PutBucketLifecycleConfiguration": "lifecycle",
     "PutBucketTagging": "bucket tags",
     "PutObject": "objects object tags",
     "PutObjectTagging": "object tags",
@@ -41,6 +43,8 @@ READS = {
     "GetBucketAccelerateConfiguration",
     "GetBucketAcl",
     "GetBucketCors",
+    "GetBucketLifecycle",
+    "GetBucketLifecycleConfiguration",
     "GetBucketLocation",
     "GetBucketLogging",
     "GetBucketNotification",
@@ -66,7 +70,6 @@ READS = {
 # Of settings that no bucket has.
 REMOVALS = {
     "DeleteBucketEncryption",
-    "DeleteBucketLifecycle",
     "DeleteBucketOwnershipControls",
     "DeleteBucketPolicy",
     "DeleteBucketReplication",
@@ -129,6 +132,7 @@ KNOWN = {
 }
 BUCKET, KEY, PART = "media", "note", b"a part"
 RULE = {"AllowedOrigins": ["https://a.example"], "AllowedMethods": ["GET"]}
+EXPIRY = {"Filter": {}, "Status": "Enabled", "ID": "a", "Expiration": {"Days": 5}}
 TAGS = {"TagSet": [{"Key": "team", "Value": "a"}]}
 
 
@@ -146,6 +150,9 @@ class Tenant:
                 Bucket=BUCKET, Key=key, Body=key.encode(), Metadata={"a": "b"}, Tagging="kind=c"
             )
         self.s3.put_bucket_cors(Bucket=BUCKET, CORSConfiguration={"CORSRules": [RULE]})
+        self.s3.put_bucket_lifecycle_configuration(
+            Bucket=BUCKET, LifecycleConfiguration={"Rules": [EXPIRY]}
+        )
         self.s3.put_bucket_tagging(Bucket=BUCKET, Tagging=TAGS)
         upload = self.s3.create_multipart_upload(Bucket=BUCKET, Key=KEY)
         self.named = {"Bucket": BUCKET, "Key": KEY, "UploadId": upload["UploadId"]}
@@ -156,7 +163,8 @@ class Tenant:
         """Return everything that is stored."""
         s3 = self.s3
         found: dict[str, Any] = {"buckets": s3.list_buckets()["Buckets"], "objects": {}}
-        found |= {"object tags": {}, "bucket tags": {}, "cors": {}, "uploads": []}
+        found |= {"object tags": {}, "bucket tags": {}, "cors": {}, "lifecycle": {}}
+        found["uploads"] = []
         for name in [row["Name"] for row in found["buckets"]]:
             for row in s3.list_objects_v2(Bucket=name).get("Contents", []):
                 target = {"Bucket": name, "Key": row["Key"]}
@@ -166,6 +174,8 @@ class Tenant:
                 tags = s3.get_object_tagging(**target)["TagSet"]
                 found["object tags"][name, row["Key"]] = tags
             found["bucket tags"][name] = _answer(s3.get_bucket_tagging, name, "TagSet")
+            rules = s3.get_bucket_lifecycle_configuration
+            found["lifecycle"][name] = _answer(rules, name, "Rules")
             found["cors"][name] = _answer(s3.get_bucket_cors, name, "CORSRules")
             for row in s3.list_multipart_uploads(Bucket=name).get("Uploads", []):
                 target = {"Bucket": name, "Key": row["Key"], "UploadId": row["UploadId"]}
@@ -200,6 +210,9 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "GetObjectAttributes": {"ObjectAttributes": ["ETag"]},
     "ListDirectoryBuckets": {"MaxDirectoryBuckets": 5},
     "PutBucketCors": {"CORSConfiguration": {"CORSRules": [{**RULE, "MaxAgeSeconds": 5}]}},
+    "PutBucketLifecycleConfiguration": {
+        "LifecycleConfiguration": {"Rules": [{**EXPIRY, "Expiration": {"Days": 6}}]}
+    },
     "PutBucketTagging": {"Tagging": {"TagSet": [{"Key": "team", "Value": "b"}]}},
     "PutObject": {"Body": b"another"},
     "PutObjectTagging": {"Tagging": TAGS},
@@ -262,7 +275,7 @@ def test_a_write_changes_what_it_names(cluster: Cluster, name: str) -> None:
     changed = {part for part in after if after[part] != tenant.before[part]}
     if name in {"CreateBucket", "DeleteBucket"}:
         # The other parts have a row for each bucket.
-        assert changed == {"buckets", "bucket tags", "cors"}
+        assert changed == {"buckets", "bucket tags", "cors", "lifecycle"}
     else:
         assert changed
         assert all(part in WRITES[name] for part in changed)

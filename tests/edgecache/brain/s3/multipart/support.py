@@ -51,10 +51,10 @@ def refused(work: Callable[[], Any]) -> tuple[int, str]:
     return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
 
 
-async def begin(brain: Brain, bucket: BucketInfo) -> str:
-    """Begin an upload of ``k``; return its id."""
+async def begin(brain: Brain, bucket: BucketInfo, key: str = "k") -> str:
+    """Begin an upload; return its id."""
     return await uploads.create(
-        brain.database, bucket, "k", WrittenFields(), algorithm="", checksum_type=""
+        brain.database, bucket, key, WrittenFields(), algorithm="", checksum_type=""
     )
 
 

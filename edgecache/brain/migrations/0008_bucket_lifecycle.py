@@ -1,0 +1,21 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('brain', '0003_origin_failures'),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name='bucket',
+            name='lifecycle',
+            field=models.JSONField(db_default=[], default=list),
+        ),
+        migrations.AddField(
+            model_name='bucket',
+            name='lifecycle_done',
+            field=models.DateField(null=True),
+        ),
+    ]
