@@ -40,6 +40,7 @@ MEANINGS: Final = {
     "idle-timeout": "The origin stopped sending in the middle of the body.",
     "origin-timeout": "A read from the origin took more than six hours.",
     "forward-timeout": "The origin did not answer a forwarded request within 300 seconds.",
+    "access-log-lost": "Lines of the access log could not be written: its bucket is gone or full.",
     "loop": "The request came back to the cache: the origin leads to this bucket.",
 }
 

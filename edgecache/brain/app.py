@@ -44,12 +44,14 @@ from edgecache.brain.origins.open_origins import Origins
 from edgecache.brain.process.listeners import Listeners, as_node, as_platform, port_server
 from edgecache.brain.process.serving import BrainProcess, ProcessPart
 from edgecache.brain.process.sockets import metrics_listener
+from edgecache.brain.s3.access_log_lines import line_of_missing
 from edgecache.brain.s3.api import ObjectApi
 from edgecache.brain.stores.managed import LocalBodies, ManagedStore
 from edgecache.brain.stores.reachable_stores import Stores
 from edgecache.brain.stores.readiness import Readiness
 from edgecache.brain.stores.upload_parts import UploadParts
 from edgecache.brain.stores.upload_parts_limit import UploadPartsLimit
+from edgecache.brain.upkeep.access_logs import AccessLogs
 from edgecache.brain.upkeep.garbage_collection import GarbageCollector
 from edgecache.brain.upkeep.hourly import Upkeep
 from edgecache.brain.upkeep.lifecycle import Lifecycle
@@ -190,6 +192,14 @@ class Wiring:
         self.buckets = Buckets(database, coherence)
         self.expiry_rules = ExpiryRules(database)
         self.lifecycle = Lifecycle(database, coherence, self.brain_id)
+        self.access_logs = AccessLogs(
+            self.objects,
+            self.directory,
+            self.data_directory,
+            self.meters,
+            self.brain_id,
+            line_of_missing=line_of_missing,
+        )
         self.hosts = Hosts(database, coherence, settings.s3_domains)
         # Running requests of the object API's clients.
         self.running = Shares(connections_allowed(), refusal=Overloaded)
@@ -228,7 +238,8 @@ def _started(wiring: Wiring) -> tuple[ProcessPart, ...]:
         wiring.networks,
         wiring.garbage_collector,
         wiring.lifecycle,
-        Upkeep(wiring.database, wiring.statistics, wiring.lifecycle),
+        wiring.access_logs,
+        Upkeep(wiring.database, wiring.statistics, wiring.lifecycle, wiring.access_logs),
         wiring.cdn,
     )
 

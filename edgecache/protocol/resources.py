@@ -17,6 +17,8 @@ PREFIX_CHARS: Final = 1024
 # A document's name in its folder, and its key.
 INDEX_CHARS: Final = 255
 DOCUMENT_CHARS: Final = 1024
+# With four bytes each and the rest of the name it is a key.
+LOG_PREFIX_CHARS: Final = 200
 # One value of an origin's configuration, and of its credentials.
 CONFIG_CHARS: Final = 2048
 SECRET_CHARS: Final = 16384
@@ -79,6 +81,21 @@ class BucketOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "have gets the index document at its root, with 200."
         ),
     ] = False
+    log_bucket: Annotated[
+        str,
+        Meta(
+            max_length=63,
+            description="The bucket of the same environment that gets the access log; empty for "
+            "no log.",
+        ),
+    ] = ""
+    log_prefix: Annotated[
+        str,
+        Meta(
+            max_length=LOG_PREFIX_CHARS,
+            description="What the keys of the access log's objects begin with.",
+        ),
+    ] = ""
 
 
 class OriginOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

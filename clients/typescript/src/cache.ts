@@ -74,7 +74,7 @@ export class Buckets {
   update(
     bucket: string,
     changes: Partial<
-      Pick<Bucket, "is_public" | "allows_redirect" | "verifies_reads" | "forwards_writes" | "forwarded_headers">
+      Pick<Bucket, "is_public" | "allows_redirect" | "verifies_reads" | "forwards_writes" | "forwarded_headers" | "log_bucket" | "log_prefix">
     >,
   ): Promise<Bucket> {
     return this.transport.call({ method: "PATCH", path: at(bucket), body: changes });

@@ -33,6 +33,7 @@ _MESSAGES: Final[Mapping[int, Mapping[str, str]]] = {
         ),
         "InvalidRequest": "The request is not valid.",
         "InvalidStorageClass": "The storage class you specified is not valid.",
+        "InvalidTargetBucketForLogging": "The target bucket for logging cannot keep the log.",
         "InvalidTag": "The tag provided was not a valid tag.",
         "InvalidToken": "The provided token is malformed or otherwise invalid.",
         "InvalidURI": "Couldn't parse the specified URI.",

@@ -99,6 +99,7 @@ class Buckets:
         try:
             async with self._coherence.transaction() as change:
                 await environment_limits.check(change, "brain_bucket", tenant)
+                await _check_log(change, tenant, name, options)
                 row = await change.one(
                     INSERT,
                     [
@@ -146,6 +147,8 @@ class Buckets:
                 raise BucketChanged
             after = replace(before, **changes)
             await _check_website(change, after, before.origin_id)
+            if after.log_bucket != before.log_bucket:
+                await _check_log(change, tenant, after.name, after)
             await change.run(UPDATE, [*stored_options(after), bucket_id])
             change.announce("bucket", bucket_id)
         return after
@@ -244,6 +247,24 @@ def _is_key(text: str) -> bool:
     except KeyRefused:
         return False
     return True
+
+
+async def _check_log(
+    change: AnnouncingTransaction, tenant: EnvironmentKey, name: str, options: BucketOptions
+) -> None:
+    """Refuse a log that cannot be written. name: of the bucket that is logged. Raises Invalid."""
+    if not options.log_bucket:
+        return
+    row = await change.one(IN_ENVIRONMENT + " AND name = %s", [*tenant, options.log_bucket])
+    if options.log_bucket == name:
+        refusal = "a bucket cannot keep its own access log"
+    elif row is None:
+        refusal = "the environment has no bucket of this name"
+    elif row.origin_id is not None:
+        refusal = "a bucket with an origin of its own cannot keep access logs"
+    else:
+        return
+    raise Invalid([FieldError("log_bucket", refusal)])
 
 
 async def remove(change: AnnouncingTransaction, bucket_id: int) -> None:

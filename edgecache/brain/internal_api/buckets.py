@@ -4,8 +4,8 @@ from typing import Any, TypeVar
 
 from msgspec.structs import asdict, replace
 
-from edgecache.brain.core.errors import Invalid, NoSuchBucket
-from edgecache.brain.core.values import BucketInfo, is_bucket_name
+from edgecache.brain.core.errors import Invalid, KeyRefused, NoSuchBucket
+from edgecache.brain.core.values import BucketInfo, check_key, is_bucket_name
 from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.http_caching.cache_keys import EVERYTHING, is_forwardable
 from edgecache.brain.internal_api.bodies import tenant_of
@@ -122,4 +122,9 @@ def _checked(options: Options) -> Options:
     if refused:
         sentence = "{!r} is no header that can be forwarded"
         raise Invalid([FieldError("forwarded_headers", sentence.format(each)) for each in refused])
+    if options.log_prefix:
+        try:
+            check_key(options.log_prefix)
+        except KeyRefused:
+            raise Invalid([FieldError("log_prefix", "no key can begin with it")]) from None
     return replace(options, forwarded_headers=tuple(names))

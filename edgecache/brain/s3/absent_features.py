@@ -28,7 +28,6 @@ ALL_USERS: Final = "http://acs.amazonaws.com/groups/global/AllUsers"
 # By parameter: name, and the document or the code of the error.
 _DOCUMENTS: Final[dict[str, tuple[str, str, tuple[Node, ...]]]] = {
     "accelerate": ("GetBucketAccelerateConfiguration", "AccelerateConfiguration", ()),
-    "logging": ("GetBucketLogging", "BucketLoggingStatus", ()),
     "notification": ("GetBucketNotificationConfiguration", "NotificationConfiguration", ()),
     "ownershipControls": (
         "GetBucketOwnershipControls",
@@ -73,7 +72,6 @@ _HOLDS: Final[dict[str, tuple[str, str, Mapping[str, Tree]]]] = {
         "AccelerateConfiguration",
         {"Status": "Suspended"},
     ),
-    "logging": ("PutBucketLogging", "BucketLoggingStatus", {}),
     "notification": ("PutBucketNotificationConfiguration", "NotificationConfiguration", {}),
     "ownershipControls": (
         "PutBucketOwnershipControls",

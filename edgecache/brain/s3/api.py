@@ -7,6 +7,7 @@ takes turns from that organization's queue, but not from its clients in other ne
 
 import random
 import re
+from datetime import UTC, datetime
 from typing import Final, Protocol
 from urllib.parse import unquote
 
@@ -25,6 +26,7 @@ from edgecache.brain.core.errors import BrainError, DatabaseUnavailable, OriginE
 from edgecache.brain.core.share_key import use_share_of_organization, use_share_of_unknown_client
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.versions import Directory
+from edgecache.brain.s3.access_log_lines import line_of
 from edgecache.brain.s3.authentication import authenticate
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import requests as cors_requests
@@ -150,6 +152,9 @@ class ObjectApi:
         finally:
             if self._log.is_on:
                 self._log.write(entry.fields(scope, exchange))
+            if entry.logged is not None:
+                line = line_of(entry.logged, entry, scope, exchange, now=datetime.now(UTC))
+                self._dependencies.access_logs.add(entry.logged, line)
 
     async def _serve(self, scope: HttpScope, exchange: Exchange, entry: LogEntry) -> None:
         dependencies = self._dependencies
@@ -184,6 +189,7 @@ class ObjectApi:
         finally:
             context.close()
             entry.is_hit = context.is_hit
+            entry.logged = context.logged
         # Without one the operation has sent the response itself.
         if response is not None:
             _send(exchange, response, entry.request_id)
@@ -230,10 +236,16 @@ class ObjectApi:
         else:
             return False
         entry.operation, entry.request_id = "CDN", ""
-        if cors_requests.ORIGIN not in scope.headers or not await self._answers_preflight(
-            scope, exchange, bucket_id
-        ):
-            await self._cdn(scope, exchange, bucket_id)
+        try:
+            if cors_requests.ORIGIN not in scope.headers or not await self._answers_preflight(
+                scope, exchange, bucket_id
+            ):
+                await self._cdn(scope, exchange, bucket_id)
+        finally:
+            name = entry.bucket if bucket_id is None else bucket_id
+            bucket = self._dependencies.directory.known_bucket(name)
+            if bucket is not None and bucket.log_bucket and bucket.is_public:
+                entry.logged = bucket
         return True
 
     async def _answers_preflight(

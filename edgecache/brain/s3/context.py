@@ -40,6 +40,7 @@ class RequestContext:
     identity: None for an anonymous request.
     is_hit: for the request's line in the log; None while unknown.
     bucket_id, share_key: of the first bucket, and who is charged for the running request.
+    logged: the first bucket, if it has an access log.
     xml: who is charged for the memory of its XML, and how much.
     """
 
@@ -49,6 +50,7 @@ class RequestContext:
     identity: RequestSigner | None
     is_hit: bool | None = None
     bucket_id: int | None = None
+    logged: BucketInfo | None = None
     share_key: ShareKey | None = None
     xml: tuple[ShareKey, int] | None = None
 
@@ -134,6 +136,8 @@ class RequestContext:
         """
         if self.share_key is None:
             self.bucket_id = bucket.id
+            if bucket.log_bucket:
+                self.logged = bucket
             share_key = use_share_of_bucket(bucket, client)
             if not self.dependencies.running.try_take(share_key):
                 raise Overloaded

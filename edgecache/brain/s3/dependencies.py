@@ -19,6 +19,7 @@ from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.objects.object_cache import ObjectCache
 from edgecache.brain.stores.readiness import Readiness
 from edgecache.brain.stores.upload_parts import UploadParts
+from edgecache.brain.upkeep.access_logs import AccessLogs
 from edgecache.brain.upkeep.lifecycle_rules import ExpiryRules
 from edgecache.http.scope import TrustedProxies
 from edgecache.runtime.fair_shares import Shares
@@ -38,6 +39,7 @@ class S3Dependencies(Protocol):
     directory: Directory
     buckets: Buckets
     expiry_rules: ExpiryRules
+    access_logs: AccessLogs
     hosts: Hosts
     data_directory: DataDirectory
     upload_parts: UploadParts

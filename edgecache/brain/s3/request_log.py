@@ -18,6 +18,7 @@ from typing import Any, Final
 import orjson
 
 from common.logs import REDACTED, SECRET_SHAPE, SECRET_SIGNS
+from edgecache.brain.core.values import BucketInfo
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import HttpScope
 
@@ -85,7 +86,10 @@ def _joined(lines: list[str], limit_bytes: int) -> Iterator[str]:
 
 @dataclass(slots=True)
 class LogEntry:
-    """What is logged of a request; nothing of query and headers, which may contain secrets."""
+    """What is logged of a request; nothing of query and headers, which may contain secrets.
+
+    logged: the bucket, if it has an access log.
+    """
 
     request_id: str
     operation: str = ""
@@ -95,6 +99,7 @@ class LogEntry:
     error: str = ""
     is_hit: bool | None = None
     client: str = ""
+    logged: BucketInfo | None = None
 
     def fields(self, scope: HttpScope, exchange: Exchange) -> dict[str, Any]:
         fields: dict[str, Any] = {

@@ -11,7 +11,7 @@ from edgecache.brain.aws.requests import PREFIX, S3Request, is_of_signature, is_
 from edgecache.brain.aws.sigv2 import KEY_PARAMETER
 from edgecache.brain.aws.sigv4.canonical import SIGNATURE_PARAMETER
 from edgecache.brain.core.values import METADATA_PREFIX
-from edgecache.brain.s3 import absent_features, buckets, lifecycle, tagging, website
+from edgecache.brain.s3 import absent_features, buckets, lifecycle, logging, tagging, website
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import rules as cors_rules
 from edgecache.brain.s3.listings import list_object_versions, list_objects, list_objects_v2
@@ -59,6 +59,8 @@ _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
         lifecycle.put_bucket_lifecycle_configuration,
     ),
     ("DELETE", "lifecycle", "DeleteBucketLifecycle", lifecycle.delete_bucket_lifecycle),
+    ("GET", "logging", "GetBucketLogging", logging.get_bucket_logging),
+    ("PUT", "logging", "PutBucketLogging", logging.put_bucket_logging),
     ("GET", "tagging", "GetBucketTagging", tagging.get_bucket_tagging),
     ("PUT", "tagging", "PutBucketTagging", tagging.put_bucket_tagging),
     ("DELETE", "tagging", "DeleteBucketTagging", tagging.delete_bucket_tagging),

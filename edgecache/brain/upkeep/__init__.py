@@ -1,6 +1,6 @@
 """Garbage collection, eviction, hourly work.
 
-Door: garbage_collection, hourly, lifecycle, lifecycle_rules.
-Imports: audits, core, db, directory, disk, edgecache.protocol, edgecache.runtime, metering, nodes,
-objects, stores.
+Door: access_logs, garbage_collection, hourly, lifecycle, lifecycle_rules.
+Imports: audits, common, core, db, directory, disk, edgecache.protocol, edgecache.runtime, metering,
+nodes, objects, stores.
 """

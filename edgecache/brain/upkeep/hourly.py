@@ -1,4 +1,4 @@
-"""Hourly upkeep: storage is metered, old rows are deleted, objects expire."""
+"""Hourly upkeep: storage is metered, logs are written, old rows are deleted, objects expire."""
 
 import asyncio
 import time
@@ -12,6 +12,7 @@ from edgecache.brain.metering import operator_networks, usage_lines
 from edgecache.brain.metering.receipts import KEPT_DAYS
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes import registration
+from edgecache.brain.upkeep.access_logs import AccessLogs
 from edgecache.brain.upkeep.lifecycle import Lifecycle
 
 HOUR_S: Final = 3600.0
@@ -37,11 +38,16 @@ class Upkeep(PeriodicTask):
     """The hourly round."""
 
     def __init__(
-        self, database: BrainDatabase, statistics: Statistics, lifecycle: Lifecycle
+        self,
+        database: BrainDatabase,
+        statistics: Statistics,
+        lifecycle: Lifecycle,
+        access_logs: AccessLogs,
     ) -> None:
         self._database = database
         self._statistics = statistics
         self._lifecycle = lifecycle
+        self._access_logs = access_logs
         super().__init__("upkeep", self.round, _until_the_next_hour)
 
     async def round(self) -> None:
@@ -55,6 +61,7 @@ class Upkeep(PeriodicTask):
         await registration.remove_unproved(self._database)
         await self._database.run(OLD_NODES)
         await self._database.run(DEAD_BRAINS)
+        await self._access_logs.write()
         await self._lifecycle.run(now=datetime.now(UTC))
 
 

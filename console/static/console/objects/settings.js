@@ -7,7 +7,7 @@ import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
 import { count, dated, moment } from "../lib/format.js";
 import { onPress, onSubmit } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
-import { StoredForm, switchField, wordsField } from "../lib/stored.js";
+import { StoredForm, switchField, textField, wordsField } from "../lib/stored.js";
 import { bindHosts, showHostsOf } from "./hosts.js";
 import { address, bucketPath, go, here } from "./place.js";
 import { purge } from "./purge.js";
@@ -26,7 +26,8 @@ export function bindSettings(isAdmin) {
   const form = /** @type {HTMLFormElement} */ (byId("switches"));
   const switches = SWITCHES.map((name) => [name, switchField(within(form, `[name="${name}"]`))]);
   const headers = wordsField(byId("forwarded-headers"));
-  settings = new StoredForm(form, { ...Object.fromEntries(switches), forwarded_headers: headers });
+  const texts = ["log_bucket", "log_prefix"].map((name) => [name, textField(within(form, `[name="${name}"]`))]);
+  settings = new StoredForm(form, { ...Object.fromEntries([...switches, ...texts]), forwarded_headers: headers });
   onSubmit(form, async () => {
     if (settings.changes.is_public) {
       await confirm(`Make ${bucket.name} public?`, "Anyone who knows its address can read every object in it.", "Make public");

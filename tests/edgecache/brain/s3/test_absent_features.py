@@ -78,10 +78,8 @@ def test_what_holds_may_be_set_and_nothing_else(s3: Any, bucket: str) -> None:
         s3.put_public_access_block(
             Bucket=bucket, PublicAccessBlockConfiguration={**BLOCKED, **more}
         )
-    logged = {"LoggingEnabled": {"TargetBucket": bucket, "TargetPrefix": "a"}}
     writer = {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}
     for refusal in (
-        partial(s3.put_bucket_logging, Bucket=bucket, BucketLoggingStatus=logged),
         partial(s3.put_bucket_ownership_controls, Bucket=bucket, OwnershipControls=writer),
         *(
             partial(s3.put_public_access_block, Bucket=bucket, PublicAccessBlockConfiguration=block)
