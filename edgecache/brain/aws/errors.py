@@ -20,6 +20,9 @@ _MESSAGES: Final[Mapping[int, Mapping[str, str]]] = {
         "IncompleteBody": (
             "You did not provide the number of bytes specified by the Content-Length HTTP header."
         ),
+        "IncorrectNumberOfFilesInPostRequest": (
+            "POST requires exactly one file upload per request."
+        ),
         "InvalidArgument": "Invalid Argument",
         "InvalidBucketName": "The specified bucket is not valid.",
         "InvalidDigest": "The Content-MD5 or checksum value that you specified is not valid.",
@@ -31,6 +34,7 @@ _MESSAGES: Final[Mapping[int, Mapping[str, str]]] = {
             "The list of parts was not in ascending order. The parts list must be specified in "
             "order by part number."
         ),
+        "InvalidPolicyDocument": "The content of the form does not meet the policy's conditions.",
         "InvalidRequest": "The request is not valid.",
         "InvalidStorageClass": "The storage class you specified is not valid.",
         "InvalidTargetBucketForLogging": "The target bucket for logging cannot keep the log.",
@@ -38,12 +42,18 @@ _MESSAGES: Final[Mapping[int, Mapping[str, str]]] = {
         "InvalidToken": "The provided token is malformed or otherwise invalid.",
         "InvalidURI": "Couldn't parse the specified URI.",
         "KeyTooLongError": "Your key is too long.",
+        "MalformedPOSTRequest": (
+            "The body of your POST request is not well-formed multipart/form-data."
+        ),
         "MalformedTrailerError": "The request contained trailing data that was not well-formed.",
         "MalformedXML": (
             "The XML you provided was not well-formed or did not validate against our published "
             "schema."
         ),
         "MaxMessageLengthExceeded": "Your request was too large.",
+        "MaxPostPreDataLengthExceededError": (
+            "Your POST request fields preceding the upload file were too large."
+        ),
         "MetadataTooLarge": "Your metadata headers exceed the maximum allowed metadata size.",
         "RequestTimeout": (
             "Your socket connection to the server was not read from or written to within the "

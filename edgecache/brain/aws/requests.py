@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.posted_form import PostedForm
 from edgecache.brain.core.values import KEY_LIMIT_BYTES, host_name
 from edgecache.http.addresses import parse_address
 from edgecache.http.headers import Headers
@@ -45,6 +46,7 @@ class S3Request(NamedTuple):
     is_host_style: the host name contains the bucket.
     parameters: the query in its order, decoded.
     raw_path: as it was sent, because the signature covers it.
+    form: of a posted form; the key is one of its fields then.
     """
 
     method: str
@@ -58,6 +60,7 @@ class S3Request(NamedTuple):
     client: str
     request_id: str
     by_name: dict[str, str]
+    form: PostedForm | None = None
 
     def query(self, name: str, default: str = "") -> str:
         """Return the first value of a parameter."""
@@ -154,14 +157,21 @@ def with_query_headers(request: S3Request, *, with_checksums: bool = False) -> S
             continue
         if lower.startswith(_WITHOUT_EFFECT) and not with_checksums:
             continue
-        if not _HEADER_NAME.fullmatch(lower) or _CONTROL.search(value):
-            # Signatures of version 2 separate headers by line breaks, and names by colons.
-            raise S3Error("InvalidArgument", extra={"ArgumentName": name[:100]})
-        # As values of headers are: byte for byte.
-        found.append((lower, value.encode().decode("latin-1")))
+        found.append((lower, header_value(lower, value)))
     if not found:
         return request
     return request._replace(headers=Headers([*request.headers.items(), *found]))
+
+
+def header_value(name: str, text: str) -> str:
+    """Return a text as a header of this name would have it: byte for byte.
+
+    Raises S3Error InvalidArgument: a name or a value that is not valid in a header.
+    """
+    if not _HEADER_NAME.fullmatch(name) or _CONTROL.search(text):
+        # Signatures of version 2 separate headers by line breaks, and names by colons.
+        raise S3Error("InvalidArgument", extra={"ArgumentName": name[:100]})
+    return text.encode().decode("latin-1")
 
 
 def check_name_and_key(bucket: str, key: str) -> None:

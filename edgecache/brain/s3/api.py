@@ -34,6 +34,7 @@ from edgecache.brain.s3.cors.requests import CorsRules
 from edgecache.brain.s3.dependencies import S3Dependencies
 from edgecache.brain.s3.error_details import described
 from edgecache.brain.s3.objects.conditions import NotModified
+from edgecache.brain.s3.objects.post import is_form, with_form
 from edgecache.brain.s3.request_log import LogEntry, RequestLog
 from edgecache.brain.s3.router import operation_of
 from edgecache.http.addresses import network_of
@@ -167,6 +168,9 @@ class ObjectApi:
             scope, dependencies.settings.s3_domains, entry.request_id, client=entry.client
         )
         entry.bucket, entry.key = request.bucket, request.key
+        if scope.method == "POST" and is_form(request):
+            request = await with_form(request, exchange)
+            entry.key = request.key
         if scope.method == "OPTIONS":
             entry.operation = "Preflight"
             _send(exchange, await self._preflight(scope, request), entry.request_id)

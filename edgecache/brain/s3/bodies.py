@@ -45,7 +45,7 @@ async def buffer(context: RequestContext) -> ReceivedBody[BufferedBody] | None:
     try:
         declared = checksums.declared_digests(context.request)
         source = _source(context, length)
-        data = await _whole(source, length)
+        data = await _whole(source, length, is_in_form=context.request.form is not None)
         name = declared.name or checksums.DEFAULT
         if length > IN_PLACE_BYTES:
             manifest, computed = await context.dependencies.data_directory.run(_digests, data, name)
@@ -67,7 +67,9 @@ def _digests(data: bytes, *names: str) -> tuple[BlobManifest, dict[str, str]]:
     return manifest, running.values(manifest)
 
 
-async def _whole(source: AsyncIterator[bytes] | Chunks, length: int) -> bytes:
+async def _whole(
+    source: AsyncIterator[bytes] | Chunks, length: int, *, is_in_form: bool = False
+) -> bytes:
     pieces: list[bytes] = []
     size = 0
     async for piece in source:
@@ -75,7 +77,7 @@ async def _whole(source: AsyncIterator[bytes] | Chunks, length: int) -> bytes:
         if size > length:
             break
         pieces.append(piece)
-    if size != length:
+    if size != length and not is_in_form:
         _incomplete()
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -99,7 +101,7 @@ async def receive(context: RequestContext, *, keep: str = "") -> ReceivedBody[St
     data_directory = context.dependencies.data_directory
     staged = await data_directory.take(running.over(aiter(source)))
     try:
-        if staged.manifest.size != length:
+        if staged.manifest.size != length and request.form is None:
             _incomplete()
         computed = running.values(staged.manifest)
         _check(context, staged.manifest, declared, _client_checksums(declared, source), computed)
@@ -141,7 +143,7 @@ async def read_xml(
 
 
 def body_length(context: RequestContext) -> int:
-    """Return the size of the decoded body.
+    """Return the size of the decoded body; of a form, which is longer than its file.
 
     Raises S3Error: MissingContentLength, InvalidArgument.
     """
@@ -173,8 +175,9 @@ def _source(context: RequestContext, length: int) -> AsyncIterator[bytes] | Chun
 
 
 async def _pieces(context: RequestContext) -> AsyncIterator[bytes]:
+    form = context.request.form
     try:
-        async for piece in context.exchange:
+        async for piece in context.exchange if form is None else form:
             yield piece
     except BodyTimeout:
         raise S3Error("RequestTimeout") from None

@@ -10,6 +10,7 @@ from typing import Final
 
 from edgecache.brain.access.presigned_urls import ORIGIN_PARAMETER
 from edgecache.brain.aws.checksums import HEADER, SIZES
+from edgecache.brain.aws.errors import not_implemented
 from edgecache.brain.aws.sigv2 import PARAMETERS as OF_VERSION_2
 from edgecache.brain.core.values import METADATA_PREFIX
 
@@ -229,6 +230,8 @@ TAKES: Final = {
         headers=_LISTED,
     ),
     "ListParts": Takes(parameters=("max-parts", "part-number-marker")),
+    # What the object is to have is in fields, which the policy covers.
+    "PostObject": Takes(),
     "PutBucketAccelerateConfiguration": Takes(headers=_BODY),
     "PutBucketAcl": Takes(headers=("x-amz-acl", *_BODY)),
     "PutBucketCors": Takes(headers=_BODY),
@@ -253,3 +256,14 @@ TAKES: Final = {
         parameters=("partNumber",), headers=(*_SOURCE, "x-amz-copy-source-range")
     ),
 }
+
+# Fields of a form that are headers of the object's PutObject, beside those of its content.
+OF_FORMS: Final = frozenset(
+    ("x-amz-checksum-algorithm", "x-amz-server-side-encryption", "x-amz-storage-class", *_CHECKSUMS)
+)
+
+
+def check_value(header: str, value: str) -> None:
+    """Refuse a value that asks for what does not hold. Raises S3Error NotImplemented."""
+    if header in VALUES and value.lower() != VALUES[header].lower():
+        raise not_implemented(f"The value {value[:100]} of the header {header}")

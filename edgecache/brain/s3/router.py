@@ -28,6 +28,7 @@ from edgecache.brain.s3.objects.attributes import get_object_attributes
 from edgecache.brain.s3.objects.copy import SOURCE_HEADER, copy_object
 from edgecache.brain.s3.objects.delete import delete_object, delete_objects
 from edgecache.brain.s3.objects.get import get_object, head_object
+from edgecache.brain.s3.objects.post import post_object
 from edgecache.brain.s3.objects.put import put_object
 from edgecache.brain.s3.operation_inputs import (
     HEADERS_OF_ALL,
@@ -35,7 +36,7 @@ from edgecache.brain.s3.operation_inputs import (
     OF_WRITES,
     OPERATION_PARAMETER,
     TAKES,
-    VALUES,
+    check_value,
 )
 
 Operation = Callable[[RequestContext], Awaitable[S3Response | None]]
@@ -129,6 +130,8 @@ def _selected(request: S3Request) -> tuple[str, str, Operation]:
         if request.method == "GET":
             return "", "ListBuckets", buckets.list_buckets
         raise _not_allowed(request)
+    if request.form is not None:
+        return "", "PostObject", post_object
     for method, parameter, name, run in _OF_OBJECTS if request.key else _OF_BUCKETS:
         if method == request.method and (not parameter or parameter in request.by_name):
             return parameter, name, run
@@ -192,9 +195,7 @@ def _check_headers(request: S3Request, name: str) -> None:
             is_taken = header in HEADERS_OF_ALL or header in takes
         if not is_taken:
             raise not_implemented(f"The header {header[:100]} of {name}")
-        if header in VALUES and request.header(header).lower() != VALUES[header].lower():
-            value = request.header(header)[:100]
-            raise not_implemented(f"The value {value} of the header {header}")
+        check_value(header, request.header(header))
 
 
 def _check_repeated_headers(request: S3Request) -> None:
@@ -218,6 +219,4 @@ def _not_allowed(request: S3Request) -> S3Error:
             return not_implemented(f"{request.method[:20]} with the parameter {parameter[:100]}")
     if request.method != "POST":
         return S3Error("MethodNotAllowed", extra={"Method": request.method[:20]})
-    if request.header("content-type").lower().startswith("multipart/form-data"):
-        return not_implemented("An upload by a form (a presigned POST; presign a PUT instead)")
     return not_implemented("POST without a parameter that names an operation")

@@ -80,7 +80,15 @@ async def read_tags(context: RequestContext, *, limit: int) -> dict[str, str]:
 
     Raises S3Error: MalformedXML, InvalidTag, BadRequest, and what ``read_xml`` raises.
     """
-    root = await parse(await read_xml(context), "Tagging")
+    return await parsed(await read_xml(context), limit=limit)
+
+
+async def parsed(body: bytes, *, limit: int) -> dict[str, str]:
+    """Return the tags of a Tagging document.
+
+    Raises S3Error: MalformedXML, InvalidTag, BadRequest.
+    """
+    root = await parse(body, "Tagging")
     if [child.name for child in root.children] != ["TagSet"]:
         raise S3Error("MalformedXML")
     return tags_of(root.children[0], limit=limit)

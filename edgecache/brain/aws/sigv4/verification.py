@@ -202,9 +202,11 @@ def _from_query(request: S3Request) -> SignatureClaims:
             "X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and "
             "X-Amz-Expires parameters.",
         )
-    access_key, date, region, service = _credential(request.query("X-Amz-Credential"), QUERY_ERROR)
+    access_key, date, region, service = parsed_credential(
+        request.query("X-Amz-Credential"), QUERY_ERROR
+    )
     amz_date = request.query("X-Amz-Date")
-    signed_at = _parsed(amz_date)
+    signed_at = parsed_date(amz_date)
     if signed_at is None:
         raise S3Error(
             QUERY_ERROR,
@@ -245,7 +247,8 @@ def _expires(text: str) -> int:
     return seconds
 
 
-def _credential(text: str, code: str) -> tuple[str, str, str, str]:
+def parsed_credential(text: str, code: str) -> tuple[str, str, str, str]:
+    """Return access key, date, region and service. Raises S3Error with this code."""
     parts = text.rsplit("/", 4)
     is_complete = len(parts) == 5 and parts[4] == "aws4_request" and all(parts)
     if not is_complete or len(parts[2]) > MAX_REGION_CHARS:
@@ -270,7 +273,7 @@ def _signer(text: str) -> tuple[tuple[str, str, str, str], SignedHeaders]:
     match = _SIGNER.fullmatch(text)
     if match is None:
         raise S3Error("AuthorizationHeaderMalformed")
-    return _credential(match[1], "AuthorizationHeaderMalformed"), _signed_headers(match[2])
+    return parsed_credential(match[1], "AuthorizationHeaderMalformed"), _signed_headers(match[2])
 
 
 def _signed_headers(text: str) -> SignedHeaders:
@@ -297,7 +300,7 @@ def _checked(request: S3Request, signed: SignedHeaders) -> tuple[str, ...]:
 
 def _date_from_headers(request: S3Request) -> tuple[str, datetime]:
     amz_date = request.header("x-amz-date")
-    signed_at = _parsed(amz_date) if amz_date else None
+    signed_at = parsed_date(amz_date) if amz_date else None
     if not amz_date:
         signed_at = parse_http_date(request.header("date"))
         amz_date = signed_at.strftime(AMZ_DATE) if signed_at is not None else ""
@@ -308,7 +311,8 @@ def _date_from_headers(request: S3Request) -> tuple[str, datetime]:
     return amz_date, signed_at
 
 
-def _parsed(text: str) -> datetime | None:
+def parsed_date(text: str) -> datetime | None:
+    """Return the moment of an ``X-Amz-Date``; None for anything else."""
     return _moment(text) if _AMZ_DATE.fullmatch(text) else None
 
 

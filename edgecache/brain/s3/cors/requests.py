@@ -19,6 +19,7 @@ import orjson
 from edgecache.brain.access.access_keys import AccessKeys
 from edgecache.brain.access.platform_keys import is_platform_key
 from edgecache.brain.access.presigned_urls import ORIGIN_PARAMETER
+from edgecache.brain.aws import post_policy
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
 from edgecache.brain.aws.sigv2 import KEY_PARAMETER
@@ -190,6 +191,8 @@ def _claimed_key(request: S3Request) -> str:
 
     Only where ``authenticate`` would verify it: without that a request is anonymous.
     """
+    if request.form is not None:
+        return post_policy.claimed_key(request.form.fields)
     credential = request.query("X-Amz-Credential")
     if credential and (request.has("X-Amz-Algorithm") or request.has("X-Amz-Signature")):
         return credential.partition("/")[0]

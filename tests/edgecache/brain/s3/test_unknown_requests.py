@@ -250,11 +250,6 @@ def test_a_part_s_checksum_of_an_unknown_algorithm_completes_nothing(
     assert s3.get_object(Bucket="docs", Key="k")["Body"].read() == b"bytes"
 
 
-def test_a_form_is_refused_as_such(signer: Signer) -> None:
-    headers = {"content-type": "multipart/form-data; boundary=x"}
-    check_refused(send(signer.url, "POST", "/docs", headers, b"--x--"), "form")
-
-
 def test_a_private_object_in_a_public_bucket_is_refused(
     cluster: Cluster, keys: Keys, signer: Signer, s3: Any
 ) -> None:
