@@ -28,6 +28,8 @@ CONFIG_HOST_CHARS: Final = 259
 
 OriginKind = Literal["s3", "gcs", "http"]
 KeyAccess = Literal["read", "write"]
+# Never on, on, or off again: a bucket that had versions keeps them.
+Versioning = Literal["", "Enabled", "Suspended"]
 
 
 class BucketOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,6 +61,13 @@ class BucketOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             description="Request headers that an HTTP origin gets as well; `*` for all but a few.",
         ),
     ] = ()
+    versioning: Annotated[
+        Versioning,
+        Meta(
+            description="`Enabled`: an overwritten or deleted object is kept as a version. "
+            "`Suspended`: no new ones, after it was enabled; empty: it never was."
+        ),
+    ] = ""
     website_index: Annotated[
         str,
         Meta(

@@ -17,6 +17,7 @@ _MESSAGES: Final[Mapping[int, Mapping[str, str]]] = {
         "BadRequest": "The request is malformed.",
         "EntityTooLarge": "Your proposed upload exceeds the maximum allowed size.",
         "EntityTooSmall": "Your proposed upload is smaller than the minimum allowed size.",
+        "IllegalVersioningConfigurationException": ("The Versioning element must be specified"),
         "IncompleteBody": (
             "You did not provide the number of bytes specified by the Content-Length HTTP header."
         ),

@@ -23,6 +23,9 @@ OBJECT_HEADERS: Final = (
 )
 # Stored among an object's headers, but never sent with it: its tags, in the form of a query.
 TAGGING_HEADER: Final = "x-amz-tagging"
+# Stored there as well: the id of a version; absent for the null version.
+VERSION_HEADER: Final = "x-amz-version-id"
+_NOT_SENT: Final = frozenset((TAGGING_HEADER, VERSION_HEADER))
 METADATA_PREFIX: Final = "x-amz-meta-"
 DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
 
@@ -121,10 +124,22 @@ class ObjectVersion:
 
     @property
     def sent_headers(self) -> Mapping[str, str]:
-        """The headers that every reader may see: all but the tags."""
-        if TAGGING_HEADER not in self.headers:
+        """The headers that every reader may see: all but the tags and the version's id."""
+        if _NOT_SENT.isdisjoint(self.headers):
             return self.headers
-        return {name: value for name, value in self.headers.items() if name != TAGGING_HEADER}
+        return {name: value for name, value in self.headers.items() if name not in _NOT_SENT}
+
+    @property
+    def version_id(self) -> str:
+        """The version's id; empty for the null version."""
+        return self.headers.get(VERSION_HEADER, "")
+
+
+class DeleteMarker(NamedTuple):
+    """A version that says that its object was deleted. version_id: empty for the null version."""
+
+    version_id: str
+    last_modified: datetime
 
 
 class WorkerSource(NamedTuple):

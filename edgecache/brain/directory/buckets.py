@@ -41,7 +41,10 @@ INSERT: Final = bucket_sql(
     " (SELECT FROM brain_origin WHERE id = %s AND organization_id = %s AND environment_pk = %s)"
     " RETURNING {columns}"
 )
-HOLDS: Final = "SELECT EXISTS (SELECT FROM brain_storedobject WHERE bucket_id = %s) AS holds"
+HOLDS: Final = (
+    "SELECT EXISTS (SELECT FROM brain_storedobject WHERE bucket_id = %(bucket)s)"
+    " OR EXISTS (SELECT FROM brain_noncurrentversion WHERE bucket_id = %(bucket)s) AS holds"
+)
 # First the locks: parts that are being written then come before this, or find no upload.
 LOCK_UPLOADS: Final = "SELECT id FROM brain_upload WHERE bucket_id = %s ORDER BY id FOR UPDATE"
 DELETE_UPLOADS: Final = "DELETE FROM brain_upload WHERE bucket_id = %s"
@@ -96,6 +99,8 @@ class Buckets:
         The caller checks the name's form.
         Raises BucketExists, NoSuchOrigin, Invalid, LimitReached, DatabaseUnavailable.
         """
+        if origin_id is not None and options.versioning:
+            raise _only_built_in()
         try:
             async with self._coherence.transaction() as change:
                 await environment_limits.check(change, "brain_bucket", tenant)
@@ -149,6 +154,7 @@ class Buckets:
             await _check_website(change, after, before.origin_id)
             if after.log_bucket != before.log_bucket:
                 await _check_log(change, tenant, after.name, after)
+            _check_versioning(after, before.versioning)
             await change.run(UPDATE, [*stored_options(after), bucket_id])
             change.announce("bucket", bucket_id)
         return after
@@ -214,7 +220,7 @@ class Buckets:
             )
             if row is None:
                 raise NoSuchBucket
-            held = await change.one(HOLDS, [bucket_id])
+            held = await change.one(HOLDS, {"bucket": bucket_id})
             if held is None or held.holds:
                 raise BucketNotEmpty
             await remove(change, bucket_id)
@@ -265,6 +271,22 @@ async def _check_log(
     else:
         return
     raise Invalid([FieldError("log_bucket", refusal)])
+
+
+def _check_versioning(after: BucketInfo, before: str) -> None:
+    """Refuse versions of another origin's objects, and to forget that there were any.
+
+    Raises Invalid.
+    """
+    if after.versioning and after.origin_id is not None:
+        raise _only_built_in()
+    if before and not after.versioning:
+        sentence = "can be Suspended, and Enabled again, but the versions stay"
+        raise Invalid([FieldError("versioning", sentence)])
+
+
+def _only_built_in() -> Invalid:
+    return Invalid([FieldError("versioning", "is for buckets without an origin of their own")])
 
 
 async def remove(change: AnnouncingTransaction, bucket_id: int) -> None:

@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from edgecache.brain.core.errors import DatabaseUnavailable, NoSuchBucket, OriginChanged
 from edgecache.brain.core.values import BlobManifest, Name, ObjectVersion, WrittenFields
 from edgecache.brain.db.coherence import AnnouncingTransaction
-from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction, Statement
+from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction, Row, Statement
 from edgecache.brain.http_caching import cache_tags
 
 # For more keys the whole bucket is locked: the table of locks is shared and small.
@@ -27,8 +27,9 @@ HOLD_ATTEMPTS: Final = 5
 BY_INDEX: Final = "SET LOCAL enable_seqscan = off"
 
 LOCK_KEYS: Final = (
-    "WITH bucket AS MATERIALIZED (SELECT id FROM brain_bucket WHERE id = %s FOR SHARE)"
-    " SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(key, id) AS lock"
+    "WITH bucket AS MATERIALIZED (SELECT id, versioning FROM brain_bucket"
+    " WHERE id = %s FOR SHARE) SELECT pg_advisory_xact_lock(lock), versioning"
+    " FROM (SELECT DISTINCT hashtextextended(key, id) AS lock, versioning"
     " FROM bucket, unnest(%s::text[]) key ORDER BY lock) locks"
 )
 # A purge or deletion, a newer version, or an unfinished write to the origin. Writes make the
@@ -160,26 +161,34 @@ def stored_tags(
     return [cache_tags.stored_tag(bucket_id, name) for name in names] or None
 
 
-async def lock_keys(change: DatabaseTransaction, bucket_id: int, keys: Sequence[str]) -> None:
-    """Lock keys until the transaction ends. Raises NoSuchBucket."""
+async def lock_keys(change: DatabaseTransaction, bucket_id: int, keys: Sequence[str]) -> str:
+    """Lock keys until the transaction ends; return the bucket's versioning, which cannot change.
+
+    Raises NoSuchBucket.
+    """
     if len(keys) > KEYS_LOCKED:
-        await lock_buckets(change, [bucket_id])
-    elif not await change.all(LOCK_KEYS, [bucket_id, list(keys)]):
+        rows = await lock_buckets(change, [bucket_id])
+    else:
+        rows = await change.all(LOCK_KEYS, [bucket_id, list(keys)])
+    if not rows:
         raise NoSuchBucket
+    return str(rows[0].versioning)
 
 
-async def lock_buckets(change: DatabaseTransaction, ids: Iterable[int]) -> None:
-    """Lock buckets until the transaction ends, and raise their sequence.
+async def lock_buckets(change: DatabaseTransaction, ids: Iterable[int]) -> list[Row]:
+    """Lock buckets until the transaction ends, and raise their sequence; return their rows.
 
     Raises NoSuchBucket if none of them exists.
     """
     wanted = sorted(ids)
     rows = await change.all(
-        "SELECT id FROM brain_bucket WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE", [wanted]
+        "SELECT id, versioning FROM brain_bucket WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE",
+        [wanted],
     )
     if wanted and not rows:
         raise NoSuchBucket
     await change.run("UPDATE brain_bucket SET sequence = sequence + 1 WHERE id = ANY(%s)", [wanted])
+    return rows
 
 
 async def next_generation(change: DatabaseTransaction) -> int:

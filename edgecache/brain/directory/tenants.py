@@ -13,8 +13,18 @@ STEP_TIMEOUT_S: Final = 60.0
 
 EMPTY: Final = (
     "WITH gone AS (DELETE FROM brain_storedobject WHERE id IN"
-    " (SELECT id FROM brain_storedobject WHERE bucket_id = %s LIMIT %s) RETURNING blob_id)"
-    " SELECT count(*) AS gone, coalesce(array_agg(DISTINCT blob_id), '{}') AS blobs FROM gone"
+    " (SELECT id FROM brain_storedobject WHERE bucket_id = %(bucket)s LIMIT %(limit)s)"
+    " RETURNING blob_id), older AS (DELETE FROM brain_noncurrentversion WHERE id IN"
+    " (SELECT id FROM brain_noncurrentversion WHERE bucket_id = %(bucket)s LIMIT %(limit)s)"
+    " RETURNING blob_id), both_gone AS (SELECT blob_id FROM gone UNION ALL SELECT * FROM older)"
+    " SELECT count(*) AS gone, coalesce(array_agg(DISTINCT blob_id)"
+    " FILTER (WHERE blob_id IS NOT NULL), '{}') AS blobs FROM both_gone"
+)
+REST: Final = (
+    "WITH gone AS (DELETE FROM brain_storedobject WHERE bucket_id = %(bucket)s"
+    " RETURNING blob_id), older AS (DELETE FROM brain_noncurrentversion"
+    " WHERE bucket_id = %(bucket)s RETURNING blob_id)"
+    " SELECT blob_id FROM gone UNION ALL SELECT blob_id FROM older WHERE blob_id IS NOT NULL"
 )
 
 
@@ -58,14 +68,12 @@ async def _drop_bucket(coherence: Coherence, bucket_id: int) -> None:
     is_empty = False
     while not is_empty:
         async with coherence.transaction(wait_for_acks=False, timeout_s=STEP_TIMEOUT_S) as change:
-            step = await change.one(EMPTY, [bucket_id, STEP_ROWS])
+            step = await change.one(EMPTY, {"bucket": bucket_id, "limit": STEP_ROWS})
             if step is not None:
                 await commits.release_stored(change, step.blobs)
             is_empty = step is None or step.gone < STEP_ROWS
     async with coherence.transaction(timeout_s=STEP_TIMEOUT_S) as change:
         await change.run("SELECT FROM brain_bucket WHERE id = %s FOR UPDATE", [bucket_id])
-        rest = await change.all(
-            "DELETE FROM brain_storedobject WHERE bucket_id = %s RETURNING blob_id", [bucket_id]
-        )
+        rest = await change.all(REST, {"bucket": bucket_id})
         await commits.release_stored(change, {row.blob_id for row in rest})
         await buckets.remove(change, bucket_id)

@@ -29,10 +29,13 @@ from edgecache.protocol.fields import Message, RowId, Text
 REMOVAL_TIMEOUT_S: Final = 600.0
 COUNT: Final = (
     "WITH own AS (SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s)"
-    " SELECT (SELECT count(*) FROM own) AS buckets, count(object.id) AS objects,"
+    " SELECT (SELECT count(*) FROM own) AS buckets,"
+    " count(*) FILTER (WHERE object.is_current) AS objects,"
     " coalesce(sum(blob.size), 0)::bigint AS object_bytes,"
     " (SELECT count(*) FROM brain_accesskey WHERE organization_id = %s AND environment_pk = %s)"
-    " AS access_keys FROM own JOIN brain_storedobject AS object ON object.bucket_id = own.id"
+    " AS access_keys FROM own JOIN (SELECT bucket_id, blob_id, true AS is_current"
+    " FROM brain_storedobject UNION ALL SELECT bucket_id, blob_id, false"
+    " FROM brain_noncurrentversion) AS object ON object.bucket_id = own.id"
     " JOIN brain_blob AS blob ON blob.sha256 = object.blob_id"
 )
 

@@ -40,7 +40,8 @@ PAGE: Final[LiteralString] = (
 CLAIM_HOUR: Final[LiteralString] = (
     "INSERT INTO brain_storagehour (hour) VALUES (%s) ON CONFLICT DO NOTHING"
 )
-# Objects of the built-in origin, and copies of external origins' objects: each once for its bucket.
+# Objects of the built-in origin with all their versions, and copies of external origins' objects:
+# each once for its bucket.
 ADD_STORAGE: Final[LiteralString] = """
     INSERT INTO brain_usageline (line_id, organization_id, environment_pk, bucket_id, bucket_name,
                                  used_at, storage_byte_hours)
@@ -49,6 +50,9 @@ ADD_STORAGE: Final[LiteralString] = """
     FROM brain_bucket b JOIN (
         SELECT o.bucket_id, blob.size FROM brain_storedobject o
         JOIN brain_blob blob ON blob.sha256 = o.blob_id
+        UNION ALL
+        SELECT v.bucket_id, blob.size FROM brain_noncurrentversion v
+        JOIN brain_blob blob ON blob.sha256 = v.blob_id
         UNION ALL
         SELECT c.bucket_id, blob.size FROM brain_cachedobject c
         JOIN brain_blob blob ON blob.sha256 = c.blob_id

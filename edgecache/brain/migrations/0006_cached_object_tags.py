@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brain', '0003_origin_failures'),
+        ('brain', '0004_bucket_website'),
     ]
 
     operations = [

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brain', '0003_origin_failures'),
+        ('brain', '0007_object_versions'),
     ]
 
     operations = [

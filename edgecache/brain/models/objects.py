@@ -57,7 +57,6 @@ class ObjectFields(ModelWithoutLabel):
 
     bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE, db_index=False)
     key = models.TextField(db_collation="C")
-    blob = models.ForeignKey(Blob, on_delete=models.PROTECT)
     etag = models.CharField(max_length=200)
     content_type = models.CharField(max_length=255)
     headers = models.JSONField(default=dict)
@@ -71,10 +70,44 @@ class ObjectFields(ModelWithoutLabel):
 
 
 class StoredObject(ObjectFields):
-    """An object of the built-in origin: the truth, which a purge leaves alone."""
+    """An object of the built-in origin: the truth, which a purge leaves alone.
+
+    Of a bucket with versions it is the current one, with its id in ``headers``
+    (``x-amz-version-id``; none for the null version). position: orders the versions of a key; 0 for
+    what was written without versioning, which is the oldest.
+    """
+
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT)
+    position = models.BigIntegerField(db_default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["bucket", "key"], name="stored_object_once")]
+
+
+class NoncurrentVersion(ObjectFields):
+    """A version of an object that is not current, or a delete marker.
+
+    A key whose newest version is a delete marker has no ``StoredObject``; otherwise that is the
+    newest one. version_id: empty for the null version. blob: None for a delete marker. position: as
+    that of ``StoredObject``, which it keeps. noncurrent_since: when the row was made; that is when
+    a marker became the newest version, not when the next one came.
+    """
+
+    blob = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT)
+    version_id = models.TextField(db_collation="C", blank=True, db_default="")
+    position = models.BigIntegerField()
+    noncurrent_since = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["bucket", "key", "version_id"], name="noncurrent_version_once"
+            ),
+            # In the order of listings.
+            models.UniqueConstraint(
+                "bucket", "key", models.F("position").desc(), name="noncurrent_version_position"
+            ),
+        ]
 
 
 class CachedObject(ObjectFields):
@@ -86,6 +119,7 @@ class CachedObject(ObjectFields):
     tags: by which it is purged, as ``cache_tags`` stores them; None without any.
     """
 
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT)
     variant = models.TextField(db_collation="C", blank=True, db_default="")
     generation = models.BigIntegerField()
     http = models.JSONField(default=dict)

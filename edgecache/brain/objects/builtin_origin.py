@@ -1,6 +1,6 @@
 """The built-in origin: objects are rows; their bytes are rows as well, or in the managed store."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,15 +13,17 @@ from edgecache.brain.core.values import (
     BlobManifest,
     BucketInfo,
     Conditions,
+    DeleteMarker,
     KeyPage,
     ListedObject,
     ObjectVersion,
     WrittenFields,
 )
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
-from edgecache.brain.db.database import BrainDatabase, Row
+from edgecache.brain.db.database import BrainDatabase, DatabaseTransaction, Row
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.versions import LIFECYCLE_DIGEST
+from edgecache.brain.objects import object_versions
 from edgecache.brain.objects.stored_writes import check_conditions
 
 STORED: Final = (
@@ -30,6 +32,25 @@ STORED: Final = (
     " FROM brain_storedobject s JOIN brain_blob b ON b.sha256 = s.blob_id"
     " WHERE s.bucket_id = %s AND s.key = %s"
 )
+# A version by its id, in one statement: it may become current meanwhile, or no longer be that.
+VERSION: Final = (
+    STORED + " AND coalesce(s.headers ->> 'x-amz-version-id', '') = %s"  # noqa: S608 - literals
+    " UNION ALL SELECT v.blob_id, b.size, b.md5, b.crc32, b.chunks, v.etag, v.content_type,"
+    " v.headers, v.metadata, v.checksums, v.parts, v.last_modified"
+    " FROM brain_noncurrentversion v LEFT JOIN brain_blob b ON b.sha256 = v.blob_id"
+    " WHERE v.bucket_id = %s AND v.key = %s AND v.version_id = %s"
+)
+NEWEST_MARKER: Final = (
+    "SELECT v.version_id, v.last_modified FROM (SELECT version_id, last_modified, blob_id"
+    " FROM brain_noncurrentversion WHERE bucket_id = %(bucket)s AND key = %(key)s"
+    " ORDER BY position DESC LIMIT 1) v WHERE v.blob_id IS NULL AND NOT EXISTS"
+    " (SELECT FROM brain_storedobject WHERE bucket_id = %(bucket)s AND key = %(key)s)"
+)
+IS_NAMED: Final = (
+    "SELECT 1 WHERE EXISTS (SELECT FROM brain_storedobject WHERE blob_id = %(blob)s)"
+    " OR EXISTS (SELECT FROM brain_noncurrentversion WHERE blob_id = %(blob)s)"
+)
+HOLD: Final = "SELECT 1 FROM brain_blob WHERE sha256 = %s FOR KEY SHARE"
 
 LIST_ALL: Final = (
     "SELECT s.key, NULL AS grouped, b.size, s.etag, s.last_modified"
@@ -58,14 +79,20 @@ LIST_GROUPED: Final = (
 )
 WRITE_STORED: Final = (
     "INSERT INTO brain_storedobject (bucket_id, key, blob_id, etag, content_type, headers,"
-    " metadata, checksums, parts, last_modified) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    " metadata, checksums, parts, position, last_modified)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
     " ON CONFLICT (bucket_id, key) DO UPDATE SET blob_id = EXCLUDED.blob_id,"
     " etag = EXCLUDED.etag, content_type = EXCLUDED.content_type, headers = EXCLUDED.headers,"
     " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
-    " last_modified = EXCLUDED.last_modified"
+    " position = EXCLUDED.position, last_modified = EXCLUDED.last_modified"
 )
 TAG: Final = (
     "UPDATE brain_storedobject SET headers = (headers - %s) || %s WHERE bucket_id = %s AND key = %s"
+)
+IS_VERSION: Final = " AND coalesce(headers ->> 'x-amz-version-id', '') = %s"
+TAG_NONCURRENT: Final = (
+    "UPDATE brain_noncurrentversion SET headers = (headers - %s) || %s"
+    " WHERE bucket_id = %s AND key = %s AND version_id = %s AND blob_id IS NOT NULL"
 )
 
 
@@ -88,39 +115,61 @@ async def copy(
     key: str,
     describe: Callable[[ObjectVersion], WrittenFields],
     conditions: Conditions,
+    *,
+    version_id: str | None = None,
 ) -> ObjectVersion | None:
     """Write an object with the bytes of another object of the built-in origin.
 
-    source: bucket and key.
+    source: bucket and key. version_id: of the source; None for the current version.
     describe: returns the copy's fields for a version.
 
     Returns None if the source was overwritten concurrently. Raises OriginMissing, TargetMissing,
     PreconditionFailed, NoSuchBucket, DatabaseUnavailable, and what ``describe`` raises.
     """
     async with coherence.transaction() as change:
-        await commits.lock_keys(change, bucket.id, [key])
+        versioning = await commits.lock_keys(change, bucket.id, [key])
         current = await change.one(STORED, [bucket.id, key])
         check_conditions(current, conditions)
+        row = await _find(change, *source, version_id)
+        if row is None or row.blob_id is None:
+            raise OriginMissing
         # While the row of the bytes is locked, garbage collection cannot delete the bytes.
-        row = await change.one(STORED + " FOR KEY SHARE OF b", [source[0].id, source[1]])
-        if row is None:
-            if await change.one(STORED, [source[0].id, source[1]]) is None:
-                raise OriginMissing
+        if await change.one(HOLD, [row.blob_id]) is None:
             return None
-        named = await change.one(
-            "SELECT 1 FROM brain_storedobject WHERE blob_id = %s LIMIT 1", [row.blob_id]
-        )
-        if named is None:
+        if await change.one(IS_NAMED, {"blob": row.blob_id}) is None:
             return None
         version = _stored(*source, row)
         fields = describe(commits.version_of(version))
-        return await _write(change, bucket, key, version.manifest, fields, current)
+        return await _write(change, bucket, key, version.manifest, fields, current, versioning)
 
 
 async def head(database: BrainDatabase, bucket: BucketInfo, key: str) -> ObjectVersion | None:
     """Return the object's fields. Raises DatabaseUnavailable."""
     row = await database.one(STORED, [bucket.id, key])
     return None if row is None else commits.version_of(_stored(bucket, key, row))
+
+
+async def version(
+    database: BrainDatabase, bucket: BucketInfo, key: str, version_id: str
+) -> ObjectVersion | DeleteMarker | None:
+    """Return a version or a delete marker by its id. Raises DatabaseUnavailable."""
+    row = await _find(database, bucket, key, version_id)
+    if row is None:
+        return None
+    if row.blob_id is None:
+        return DeleteMarker(version_id, row.last_modified)
+    return commits.version_of(_stored(bucket, key, row))
+
+
+async def newest_marker(
+    database: BrainDatabase, bucket: BucketInfo, key: str
+) -> DeleteMarker | None:
+    """Return the delete marker that is the newest version of a key; None if that is no marker.
+
+    Raises DatabaseUnavailable.
+    """
+    row = await database.one(NEWEST_MARKER, {"bucket": bucket.id, "key": key})
+    return None if row is None else DeleteMarker(*row)
 
 
 async def list_keys(
@@ -167,6 +216,28 @@ async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVer
         return await commits.write_cached(change, version)
 
 
+async def tag_version(
+    coherence: Coherence, bucket: BucketInfo, key: str, tagging: str, version_id: str
+) -> ObjectVersion | DeleteMarker | None:
+    """Replace the tags of a version by its id; return the version, or the marker that has none.
+
+    Raises NoSuchBucket, DatabaseUnavailable.
+    """
+    async with coherence.transaction() as change:
+        await commits.lock_keys(change, bucket.id, [key])
+        tags = {TAGGING_HEADER: tagging} if tagging else {}
+        whose = [TAGGING_HEADER, Jsonb(tags), bucket.id, key, version_id]
+        if await change.run(TAG + IS_VERSION, whose):
+            await commits.forget_keys(change, bucket.id, [key])
+        await change.run(TAG_NONCURRENT, whose)
+        row = await _find(change, bucket, key, version_id)
+        if row is None:
+            return None
+        if row.blob_id is None:
+            return DeleteMarker(version_id, row.last_modified)
+        return commits.version_of(_stored(bucket, key, row))
+
+
 async def tag(
     coherence: Coherence, bucket: BucketInfo, key: str, tagging: str
 ) -> ObjectVersion | None:
@@ -186,32 +257,54 @@ async def tag(
         return await commits.write_cached(change, version)
 
 
-async def delete(coherence: Coherence, bucket: BucketInfo, keys: Sequence[str]) -> None:
-    """Delete objects, ignoring absent ones. Raises NoSuchBucket, DatabaseUnavailable."""
+async def delete(
+    coherence: Coherence, bucket: BucketInfo, keys: Sequence[str]
+) -> Mapping[str, str]:
+    """Delete objects, ignoring absent ones; return the ids of the delete markers by key.
+
+    Raises NoSuchBucket, DatabaseUnavailable.
+    """
+    async with coherence.transaction() as change:
+        versioning = await commits.lock_keys(change, bucket.id, keys)
+        return await _delete(change, bucket, keys, versioning)
+
+
+async def delete_versions(
+    coherence: Coherence, bucket: BucketInfo, wanted: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], bool]:
+    """Delete versions by key and id, ignoring absent ones; the next ones become current.
+
+    Returns those that existed, with True for a delete marker. Raises NoSuchBucket,
+    DatabaseUnavailable.
+    """
+    keys = sorted({key for key, _ in wanted})
     async with coherence.transaction() as change:
         await commits.lock_keys(change, bucket.id, keys)
-        await _delete(change, bucket, keys)
+        found, gone = await object_versions.delete(change, bucket.id, wanted)
+        if found:
+            await commits.forget_keys(change, bucket.id, sorted({key for key, _ in found}))
+            await commits.release_stored(change, gone)
+        return found
 
 
 async def delete_matching(
     coherence: Coherence, bucket: BucketInfo, wanted: Sequence[tuple[str, str]]
-) -> set[tuple[str, str]]:
-    """Delete objects that have these ETags; return those that have not.
+) -> tuple[set[tuple[str, str]], Mapping[str, str]]:
+    """Delete objects that have these ETags; return those that have not, and delete markers by key.
 
     wanted: keys with ETags, ``*`` for any. Raises NoSuchBucket, DatabaseUnavailable.
     """
     keys = sorted({key for key, _ in wanted})
     async with coherence.transaction() as change:
-        await commits.lock_keys(change, bucket.id, keys)
+        versioning = await commits.lock_keys(change, bucket.id, keys)
         rows = await change.all(
             "SELECT key, etag FROM brain_storedobject WHERE bucket_id = %s AND key = ANY(%s)",
             [bucket.id, keys],
         )
         present = {*((row.key, row.etag) for row in rows), *((row.key, "*") for row in rows)}
         matching = sorted({key for key, _ in present.intersection(wanted)})
-        if matching:
-            await _delete(change, bucket, matching)
-        return set(wanted) - present
+        markers = await _delete(change, bucket, matching, versioning) if matching else {}
+        return set(wanted) - present, markers
 
 
 async def expire(coherence: Coherence, bucket: BucketInfo, objects: Sequence[Row]) -> int:
@@ -222,22 +315,37 @@ async def expire(coherence: Coherence, bucket: BucketInfo, objects: Sequence[Row
     """
     columns = [[getattr(row, name) for row in objects] for name in EXPIRED_COLUMNS]
     async with coherence.transaction() as change:
-        await commits.lock_keys(change, bucket.id, columns[0])
+        versioning = await commits.lock_keys(change, bucket.id, columns[0])
         values = [*columns, bucket.id, TAGGING_HEADER, bucket.lifecycle]
         same = [row.key for row in await change.all(UNCHANGED, values)]
         if same:
-            await _delete(change, bucket, same)
+            await _delete(change, bucket, same, versioning)
     return len(same)
 
 
-async def _delete(change: AnnouncingTransaction, bucket: BucketInfo, keys: Sequence[str]) -> None:
-    """Delete objects whose keys are locked."""
+async def _find(
+    reads: DatabaseTransaction | BrainDatabase, bucket: BucketInfo, key: str, version_id: str | None
+) -> Row | None:
+    """Return the row of a version, without a blob for a delete marker; None: the current one."""
+    if version_id is None:
+        return await reads.one(STORED, [bucket.id, key])
+    return await reads.one(VERSION, [bucket.id, key, version_id] * 2)
+
+
+async def _delete(
+    change: AnnouncingTransaction, bucket: BucketInfo, keys: Sequence[str], versioning: str
+) -> Mapping[str, str]:
+    """Delete objects whose keys are locked; return the ids of the delete markers by key."""
+    markers = await object_versions.make_way(change, versioning, bucket.id, keys)
     gone = await change.all(
         "DELETE FROM brain_storedobject WHERE bucket_id = %s AND key = ANY(%s) RETURNING blob_id",
         [bucket.id, list(keys)],
     )
+    if versioning:
+        await object_versions.mark_deleted(change, bucket.id, markers)
     await commits.forget_keys(change, bucket.id, keys)
-    await commits.release_stored(change, {row.blob_id for row in gone})
+    await commits.release_stored(change, {*markers.gone, *(row.blob_id for row in gone)})
+    return markers.ids
 
 
 async def _write(
@@ -247,8 +355,11 @@ async def _write(
     manifest: BlobManifest,
     fields: WrittenFields,
     current: Row | None,
+    versioning: str,
 ) -> ObjectVersion:
     now = datetime.now(UTC).replace(microsecond=0)
+    made = await object_versions.make_way(change, versioning, bucket.id, [key])
+    fields = object_versions.with_version_id(fields, made.ids.get(key, ""))
     version = commits.VersionRow(
         bucket.id, key, "", manifest, fields, fields.etag or manifest.md5.hex(), now, {}
     )
@@ -264,12 +375,13 @@ async def _write(
             Jsonb(dict(fields.metadata)),
             Jsonb(dict(fields.checksums)),
             Jsonb(list(fields.parts)),
+            made.positions.get(key, 0),
             now,
         ],
     )
     found = await commits.write_cached(change, version, is_written=True)
-    if current is not None and current.blob_id != manifest.sha256:
-        await commits.release_stored(change, [current.blob_id])
+    gone = {*made.gone} | ({current.blob_id} if current is not None else set())
+    await commits.release_stored(change, gone - {manifest.sha256})
     return found
 
 

@@ -6,7 +6,15 @@ then to the directory; when it returns, no brain serves the previous version any
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -26,6 +34,7 @@ from edgecache.brain.core.values import (
     BlobManifest,
     BucketInfo,
     Conditions,
+    DeleteMarker,
     KeyPage,
     Name,
     ObjectVersion,
@@ -96,7 +105,7 @@ class ObjectCache:
         self._stored_writes = StoredWrites(directory, on_stored=on_stored)
         # What is deleted together: the keys of a bucket that wait.
         self._unwanted: dict[int, set[str]] = {}
-        self._deletes: SharedCalls[int, None] = SharedCalls()
+        self._deletes: SharedCalls[int, Mapping[str, str]] = SharedCalls()
         self.writes = OriginWrites(database, self._coherence, data_directory, brain_id)
 
     async def stop(self) -> None:
@@ -222,6 +231,28 @@ class ObjectCache:
             return cached
         return version_at((bucket.id, key, ""), response)
 
+    async def version(
+        self, bucket: BucketInfo, key: str, version_id: str
+    ) -> ObjectVersion | DeleteMarker | None:
+        """Return a version by its id, from the directory if it is the current one there.
+
+        Raises KeyRefused, DatabaseUnavailable.
+        """
+        found = await self._directory.find(bucket.id, check_key(key))
+        if found is not None and found.version_id == version_id:
+            return found
+        return await builtin_origin.version(self._database, bucket, key, version_id)
+
+    async def newest_marker(self, bucket: BucketInfo, key: str) -> DeleteMarker | None:
+        """Return the delete marker that hides a key, or None. Raises DatabaseUnavailable."""
+        return await builtin_origin.newest_marker(self._database, bucket, key)
+
+    def open_version(self, bucket: BucketInfo, found: ObjectVersion) -> OpenObject:
+        """Open a version of the built-in origin, which may not be the current one."""
+        opened = OpenObject(self, bucket, found)
+        opened.is_hit = bool(found.generation)
+        return opened
+
     async def list(
         self,
         bucket: BucketInfo,
@@ -298,10 +329,11 @@ class ObjectCache:
         describe: Callable[[ObjectVersion], WrittenFields] = fields_of,
         *,
         conditions: Conditions = ALWAYS,
+        version_id: str | None = None,
     ) -> ObjectVersion:
         """Write an object with the bytes of another one.
 
-        source: bucket and key.
+        source: bucket and key. version_id: of the source; None for its current version.
         describe: returns the copy's fields for a version; raises to refuse it.
 
         Raises as ``put`` and ``open`` do; OriginChanged for a source that changes during the copy;
@@ -312,12 +344,18 @@ class ObjectCache:
         if origin.origin_id is None and bucket.origin_id is None:
             for _ in range(COPY_ATTEMPTS):
                 write = builtin_origin.copy(
-                    self._coherence, (origin, source_key), bucket, key, describe, conditions
+                    self._coherence,
+                    (origin, source_key),
+                    bucket,
+                    key,
+                    describe,
+                    conditions,
+                    version_id=version_id,
                 )
                 copied = await self._uncancelled(self._remembered(bucket, key, write))
                 if copied is not None:
                     return copied
-        opened = await self.open(origin, source_key)
+        opened = await self.open_source(origin, source_key, version_id)
         fields = describe(opened.version)
         staged = await self._data_directory.take(opened.body())
         try:
@@ -325,29 +363,65 @@ class ObjectCache:
         except OriginMissing as exc:
             raise TargetMissing from exc
 
-    async def delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
+    async def open_source(self, bucket: BucketInfo, key: str, version_id: str | None) -> OpenObject:
+        """Open the source of a copy. version_id: None for the current version.
+
+        Raises as ``open`` does.
+        """
+        if version_id is None:
+            return await self.open(bucket, key)
+        found = await self.version(bucket, key, version_id)
+        if not isinstance(found, ObjectVersion):
+            raise OriginMissing
+        return self.open_version(bucket, found)
+
+    async def delete(self, bucket: BucketInfo, keys: Sequence[str]) -> Mapping[str, str]:
         """Delete objects at their origin and from the directory, ignoring absent ones.
 
-        Continues when the caller is cancelled. Raises KeyRefused, OriginError, NoSuchBucket,
-        Overloaded, DatabaseUnavailable.
+        Returns the ids of the delete markers by key, none in a bucket without versions. Continues
+        when the caller is cancelled. Raises KeyRefused, OriginError, NoSuchBucket, Overloaded,
+        DatabaseUnavailable.
         """
         wanted = list(dict.fromkeys(check_key(key) for key in keys))
-        await self._uncancelled(self._delete(bucket, wanted))
+        return await self._uncancelled(self._delete(bucket, wanted))
+
+    async def delete_versions(
+        self, bucket: BucketInfo, wanted: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], bool]:
+        """Delete versions of the built-in origin by key and id; the next ones become current.
+
+        Returns those that existed, with True for a delete marker. Continues when the caller is
+        cancelled. Raises KeyRefused, NoSuchBucket, DatabaseUnavailable.
+        """
+        for key, _ in wanted:
+            check_key(key)
+        return await self._uncancelled(
+            builtin_origin.delete_versions(self._coherence, bucket, wanted)
+        )
 
     async def delete_matching(
         self, bucket: BucketInfo, wanted: Sequence[tuple[str, str]]
-    ) -> set[tuple[str, str]]:
-        """Delete objects of the built-in origin that have these ETags; return those that have not.
+    ) -> tuple[set[tuple[str, str]], Mapping[str, str]]:
+        """Delete objects of the built-in origin that have these ETags.
 
-        wanted: keys with ETags, ``*`` for any. Nothing comes between the comparison and the
-        deletion. Continues when the caller is cancelled. Raises KeyRefused, NoSuchBucket,
-        DatabaseUnavailable.
+        Returns those that have not, and the ids of the delete markers by key. wanted: keys with
+        ETags, ``*`` for any. Nothing comes between the comparison and the deletion. Continues when
+        the caller is cancelled. Raises KeyRefused, NoSuchBucket, DatabaseUnavailable.
         """
         for key, _ in wanted:
             check_key(key)
         return await self._uncancelled(
             builtin_origin.delete_matching(self._coherence, bucket, wanted)
         )
+
+    async def tag_version(
+        self, bucket: BucketInfo, key: str, tagging: str, version_id: str
+    ) -> ObjectVersion | DeleteMarker | None:
+        """Replace the tags of a version of the built-in origin. Raises as ``tag`` does."""
+        write = builtin_origin.tag_version(
+            self._coherence, bucket, check_key(key), tagging, version_id
+        )
+        return await self._uncancelled(write)
 
     async def tag(self, bucket: BucketInfo, key: str, tagging: str) -> ObjectVersion:
         """Replace the tags of an object of the built-in origin.
@@ -456,20 +530,24 @@ class ObjectCache:
         finally:
             await self._data_directory.discard(staged)
 
-    async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
+    async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> Mapping[str, str]:
         if bucket.origin_id is not None:
             async with self.singleflight.origin(bucket) as driver:
                 await self.writes.delete(driver, bucket, keys)
-        elif len(keys) == 1:
+            return {}
+        # With versions each delete leaves a marker of its own.
+        if len(keys) == 1 and not bucket.versioning:
             self._unwanted.setdefault(bucket.id, set()).add(keys[0])
-            await self._deletes.share(bucket.id, lambda: self._delete_waiting(bucket))
-        else:
-            await builtin_origin.delete(self._coherence, bucket, keys)
+            return await self._deletes.share(bucket.id, lambda: self._delete_waiting(bucket))
+        return await builtin_origin.delete(self._coherence, bucket, keys)
 
-    async def _delete_waiting(self, bucket: BucketInfo) -> None:
+    async def _delete_waiting(self, bucket: BucketInfo) -> Mapping[str, str]:
         keys = sorted(self._unwanted.pop(bucket.id))
+        markers: dict[str, str] = {}
         for start in range(0, len(keys), KEYS_LOCKED):
-            await builtin_origin.delete(self._coherence, bucket, keys[start : start + KEYS_LOCKED])
+            part = keys[start : start + KEYS_LOCKED]
+            markers |= await builtin_origin.delete(self._coherence, bucket, part)
+        return markers
 
     async def _remembered(self, bucket: BucketInfo, key: str, write: Awaitable[V]) -> V:
         """Make a write, and put what it wrote into the directory."""

@@ -37,7 +37,7 @@ from edgecache.brain.db.coherence import AnnouncingTransaction
 from edgecache.brain.db.database import Row
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.versions import Directory
-from edgecache.brain.objects import upload_rows
+from edgecache.brain.objects import object_versions, upload_rows
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.managed import Placed
 from edgecache.brain.stores.stored_blobs import NewBlob
@@ -70,20 +70,21 @@ GENERATIONS: Final = (
 # Both tables by one statement: of the built-in origin, and of the directory.
 WRITE: Final = (
     "WITH given AS MATERIALIZED (SELECT bucket_id, key, decode(blob, 'hex') AS blob_id, etag,"
-    " content_type, headers, metadata, checksums, parts, generation, tags"
+    " content_type, headers, metadata, checksums, parts, generation, tags, position"
     " FROM jsonb_to_recordset(%(rows)s::jsonb) given (bucket_id bigint, key text, blob text,"
     " etag text, content_type text, headers jsonb, metadata jsonb, checksums jsonb, parts jsonb,"
-    " generation bigint, tags text[])),"
+    " generation bigint, tags text[], position bigint)),"
     " stored AS (INSERT INTO brain_storedobject (bucket_id, key, blob_id, etag, content_type,"
-    " headers, metadata, checksums, parts, last_modified) SELECT bucket_id, key, blob_id, etag,"
-    " content_type, headers, metadata, checksums, parts, %(now)s FROM given"
+    " headers, metadata, checksums, parts, position, last_modified) SELECT bucket_id, key, blob_id,"
+    " etag, content_type, headers, metadata, checksums, parts, position, %(now)s FROM given"
     " ON CONFLICT (bucket_id, key) DO UPDATE SET blob_id = EXCLUDED.blob_id,"
     " etag = EXCLUDED.etag, content_type = EXCLUDED.content_type, headers = EXCLUDED.headers,"
     " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
-    " last_modified = EXCLUDED.last_modified)"
+    " position = EXCLUDED.position, last_modified = EXCLUDED.last_modified)"
     " INSERT INTO brain_cachedobject (bucket_id, key, blob_id, etag, content_type, headers,"
     " metadata, checksums, parts, generation, tags, last_modified, http, cached_at)"
-    " SELECT given.*, %(now)s, '{}', now() FROM given"
+    " SELECT bucket_id, key, blob_id, etag, content_type, headers, metadata, checksums, parts,"
+    " generation, tags, %(now)s, '{}', now() FROM given"
     " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET blob_id = EXCLUDED.blob_id,"
     " etag = EXCLUDED.etag, content_type = EXCLUDED.content_type, headers = EXCLUDED.headers,"
     " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
@@ -242,10 +243,11 @@ def check_conditions(current: Row | None, conditions: Conditions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _LockedState:
-    """The rows of the keys, and the next generations."""
+    """The rows of the keys, the next generations, and the bucket's versioning."""
 
     current: Mapping[Name, Row]
     generations: Sequence[Row]
+    versioning: str
 
 
 async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _LockedState:
@@ -268,7 +270,8 @@ async def _begin(change: AnnouncingTransaction, writes: Sequence[Write]) -> _Loc
         manifests.pop(row.sha256, None)
     if manifests:
         await commits.hold_blobs(change, manifests.values())
-    return _LockedState({(row.bucket_id, row.key, ""): row for row in current}, generations)
+    rows = {(row.bucket_id, row.key, ""): row for row in current}
+    return _LockedState(rows, generations, locks[0].versioning)
 
 
 async def _write_rows(
@@ -278,10 +281,13 @@ async def _write_rows(
         return
     now = datetime.now(UTC).replace(microsecond=0)
     columns = []
-    gone: set[bytes] = set()
+    keys = [write.key for write in writes]
+    made = await object_versions.make_way(change, state.versioning, writes[0].bucket.id, keys)
+    gone: set[bytes] = {*made.gone}
     for write, next_row in zip(writes, state.generations, strict=False):
-        version, generation = _version(write, now), next_row.generation
-        columns.append(_columns(version) | {"generation": generation})
+        version = _version(write, now, made.ids.get(write.key, ""))
+        generation, position = next_row.generation, made.positions.get(write.key, 0)
+        columns.append(_columns(version) | {"generation": generation, "position": position})
         current = state.current[write.name]
         gone |= {current.blob_id, current.cached_id} - {None, version.manifest.sha256}
         if current.has_variants:
@@ -294,8 +300,9 @@ async def _write_rows(
     await commits.release_stored(change, gone)
 
 
-def _version(write: Write, now: datetime) -> commits.VersionRow:
-    manifest, fields = write.manifest, write.fields
+def _version(write: Write, now: datetime, version_id: str) -> commits.VersionRow:
+    manifest = write.manifest
+    fields = object_versions.with_version_id(write.fields, version_id)
     etag = fields.etag or manifest.md5.hex()
     return commits.VersionRow(write.bucket.id, write.key, "", manifest, fields, etag, now, {})
 

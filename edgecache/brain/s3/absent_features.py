@@ -15,7 +15,7 @@ from edgecache.brain.s3 import encryption
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listing_query import owner_id
-from edgecache.brain.s3.objects.first_steps import find_object, object_key
+from edgecache.brain.s3.objects.first_steps import find_object, wanted_version
 from edgecache.brain.s3.objects.headers import check_acl
 
 Operation = Callable[[RequestContext], Awaitable[S3Response]]
@@ -50,7 +50,6 @@ _DOCUMENTS: Final[dict[str, tuple[str, str, tuple[Node, ...]]]] = {
         "RequestPaymentConfiguration",
         (("Payer", "BucketOwner"),),
     ),
-    "versioning": ("GetBucketVersioning", "VersioningConfiguration", ()),
 }
 _ERRORS: Final[dict[str, tuple[str, str]]] = {
     "object-lock": ("GetObjectLockConfiguration", "ObjectLockConfigurationNotFoundError"),
@@ -88,7 +87,6 @@ _HOLDS: Final[dict[str, tuple[str, str, Mapping[str, Tree]]]] = {
         "RequestPaymentConfiguration",
         {"Payer": "BucketOwner"},
     ),
-    "versioning": ("PutBucketVersioning", "VersioningConfiguration", {"Status": "Suspended"}),
 }
 _ENCRYPTION: Final[Mapping[str, Tree]] = {
     "Rule": {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": encryption.ALGORITHM}}
@@ -268,7 +266,7 @@ def _absent(code: str) -> Operation:
 
 async def _bucket_of_object(context: RequestContext) -> BucketInfo:
     bucket = await context.bucket()
-    await find_object(context, bucket, object_key(context))
+    await find_object(context, bucket, context.request.key, wanted_version(context, bucket))
     return bucket
 
 

@@ -11,10 +11,18 @@ from edgecache.brain.aws.requests import PREFIX, S3Request, is_of_signature, is_
 from edgecache.brain.aws.sigv2 import KEY_PARAMETER
 from edgecache.brain.aws.sigv4.canonical import SIGNATURE_PARAMETER
 from edgecache.brain.core.values import METADATA_PREFIX
-from edgecache.brain.s3 import absent_features, buckets, lifecycle, logging, tagging, website
+from edgecache.brain.s3 import (
+    absent_features,
+    buckets,
+    lifecycle,
+    logging,
+    tagging,
+    versioning,
+    website,
+)
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import rules as cors_rules
-from edgecache.brain.s3.listings import list_object_versions, list_objects, list_objects_v2
+from edgecache.brain.s3.listings import list_objects, list_objects_v2
 from edgecache.brain.s3.multipart.complete import complete_multipart_upload
 from edgecache.brain.s3.multipart.operations import (
     abort_multipart_upload,
@@ -70,7 +78,9 @@ _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     ("DELETE", "website", "DeleteBucketWebsite", website.delete_bucket_website),
     ("GET", "location", "GetBucketLocation", buckets.get_bucket_location),
     ("GET", "uploads", "ListMultipartUploads", list_multipart_uploads),
-    ("GET", "versions", "ListObjectVersions", list_object_versions),
+    ("GET", "versioning", "GetBucketVersioning", versioning.get_bucket_versioning),
+    ("PUT", "versioning", "PutBucketVersioning", versioning.put_bucket_versioning),
+    ("GET", "versions", "ListObjectVersions", versioning.list_object_versions),
     ("GET", "list-type", "ListObjectsV2", list_objects_v2),
     ("GET", "", "ListObjects", list_objects),
     ("HEAD", "", "HeadBucket", buckets.head_bucket),

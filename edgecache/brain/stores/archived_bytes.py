@@ -22,7 +22,8 @@ from edgecache.brain.stores.reachable_stores import TAG_BYTES, open_store
 
 # Small bodies are rows of the database, and in its backup.
 ALL: Final = (
-    "SELECT DISTINCT encode(b.sha256, 'hex'), b.size FROM brain_storedobject s"
+    "SELECT DISTINCT encode(b.sha256, 'hex'), b.size FROM (SELECT blob_id FROM brain_storedobject"
+    " UNION ALL SELECT blob_id FROM brain_noncurrentversion) s"
     " JOIN brain_blob b ON b.sha256 = s.blob_id WHERE NOT EXISTS"
     " (SELECT FROM brain_smallbody small WHERE small.blob_id = b.sha256) ORDER BY 1"
 )
@@ -33,7 +34,9 @@ LOCATIONS: Final = (
 # Each environment that has an object with the bytes, and none of them in a store yet.
 WANTING: Final = (
     "SELECT DISTINCT encode(s.blob_id, 'hex'), k.organization_id, k.environment_pk"
-    " FROM brain_storedobject s JOIN brain_bucket k ON k.id = s.bucket_id"
+    " FROM (SELECT bucket_id, blob_id FROM brain_storedobject"
+    " UNION ALL SELECT bucket_id, blob_id FROM brain_noncurrentversion) s"
+    " JOIN brain_bucket k ON k.id = s.bucket_id"
     " WHERE s.blob_id = ANY(%s) AND NOT EXISTS (SELECT FROM brain_storedblob l"
     " WHERE l.blob_id = s.blob_id AND l.organization_id = k.organization_id"
     " AND l.environment_pk = k.environment_pk)"
@@ -174,12 +177,17 @@ def forget_cached(connection: psycopg.Connection, absent: Sequence[str]) -> int:
     """Delete cached bytes, and objects whose bytes are not in the backup; return their number."""
     digests = [bytes.fromhex(sha256) for sha256 in absent]
     gone = connection.execute("DELETE FROM brain_storedobject WHERE blob_id = ANY(%s)", [digests])
+    older = connection.execute(
+        "DELETE FROM brain_noncurrentversion WHERE blob_id = ANY(%s)", [digests]
+    )
     connection.execute(
         "DELETE FROM brain_smallbody b WHERE NOT EXISTS"
-        " (SELECT FROM brain_storedobject s WHERE s.blob_id = b.blob_id)"
+        " (SELECT FROM brain_storedobject s WHERE s.blob_id = b.blob_id) AND NOT EXISTS"
+        " (SELECT FROM brain_noncurrentversion v WHERE v.blob_id = b.blob_id)"
     )
     connection.execute(
         "DELETE FROM brain_blob b WHERE NOT EXISTS"
-        " (SELECT FROM brain_storedobject s WHERE s.blob_id = b.sha256)"
+        " (SELECT FROM brain_storedobject s WHERE s.blob_id = b.sha256) AND NOT EXISTS"
+        " (SELECT FROM brain_noncurrentversion v WHERE v.blob_id = b.sha256)"
     )
-    return gone.rowcount
+    return gone.rowcount + older.rowcount

@@ -36,7 +36,9 @@ MOVE_BLOB: Final = (
     " WHERE id = %s AND store_id = %s AND name = %s RETURNING id"
 )
 IS_STORED: Final = (
-    "SELECT 1 FROM brain_storedobject s JOIN brain_bucket k ON k.id = s.bucket_id"
+    "SELECT 1 FROM (SELECT bucket_id, blob_id FROM brain_storedobject"
+    " UNION ALL SELECT bucket_id, blob_id FROM brain_noncurrentversion) s"
+    " JOIN brain_bucket k ON k.id = s.bucket_id"
     " WHERE s.blob_id = %s AND k.organization_id = %s AND k.environment_pk = %s LIMIT 1"
 )
 IS_PART: Final = "SELECT 1 FROM brain_uploadpart WHERE id = %s AND file = %s"

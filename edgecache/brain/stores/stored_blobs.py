@@ -57,11 +57,16 @@ FIND: Final = (
 DROP_SMALL: Final = (
     "DELETE FROM brain_smallbody WHERE blob_id = ANY(%b) AND NOT EXISTS"
     " (SELECT FROM brain_storedobject s WHERE s.blob_id = brain_smallbody.blob_id)"
+    " AND NOT EXISTS"
+    " (SELECT FROM brain_noncurrentversion v WHERE v.blob_id = brain_smallbody.blob_id)"
 )
 DROP: Final = (
     "WITH gone AS (DELETE FROM brain_storedblob l WHERE l.blob_id = ANY(%s) AND NOT EXISTS"
     " (SELECT FROM brain_storedobject s JOIN brain_bucket b ON b.id = s.bucket_id"
     " WHERE s.blob_id = l.blob_id AND b.organization_id = l.organization_id"
+    " AND b.environment_pk = l.environment_pk) AND NOT EXISTS"
+    " (SELECT FROM brain_noncurrentversion v JOIN brain_bucket b ON b.id = v.bucket_id"
+    " WHERE v.blob_id = l.blob_id AND b.organization_id = l.organization_id"
     " AND b.environment_pk = l.environment_pk) RETURNING l.store_id, l.name)"
     " INSERT INTO brain_discardedbytes (store_id, name) SELECT store_id, name FROM gone"
 )

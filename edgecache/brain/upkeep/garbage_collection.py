@@ -52,7 +52,8 @@ PUT_BACK: Final = (
 NAMED: Final = (
     "SELECT sha256,"
     " EXISTS (SELECT FROM brain_cachedobject c WHERE c.blob_id = sha256) AS is_cached,"
-    " EXISTS (SELECT FROM brain_storedobject s WHERE s.blob_id = sha256) AS is_stored"
+    " EXISTS (SELECT FROM brain_storedobject s WHERE s.blob_id = sha256)"
+    " OR EXISTS (SELECT FROM brain_noncurrentversion v WHERE v.blob_id = sha256) AS is_stored"
     " FROM unnest(%s::bytea[]) sha256"
 )
 UNDONE: Final = (

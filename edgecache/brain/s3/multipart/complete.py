@@ -22,7 +22,7 @@ from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.error_details import described
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.multipart.uploads import Part, UnfinishedUpload
-from edgecache.brain.s3.objects import conditions
+from edgecache.brain.s3.objects import conditions, version_ids
 from edgecache.brain.s3.objects.selection import PART_LIMIT
 
 # A number, an ETag and checksums of each part.
@@ -56,8 +56,9 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
     task = _RUNNING.add(_complete(context, bucket, listed), has_caller=True)
     done, _ = await asyncio.wait({task}, timeout=RESPONSE_AFTER_S)
     if done:
-        body = _result(context, await task)
-        return S3Response(headers=encryption.headers(context, bucket), body=body)
+        version = await task
+        headers = [*version_ids.headers(bucket, version), *encryption.headers(context, bucket)]
+        return S3Response(headers=headers, body=_result(context, version))
     await _respond_late(context, task, encryption.headers(context, bucket))
     return None
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from edgecache.brain.aws import checksums
@@ -137,16 +138,21 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
         dependencies.database, bucket, request.key, request.query("uploadId")
     )
 
-    async def received(source: CopySource) -> tuple[StagedFile, dict[str, str]]:
-        opened = await dependencies.objects.open(source.bucket, source.key)
+    async def received(
+        source: CopySource,
+    ) -> tuple[StagedFile, dict[str, str], list[tuple[str, str]]]:
+        opened = await dependencies.objects.open_source(
+            source.bucket, source.key, source.version_id
+        )
         found = opened.version if opened.version.size >= 0 else await opened.whole()
         conditions.check_copy(request, found.etag, found.last_modified)
         span = _span(request.header("x-amz-copy-source-range"), found.size)
         running = bodies.BodyChecksums(upload.algorithm or checksums.DEFAULT)
         staged = await dependencies.data_directory.take(running.over(opened.body(span)))
-        return staged, running.values(staged.manifest)
+        of_source = replace(source, version=found).headers
+        return staged, running.values(staged.manifest), of_source
 
-    staged, computed = await copied(context, received)
+    staged, computed, of_source = await copied(context, received)
     part = await uploads.write_part(
         dependencies.database, dependencies.upload_parts, upload, number, staged, computed
     )
@@ -155,9 +161,8 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
         ("ETag", f'"{part.etag}"'),
         *((checksums.element(name), value) for name, value in computed.items()),
     ]
-    return S3Response(
-        headers=encryption.headers(context, bucket), body=document("CopyPartResult", nodes)
-    )
+    headers = [*of_source, *encryption.headers(context, bucket)]
+    return S3Response(headers=headers, body=document("CopyPartResult", nodes))
 
 
 def _span(text: str, size: int) -> Span:

@@ -9,8 +9,8 @@ from edgecache.brain.aws.xml import Node, document
 from edgecache.brain.core.values import ObjectVersion
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listing_query import STORAGE_CLASS
-from edgecache.brain.s3.objects import conditions
-from edgecache.brain.s3.objects.first_steps import find_object, object_key
+from edgecache.brain.s3.objects import conditions, version_ids
+from edgecache.brain.s3.objects.first_steps import find_object, wanted_version
 from edgecache.http.response_head import http_date
 
 ATTRIBUTES: Final = frozenset(("ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"))
@@ -23,9 +23,9 @@ async def get_object_attributes(context: RequestContext) -> S3Response:
     Raises S3Error: InvalidArgument, NoSuchKey, PreconditionFailed.
     """
     bucket = await context.bucket()
-    key = object_key(context)
     wanted = _wanted(context.request)
-    version = await find_object(context, bucket, key)
+    named = wanted_version(context, bucket)
+    version = await find_object(context, bucket, context.request.key, named)
     conditions.check_read(context.request, version.etag, version.last_modified)
     known: list[Node] = [
         pair for pair in checksums.elements(version.checksums) if "Checksum" in wanted
@@ -37,7 +37,10 @@ async def get_object_attributes(context: RequestContext) -> S3Response:
         ("StorageClass", STORAGE_CLASS) if "StorageClass" in wanted else None,
         ("ObjectSize", version.size) if "ObjectSize" in wanted else None,
     ]
-    headers = [("last-modified", http_date(int(version.last_modified.timestamp())))]
+    headers = [
+        ("last-modified", http_date(int(version.last_modified.timestamp()))),
+        *version_ids.headers(bucket, version),
+    ]
     return S3Response(headers=headers, body=document("GetObjectAttributesResponse", nodes))
 
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final, TypeVar
 
 from edgecache.brain.aws import checksums, requests
@@ -15,7 +14,7 @@ from edgecache.brain.core.values import TAGGING_HEADER, BucketInfo, ObjectVersio
 from edgecache.brain.s3 import bodies, encryption, tags
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.listing_query import iso
-from edgecache.brain.s3.objects import conditions, headers
+from edgecache.brain.s3.objects import conditions, headers, version_ids
 from edgecache.brain.s3.objects.first_steps import find_object
 
 T = TypeVar("T")
@@ -28,11 +27,21 @@ PAUSE_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """The object to copy, as it was when the request arrived."""
+    """The object to copy, as it was when the request arrived.
+
+    version_id: the one that the request names; None for the current version.
+    """
 
     bucket: BucketInfo
     key: str
     version: ObjectVersion
+    version_id: str | None
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The header of the version that was copied."""
+        described = version_ids.headers(self.bucket, self.version)
+        return [("x-amz-copy-source-version-id", shown) for _, shown in described]
 
 
 async def find_source(context: RequestContext) -> CopySource:
@@ -43,7 +52,8 @@ async def find_source(context: RequestContext) -> CopySource:
     text = context.request.header(SOURCE_HEADER)
     path, _, query = text.partition("?")
     bucket_name, _, key = requests.form_decoded(path).removeprefix("/").partition("/")
-    if query not in {"", "versionId=null"} or not bucket_name or not key:
+    name, _, wanted = query.partition("=")
+    if (query and name != "versionId") or not bucket_name or not key:
         raise S3Error(
             "InvalidArgument",
             "Copy Source must mention the source bucket and key: sourcebucket/sourcekey",
@@ -53,13 +63,14 @@ async def find_source(context: RequestContext) -> CopySource:
     bucket = await context.bucket(bucket_name)
     context.check_owner(bucket.tenant, "x-amz-source-expected-bucket-owner")
     literal = requests.decoded(path).removeprefix("/").partition("/")[2]
-    key, version = await _find(context, bucket, key, literal)
+    named = version_ids.parse(requests.decoded(wanted), bucket) if query else None
+    key, version = await _find(context, bucket, key, literal, named)
     conditions.check_copy(context.request, version.etag, version.last_modified)
-    return CopySource(bucket, key, version)
+    return CopySource(bucket, key, version, named)
 
 
 async def _find(
-    context: RequestContext, bucket: BucketInfo, key: str, literal: str
+    context: RequestContext, bucket: BucketInfo, key: str, literal: str, version_id: str | None
 ) -> tuple[str, ObjectVersion]:
     """Return the key and the version of a source.
 
@@ -67,14 +78,29 @@ async def _find(
     where the other one is absent. Raises S3Error NoSuchKey.
     """
     try:
-        return key, await find_object(context, bucket, key)
+        return key, await _readable(context, bucket, key, version_id)
     except S3Error as absent:
         if literal == key:
             raise
         try:
-            return literal, await find_object(context, bucket, literal)
+            return literal, await _readable(context, bucket, literal, version_id)
         except S3Error:
             raise absent from None
+
+
+async def _readable(
+    context: RequestContext, bucket: BucketInfo, key: str, version_id: str | None
+) -> ObjectVersion:
+    try:
+        return await find_object(context, bucket, key, version_id)
+    except S3Error as refused:
+        if refused.code != "MethodNotAllowed":
+            raise
+        raise S3Error(
+            "InvalidRequest",
+            "The source of a copy request may not specifically refer to a delete marker by "
+            "version id.",
+        ) from None
 
 
 async def copied(context: RequestContext, copy: Callable[[CopySource], Awaitable[T]]) -> T:
@@ -110,28 +136,39 @@ async def copy_object(context: RequestContext) -> S3Response:
     encryption.check(context, bucket)
     wanted = conditions.write_conditions(context.request)
 
-    async def copy(source: CopySource) -> ObjectVersion:
+    async def copy(source: CopySource) -> tuple[CopySource, ObjectVersion]:
         name = _algorithm(context.request, source.version)
         computed = None
         if name and not _known_checksum(name, source.version):
             computed = await _compute(context, source, name)
-        return await context.dependencies.objects.copy(
+        copies: list[ObjectVersion] = []
+
+        def describe(version: ObjectVersion) -> WrittenFields:
+            copies.append(version)
+            return _fields(context, bucket, source, computed, version)
+
+        written = await context.dependencies.objects.copy(
             (source.bucket, source.key),
             bucket,
             context.request.key,
-            partial(_fields, context, bucket, source, computed),
+            describe,
             conditions=wanted,
+            version_id=source.version_id,
         )
+        return replace(source, version=copies[-1]), written
 
-    version = await copied(context, copy)
+    source, version = await copied(context, copy)
     nodes: list[Node] = [
         ("LastModified", iso(version.last_modified)),
         ("ETag", f'"{version.etag}"'),
         *checksums.elements(version.checksums),
     ]
-    return S3Response(
-        headers=encryption.headers(context, bucket), body=document("CopyObjectResult", nodes)
-    )
+    copied_headers = [
+        *source.headers,
+        *version_ids.headers(bucket, version),
+        *encryption.headers(context, bucket),
+    ]
+    return S3Response(headers=copied_headers, body=document("CopyObjectResult", nodes))
 
 
 def _fields(
@@ -147,7 +184,8 @@ def _fields(
     directive = _directive(request, "x-amz-metadata-directive")
     headers.check_settings(request, is_public=bucket.is_public)
     if directive == "COPY":
-        if (source.bucket.name, source.key) == (request.bucket, request.key):
+        is_same = (source.bucket.name, source.key) == (request.bucket, request.key)
+        if is_same and source.version_id is None:
             raise S3Error(
                 "InvalidRequest",
                 "This copy request is illegal because it is trying to copy an object to itself "
@@ -203,7 +241,9 @@ async def _compute(context: RequestContext, source: CopySource, name: str) -> Co
             f"The {name.upper()} of a copy is computed of at most {bodies.UPLOAD_LIMIT_BYTES} "
             "bytes.",
         )
-    opened = await context.dependencies.objects.open(source.bucket, source.key)
+    opened = await context.dependencies.objects.open_source(
+        source.bucket, source.key, source.version_id
+    )
     running = checksums.new_checksum(name)
     async for piece in opened.body():
         running.update(piece)

@@ -5,27 +5,60 @@ from collections.abc import Mapping, Sequence
 from edgecache.brain.aws import checksums
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.core.errors import OriginMissing
-from edgecache.brain.core.values import BucketInfo, ObjectVersion
+from edgecache.brain.core.values import BucketInfo, DeleteMarker, ObjectVersion
 from edgecache.brain.s3.context import RequestContext
-from edgecache.brain.s3.objects import conditions, headers
+from edgecache.brain.s3.objects import conditions, headers, version_ids
 from edgecache.brain.s3.objects.selection import ObjectSelection, select
 
 
-def object_key(context: RequestContext) -> str:
-    """Return the key, once the request is known to mean its only version.
+def wanted_version(context: RequestContext, bucket: BucketInfo) -> str | None:
+    """Return the id of the version that the request names; None for the current one.
 
-    Raises S3Error InvalidArgument.
+    Raises S3Error: InvalidArgument, AccessDenied for an anonymous request.
     """
-    if context.request.query("versionId", "null") != "null":
-        raise S3Error("InvalidArgument", "Invalid version id specified")
-    return context.request.key
+    if not context.request.has("versionId"):
+        return None
+    wanted = version_ids.parse(context.request.query("versionId"), bucket)
+    if wanted is not None and context.identity is None:
+        raise S3Error("AccessDenied")
+    return wanted
 
 
-async def find_object(context: RequestContext, bucket: BucketInfo, key: str) -> ObjectVersion:
+async def find_version(
+    context: RequestContext, bucket: BucketInfo, key: str, version_id: str
+) -> ObjectVersion:
+    """Return a version by its id.
+
+    Raises S3Error: NoSuchVersion, MethodNotAllowed for a delete marker; BrainError.
+    """
+    found = await context.dependencies.objects.version(bucket, key, version_id)
+    if found is None:
+        raise version_ids.no_such_version(key, version_id)
+    if isinstance(found, DeleteMarker):
+        raise version_ids.marker_refused(context.request.method, found)
+    context.is_hit = bool(found.generation)
+    return found
+
+
+async def no_such_key(context: RequestContext, bucket: BucketInfo, key: str) -> S3Error:
+    """Return the error for a key without a current version, with the marker that hides it."""
+    marker = None
+    if bucket.versioning:
+        marker = await context.dependencies.objects.newest_marker(bucket, key)
+    headers = version_ids.marker_headers(marker) if marker is not None else {}
+    return S3Error("NoSuchKey", extra={"Key": key}, headers=headers)
+
+
+async def find_object(
+    context: RequestContext, bucket: BucketInfo, key: str, version_id: str | None = None
+) -> ObjectVersion:
     """Return the current version of a key, from the directory (a hit) or from its origin.
 
-    Raises S3Error NoSuchKey; BrainError.
+    version_id: of another version. Raises S3Error: NoSuchKey, and what ``find_version`` raises;
+    BrainError.
     """
+    if version_id is not None:
+        return await find_version(context, bucket, key, version_id)
     version = await context.dependencies.directory.find(bucket.id, key)
     context.is_hit = version is not None
     if version is not None:
@@ -34,7 +67,7 @@ async def find_object(context: RequestContext, bucket: BucketInfo, key: str) -> 
         client = context.request.client if context.identity is None else ""
         return await context.dependencies.objects.head(bucket, key, client=client)
     except OriginMissing:
-        raise S3Error("NoSuchKey", extra={"Key": key}) from None
+        raise await no_such_key(context, bucket, key) from None
 
 
 def response_overrides(context: RequestContext) -> dict[str, str]:
@@ -52,7 +85,7 @@ def response_overrides(context: RequestContext) -> dict[str, str]:
 
 
 def select_and_describe(
-    context: RequestContext, version: ObjectVersion, overrides: dict[str, str]
+    context: RequestContext, bucket: BucketInfo, version: ObjectVersion, overrides: dict[str, str]
 ) -> tuple[ObjectSelection, Sequence[tuple[str, str]]]:
     """Apply the conditions; return which bytes to send, and the object's headers.
 
@@ -62,11 +95,15 @@ def select_and_describe(
     try:
         conditions.check_read(request, version.etag, version.last_modified)
     except conditions.NotModified as not_modified:
-        not_modified.headers = headers.response_headers(version, overrides={}, shown={})
+        described = headers.response_headers(version, overrides={}, shown={})
+        not_modified.headers = [*described, *version_ids.headers(bucket, version)]
         raise
     selection = select(request, version)
     shown = _checksums(version, selection) if checksums.are_wanted(request) else {}
-    return selection, headers.response_headers(version, overrides=overrides, shown=shown)
+    described = headers.response_headers(version, overrides=overrides, shown=shown)
+    if bucket.versioning:
+        described = [*described, *version_ids.headers(bucket, version)]
+    return selection, described
 
 
 def _checksums(version: ObjectVersion, selection: ObjectSelection) -> Mapping[str, str]:

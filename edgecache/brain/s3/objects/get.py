@@ -25,9 +25,11 @@ from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.objects.conditions import NotModified
 from edgecache.brain.s3.objects.first_steps import (
     find_object,
-    object_key,
+    find_version,
+    no_such_key,
     response_overrides,
     select_and_describe,
+    wanted_version,
 )
 from edgecache.brain.s3.objects.selection import ObjectSelection
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
@@ -44,18 +46,18 @@ async def get_object(context: RequestContext) -> S3Response | None:
     Raises S3Error: NoSuchKey, PreconditionFailed, InvalidRange, …; NotModified.
     """
     bucket = await context.readable_bucket()
-    key = object_key(context)
+    key = context.request.key
     overrides = response_overrides(context)
     cache_key = _cache_key(context.request, bucket, key, overrides)
     if cache_key is not None and await _sent_from_cache(context, bucket, cache_key):
         return None
     opened = await _open(context, bucket, key, _ranged(context.request))
     try:
-        selection, headers = select_and_describe(context, opened.version, overrides)
+        selection, headers = select_and_describe(context, bucket, opened.version, overrides)
         if not opened.covers(selection.span):
             # The origin sent another part than it was asked for.
             opened = await _open(context, bucket, key)
-            selection, headers = select_and_describe(context, opened.version, overrides)
+            selection, headers = select_and_describe(context, bucket, opened.version, overrides)
     except (NotModified, S3Error):
         context.count_empty(bucket, is_hit=opened.is_hit)
         raise
@@ -100,17 +102,17 @@ async def get_object(context: RequestContext) -> S3Response | None:
 async def head_object(context: RequestContext) -> S3Response:
     """Return the object's headers only."""
     bucket = await context.readable_bucket()
-    key = object_key(context)
     overrides = response_overrides(context)
+    named = wanted_version(context, bucket)
     try:
-        version = await find_object(context, bucket, key)
+        version = await find_object(context, bucket, context.request.key, named)
     except S3Error:
         if bucket.origin_id is not None:
             context.count_empty(bucket, is_hit=False)
         raise
     is_hit = bool(context.is_hit)
     try:
-        selection, headers = select_and_describe(context, version, overrides)
+        selection, headers = select_and_describe(context, bucket, version, overrides)
     except (NotModified, S3Error):
         context.count_empty(bucket, is_hit=is_hit)
         raise
@@ -162,12 +164,18 @@ async def _open(
     context: RequestContext, bucket: BucketInfo, key: str, ranged: tuple[tuple[str, str], ...] = ()
 ) -> OpenObject:
     """Open the object, of which a cold one's origin is asked for a part."""
+    named = wanted_version(context, bucket)
+    if named is not None:
+        found = await find_version(context, bucket, key, named)
+        return context.dependencies.objects.open_version(bucket, found)
     client = "" if context.identity is not None else context.request.client
     try:
         opened = await context.dependencies.objects.open(bucket, key, client=client, ranged=ranged)
     except OriginMissing as missing:
         if bucket.origin_id is not None:
             context.count_empty(bucket, is_hit=missing.is_remembered)
+        if bucket.versioning:
+            raise await no_such_key(context, bucket, key) from None
         raise
     context.is_hit = opened.is_hit
     return opened
@@ -186,6 +194,7 @@ def _cache_key(
     depends_on_more = (
         overrides
         or request.has("partNumber")
+        or request.has("versionId")
         or "range" in request.headers
         or conditions.has_any(request)
         or may_redirect(request, bucket)

@@ -6,7 +6,7 @@ from edgecache.brain.aws import checksums
 from edgecache.brain.s3 import bodies, encryption
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.lifecycle import expiry_headers
-from edgecache.brain.s3.objects import conditions, headers
+from edgecache.brain.s3.objects import conditions, headers, version_ids
 
 
 async def put_object(context: RequestContext) -> S3Response:
@@ -32,6 +32,7 @@ async def put_object(context: RequestContext) -> S3Response:
     return S3Response(
         headers=[
             ("etag", f'"{version.etag}"'),
+            *version_ids.headers(bucket, version),
             *expiry,
             *checksums.headers(received.checksums),
             *encryption.headers(context, bucket),

@@ -42,7 +42,7 @@ METRICS = {
 OTHER_OPTIONS: dict[str, Any] = {
     name: {bool: not default, int: 1, str: "x", tuple: ["x-device"]}[type(default)]
     for name, default in asdict(BucketOptions()).items()
-}
+} | {"versioning": "Enabled"}
 
 
 @pytest.fixture
@@ -266,9 +266,27 @@ def test_every_option_of_a_bucket_is_set_at_its_creation_and_changed(call: Inter
     # Backwards: a website's index document goes after what needs it.
     for name, default in reversed(asdict(BucketOptions()).items()):
         wanted = list(default) if isinstance(default, tuple) else default
+        # Versions are suspended, and never forgotten.
+        wanted = "Suspended" if name == "versioning" else wanted
         changed = call("PATCH", path, {name: wanted}).body
         made |= {name: wanted}
         assert changed == made == call("GET", f"/v1/buckets/docs?{ALICE}").body
+
+
+def test_versions_are_not_forgotten_and_never_of_another_origin(call: Internal) -> None:
+    made = call("POST", f"/v1/buckets?{ALICE}", {"name": "docs", "versioning": "Enabled"}).body
+    body = {"name": "o", "kind": "http", "config": {"url": "http://127.0.0.1:9"}}
+    origin = call("POST", f"/v1/origins?{ALICE}", body).body["id"]
+    given = {"name": "pulled", "origin_id": origin}
+    pulled = call("POST", f"/v1/buckets?{ALICE}", given).body
+    for said in (
+        call("PATCH", f"/v1/buckets/{made['id']}?{ALICE}", {"versioning": ""}),
+        call("PATCH", f"/v1/buckets/{made['id']}?{ALICE}", {"versioning": "On"}),
+        call("PATCH", f"/v1/buckets/{pulled['id']}?{ALICE}", {"versioning": "Enabled"}),
+        call("POST", f"/v1/buckets?{ALICE}", given | {"name": "new", "versioning": "Suspended"}),
+    ):
+        assert (said.status, said.fields) == (400, {"versioning"})
+    assert call("GET", f"/v1/buckets/docs?{ALICE}").body["versioning"] == "Enabled"
 
 
 def test_buckets_are_created_changed_and_deleted(call: Internal) -> None:

@@ -19,7 +19,6 @@ EVERYONE = 'uri="http://acs.amazonaws.com/groups/global/AllUsers"'
 
 def test_an_empty_document(s3: Any, bucket: str) -> None:
     for call, answer in [
-        ("get_bucket_versioning", {}),
         ("get_bucket_notification_configuration", {}),
         ("get_bucket_logging", {}),
         ("get_bucket_accelerate_configuration", {}),
@@ -63,7 +62,6 @@ def test_the_removal_of_what_is_not_set(s3: Any, bucket: str) -> None:
 def test_what_holds_may_be_set_and_nothing_else(s3: Any, bucket: str) -> None:
     accelerate, payment = "bucket_accelerate_configuration", "bucket_request_payment"
     for call, configuration, named, holds, other in (
-        ("bucket_versioning", "VersioningConfiguration", "Status", "Suspended", "Enabled"),
         (accelerate, "AccelerateConfiguration", "Status", "Suspended", "Enabled"),
         (payment, "RequestPaymentConfiguration", "Payer", "BucketOwner", "Requester"),
     ):

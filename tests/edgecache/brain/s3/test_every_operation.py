@@ -34,6 +34,7 @@ WRITES = {
     "PutBucketCors": "cors",
     "PutBucketLifecycleConfiguration": "lifecycle",
     "PutBucketTagging": "bucket tags",
+    "PutBucketVersioning": "versioning",
     "PutObject": "objects object tags",
     "PutObjectTagging": "object tags",
     "UploadPart": "uploads",
@@ -165,6 +166,7 @@ class Tenant:
         found: dict[str, Any] = {"buckets": s3.list_buckets()["Buckets"], "objects": {}}
         found |= {"object tags": {}, "bucket tags": {}, "cors": {}, "lifecycle": {}}
         found["uploads"] = []
+        found["versioning"] = s3.get_bucket_versioning(Bucket=BUCKET).get("Status")
         for name in [row["Name"] for row in found["buckets"]]:
             for row in s3.list_objects_v2(Bucket=name).get("Contents", []):
                 target = {"Bucket": name, "Key": row["Key"]}
@@ -214,6 +216,7 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
         "LifecycleConfiguration": {"Rules": [{**EXPIRY, "Expiration": {"Days": 6}}]}
     },
     "PutBucketTagging": {"Tagging": {"TagSet": [{"Key": "team", "Value": "b"}]}},
+    "PutBucketVersioning": {"VersioningConfiguration": {"Status": "Enabled"}},
     "PutObject": {"Body": b"another"},
     "PutObjectTagging": {"Tagging": TAGS},
     "UpdateObjectEncryption": {
