@@ -164,3 +164,32 @@ def test_the_last_day_is_shown_by_hour(
     visitor.page.locator("#environment-menu summary").click()
     visitor.press("sandbox")
     expect(figures.locator('[data-slot="sql"]')).to_have_text("0")
+
+
+def test_the_database_is_ready_only_if_it_answers(visitor: Visitor) -> None:
+    sign_up(visitor)
+    state = visitor.page.locator("#state-database")
+    expect(state).to_have_text("ready")
+    body = json.dumps({"tables": None, "database_bytes": 0, "buckets": 0, "objects": 0})
+    visitor.page.route("**/contents", lambda route: route.fulfill(body=body))
+    visitor.go("/console/")
+    expect(state).to_have_text("does not answer")
+    expect(state).to_have_class("health offline")
+
+
+def test_a_reader_is_shown_what_readers_see_and_nothing_else_is_asked_for(
+    visitor: Visitor,
+) -> None:
+    sign_up(visitor)
+    User.objects.update(roles=["reader"])
+    refused: list[str] = []
+    visitor.page.on(
+        "response", lambda each: refused.append(each.url) if each.status == 403 else None
+    )
+    visitor.go("/console/")
+    expect(visitor.page.locator("#state-database")).to_have_text("within its quota")
+    visitor.go("/console/usage")
+    expect(visitor.page.locator("#page-problem")).to_have_text(
+        "Only admins and operators see usage and what it costs."
+    )
+    assert refused == []

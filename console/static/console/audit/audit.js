@@ -8,7 +8,7 @@ import { byId, show } from "../lib/dom.js";
 import { save } from "../lib/download.js";
 import { attempt, onPress } from "../lib/forms.js";
 import { zone } from "../lib/format.js";
-import { announce, broken } from "../lib/status.js";
+import { announce, refuse } from "../lib/status.js";
 import { showEvents } from "./days.js";
 import { bindDrawer, openDrawer } from "./drawer.js";
 import { queryOf, readFilters, refuseImpossible, showChips, writeFilters } from "./filters.js";
@@ -29,7 +29,7 @@ let filters = {};
 
 await openPage(async (who) => {
   if (!who.roles.includes("admin") && !who.roles.includes("operator")) {
-    broken("Only admins and operators see the audit trail.");
+    refuse("Only admins and operators see the audit trail.");
     return;
   }
   byId("environment").append(...who.environments.map(({ id, name }) => new Option(name, id)));

@@ -37,13 +37,21 @@ export function ready() {
  * @param {string} text
  */
 export function broken(text) {
-  const place = byId("page-problem");
+  refuse(text);
   const again = element("button", "Try again");
   again.setAttribute("type", "button");
   again.className = "link";
   again.addEventListener("click", () => location.reload());
-  place.replaceChildren(`${text} `, again);
-  showOnly(place);
+  byId("page-problem").append(" ", again);
+}
+
+/**
+ * Show why the user does not get the page, and nothing else.
+ * @param {string} text
+ */
+export function refuse(text) {
+  byId("page-problem").replaceChildren(text);
+  showOnly(byId("page-problem"));
   ready();
 }
 

@@ -3,7 +3,7 @@
 
 import { openPage } from "../frame/shell.js";
 import { bindCopies } from "../lib/clipboard.js";
-import { broken } from "../lib/status.js";
+import { refuse } from "../lib/status.js";
 import { bindEarnings, showEarnings } from "./earnings.js";
 import { bindNodes, showNodes } from "./nodes.js";
 import { bindPayouts, showPayouts } from "./payouts.js";
@@ -11,7 +11,7 @@ import { bindPayouts, showPayouts } from "./payouts.js";
 await openPage(async ({ roles }) => {
   const isAdmin = roles.includes("admin");
   if (!isAdmin && !roles.includes("operator")) {
-    return broken("Only admins and operators see the organization's nodes and what they earn.");
+    return refuse("Only admins and operators see the organization's nodes and what they earn.");
   }
   bindCopies();
   bindNodes(isAdmin);

@@ -15,14 +15,12 @@ const LEAVING_MS = 500;
  * Return whether each step is done, by its element; null for one of which that is not known now.
  * Nothing where the greeting is not for this user, or was dismissed.
  * @param {Who} who
+ * @param {{tables: number | null, objects: number | null} | null} held by the environment
  * @returns {Promise<Record<string, boolean | null>>}
  */
-export async function readSteps(who) {
+export async function readSteps(who, held) {
   if (!who.roles.includes("admin") || localStorage.getItem(DISMISSED + who.user_id)) return {};
-  const [held, keys] = await Promise.all([
-    optional(get(`/v1/environments/${encodeURIComponent(who.environment.id)}/contents`)),
-    optional(get("/v1/api-keys?page_size=200")),
-  ]);
+  const keys = await optional(get("/v1/api-keys?page_size=200"));
   const isAny = (/** @type {number | null | undefined} */ count) => (count === null || count === undefined ? null : count > 0);
   return {
     "start-table": isAny(held?.tables),

@@ -15,8 +15,8 @@ const HOUR_MS = 3600 * 1000;
 const REFRESH_MS = 60_000;
 
 await openPage(async (who) => {
-  const [facts, steps] = await Promise.all([read(), readSteps(who)]);
-  greet(who, steps);
+  const facts = await read(who);
+  greet(who, await readSteps(who, facts.contents));
   showRequiredActions(who, facts);
   fill(byId("state"), {
     roles: who.roles.join(", "),
@@ -30,34 +30,38 @@ await openPage(async (who) => {
   bindCopies();
   setInterval(async () => {
     if (document.hidden) return;
-    showFigures(await read());
+    showFigures(await read(who));
   }, REFRESH_MS);
 });
 
 /**
  * Read everything that the page shows; null for what the role may not see or what is away.
+ * @param {import("../frame/shell.js").Who} who
  * @returns {Promise<Record<string, any>>}
  */
-async function read() {
+async function read({ roles, environment }) {
+  const isReader = roles.every((role) => role === "reader");
   const paths = {
     compliance: "/v1/auth/2fa/compliance",
-    requests: "/v1/organization/activity",
+    requests: isReader ? "" : "/v1/organization/activity",
+    contents: isReader ? "" : `/v1/environments/${encodeURIComponent(environment.id)}/contents`,
     sql: "/v1/sql/activity",
     disk: "/v1/sql/usage",
     running: "/v1/sql/running",
     cache: "/v1/cache/activity",
     status: "/v1/cache/status",
-    balance: "/v1/balance",
+    balance: isReader ? "" : "/v1/balance",
     organization: "/v1/organization",
   };
-  const answers = await Promise.all(Object.values(paths).map((path) => optional(get(path))));
-  return Object.fromEntries(Object.keys(paths).map((name, index) => [name, answers[index]]));
+  const answers = await Promise.all(Object.values(paths).map((path) => path && optional(get(path))));
+  return Object.fromEntries(Object.keys(paths).map((name, index) => [name, answers[index] || null]));
 }
 
 /** @param {Record<string, any>} facts */
-function showFigures({ requests, sql, disk, running, cache, status, balance }) {
+function showFigures({ requests, sql, contents, disk, running, cache, status, balance }) {
   const traffic = sumOf(cache?.hours ?? []);
   const asked = traffic.hits + traffic.misses;
+  const database = databaseOf(disk, contents);
   fill(byId("figures"), {
     requests: requests ? number(requests.requests) : "–",
     errors: requests ? errorsOf(requests) : "",
@@ -71,15 +75,27 @@ function showFigures({ requests, sql, disk, running, cache, status, balance }) {
     credits: balance ? credits(balance.granted_ucr + balance.paid_ucr + balance.debt_ucr) : "–",
   });
   fill(byId("state"), {
-    database: !disk ? "not yours to see" : disk.disk.exceeded ? "over its quota" : "ready",
+    database: database.state,
     statements: running ? number(running.running?.length ?? running.results?.length ?? 0) : "–",
     environments: disk ? `${disk.environments.used} of ${disk.environments.limit}` : "–",
     nodes: status ? `${number(status.online_nodes)} ${status.online_nodes === 1 ? "node" : "nodes"} online` : "does not answer",
   });
-  byId("state-database").className = `health ${disk?.disk.exceeded ? "offline" : "online"}`;
+  byId("state-database").className = `health ${database.isWell ? "online" : "offline"}`;
   byId("state-cache").className = `health ${status?.online_nodes ? "online" : "offline"}`;
   show(byId("credits"), balance !== null);
   showCharts(requests, sql, cache);
+}
+
+/**
+ * Return what is known of the database; its contents are those of the moment, and not for readers.
+ * @param {any} disk as it was measured last
+ * @param {{tables: number | null} | null} contents
+ */
+function databaseOf(disk, contents) {
+  if (contents && contents.tables === null) return { state: "does not answer", isWell: false };
+  if (disk?.disk.exceeded) return { state: "over its quota", isWell: false };
+  if (contents) return { state: "ready", isWell: true };
+  return disk ? { state: "within its quota", isWell: true } : { state: "not known now", isWell: false };
 }
 
 /**

@@ -68,6 +68,6 @@ export class Editing {
     // The button, which had the focus, is not shown any more.
     rows.grid.root.focus();
     const kept = marked.length - gone;
-    announce(`${count(gone, "row")} deleted.${kept ? ` ${count(kept, "row")} had been changed in the meantime and stayed: check again.` : ""}`);
+    announce(`${count(gone, "row")} deleted.${kept ? ` ${count(kept, "row")} had been changed or deleted in the meantime: check again.` : ""}`);
   }
 }

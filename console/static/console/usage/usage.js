@@ -7,7 +7,7 @@ import { get } from "../lib/api.js";
 import { draw } from "../lib/chart.js";
 import { byId, element, fill, show } from "../lib/dom.js";
 import { bytes, count, credits, dated, number } from "../lib/format.js";
-import { announce, broken, tell } from "../lib/status.js";
+import { announce, refuse, tell } from "../lib/status.js";
 import { bindSpendCap } from "./spend_cap.js";
 import { bindTopUp, hasTopUps } from "./top_up.js";
 import { showSql } from "./sql.js";
@@ -28,7 +28,7 @@ let requests = 0;
 
 await openPage(async (who) => {
   if (!who.roles.includes("admin") && !who.roles.includes("operator")) {
-    return broken("Only admins and operators see usage and what it costs.");
+    return refuse("Only admins and operators see usage and what it costs.");
   }
   sayWhatWasPaid();
   const balance = await showBalance();
