@@ -28,7 +28,14 @@ FOLDERS = {
         "postgres_meta",
         "soak",
     ),
-    "cache": ("cache_writes", "cache_gateway", "cache_neighbours", "cache_worker", "metering"),
+    "cache": (
+        "cache_writes",
+        "cache_gateway",
+        "cache_neighbours",
+        "cache_worker",
+        "cache_compression",
+        "metering",
+    ),
     "platform": (
         "second_factor",
         "web_server",

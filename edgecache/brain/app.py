@@ -155,7 +155,7 @@ class Wiring:
             self.proxies,
             on_read=self.hot_objects.read,
         )
-        self.compression = Compression(self.streamer, self.data_directory)
+        self.compression = Compression(self.streamer, self.data_directory.threads)
 
     def _make_objects(self) -> None:
         settings, database, coherence = self.settings, self.database, self.coherence

@@ -12,12 +12,13 @@ from typing import Final
 import brotli
 import zstandard
 
-from edgecache.brain.core.errors import BrainError
+from edgecache.brain.core.errors import BrainError, Overloaded
 from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.shared_calls import SharedCalls
 from edgecache.brain.delivery.plan import DeliveryPlan
 from edgecache.brain.delivery.streaming import Fallback, Streamer
-from edgecache.brain.disk.data_directory import DataDirectory
+from edgecache.runtime.fair_shares import Shares
+from edgecache.runtime.threads import FairThreads
 
 _GZIP: Final = 31
 # By coding, the preferred one first. Levels that take some 2 ms for 100 KiB.
@@ -26,17 +27,20 @@ COMPRESSORS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "zstd": lambda body: zstandard.ZstdCompressor(level=9).compress(body),
     "gzip": lambda body: zlib.compress(body, 6, _GZIP),
 }
+# Bodies that are read to be compressed, or are being: one of a bucket, two of an organization. Each
+# takes a processor from the event loop.
+MAX_COMPRESSING: Final = 4
 # A body that shrinks by less is sent as it is.
 MIN_SAVED_SHARE: Final = 0.1
 
 
 class Compression:
-    """Compresses bodies in the threads for files, in memory for bodies; waits for neither."""
+    """Compresses bodies. What would have to wait for others is sent as it is."""
 
-    def __init__(self, streamer: Streamer, data_directory: DataDirectory) -> None:
+    def __init__(self, streamer: Streamer, threads: FairThreads) -> None:
         self._streamer = streamer
-        self._threads = data_directory.threads
-        self._memory = data_directory.buffers.shares
+        self._threads = threads
+        self._running = Shares(MAX_COMPRESSING, refusal=Overloaded)
         # By bucket and name: nobody gets an error of another bucket's origin.
         self._calls: SharedCalls[tuple[int, bytes], bytes] = SharedCalls()
 
@@ -62,7 +66,7 @@ class Compression:
             # The call before this one has made it.
             return known
         share_key = SHARE_KEY.get()
-        if not self._memory.try_take(share_key, delivery.size):
+        if not self._running.try_take(share_key):
             return b""
         try:
             body = await self._streamer.whole(delivery, fallback, began)
@@ -74,7 +78,7 @@ class Compression:
             # It occurs again when the body is sent as it is.
             return b""
         finally:
-            self._memory.give_back(share_key, delivery.size)
+            self._running.give_back(share_key)
         self._streamer.hot.keep(name, made, organization_id=delivery.tenant.organization_id)
         return made
 
