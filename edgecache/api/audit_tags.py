@@ -41,6 +41,16 @@ class CacheTag(AuditTag):
         "Objects were deleted.",
         "deleted objects in the bucket {bucket}",
     )
+    OBJECT_RESTORE = (
+        "api:object:restore",
+        "A version of an object was made the current one again.",
+        "restored a version of {key} in the bucket {bucket}",
+    )
+    VERSION_DELETE = (
+        "api:object_version:delete",
+        "A version of an object was deleted.",
+        "deleted a version of {key} in the bucket {bucket}",
+    )
     OBJECT_SHARE = (
         "api:object:share",
         "A URL that reads an object was signed.",

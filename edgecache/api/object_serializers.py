@@ -83,6 +83,52 @@ class ObjectSerializer(ListedObjectSerializer):
     metadata = serializers.DictField(child=serializers.CharField())
 
 
+class VersionIdField(serializers.RegexField):
+    """The id of a version; `null` for what was written without versions."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(r"\A(null|[0-9a-f]{32})\Z", max_length=32, **options)
+
+
+class VersionsQuerySerializer(ObjectQuerySerializer):
+    """Which versions to list."""
+
+    after_version = VersionIdField(
+        default="", allow_blank=True, help_text="`next_version` of the page before."
+    )
+
+
+class VersionSerializer(ListedObjectSerializer):
+    """A version of an object, or a delete marker, which has no size."""
+
+    version_id = serializers.CharField()
+    size = serializers.IntegerField(allow_null=True)
+    is_latest = serializers.BooleanField()
+    is_delete_marker = serializers.BooleanField()
+
+
+@extend_schema_serializer(many=False)
+class VersionPageSerializer(serializers.Serializer[Any]):
+    """A page of versions, of each key the newest first. next_after: null at the end."""
+
+    versions = VersionSerializer(many=True)
+    prefixes = serializers.ListField(child=serializers.CharField())
+    next_after = serializers.CharField(allow_null=True)
+    next_version = serializers.CharField(allow_blank=True)
+
+
+class VersionIdSerializer(serializers.Serializer[Any]):
+    """The version that was made."""
+
+    version_id = serializers.CharField()
+
+
+class ObjectVersionSerializer(ObjectKeySerializer):
+    """Names a version of an object."""
+
+    version_id = VersionIdField()
+
+
 class ObjectKeysSerializer(StrictSerializer):
     """Names up to a thousand objects."""
 
@@ -101,6 +147,7 @@ class DownloadUrlRequestSerializer(UrlRequestSerializer):
     """An object to read. disposition: whether a browser saves it or shows it."""
 
     disposition = serializers.ChoiceField(["attachment", "inline"], default="attachment")
+    version_id = VersionIdField(required=False, help_text="Of an older version.")
 
 
 class DownloadUrlSerializer(serializers.Serializer[Any]):

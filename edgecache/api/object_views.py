@@ -23,8 +23,12 @@ from edgecache.api.object_serializers import (
     ObjectPageSerializer,
     ObjectQuerySerializer,
     ObjectSerializer,
+    ObjectVersionSerializer,
     UploadUrlsRequestSerializer,
     UploadUrlsSerializer,
+    VersionIdSerializer,
+    VersionPageSerializer,
+    VersionsQuerySerializer,
 )
 from edgecache.api.views import CacheResource
 
@@ -39,6 +43,9 @@ class ObjectViewSet(CacheResource):
     access = {
         "list": needs("objects", "read"),
         "details": needs("objects", "read"),
+        "list_versions": needs("objects", "read"),
+        "restore_version": needs("objects", "create"),
+        "delete_version": needs("objects", "delete"),
         "delete_many": needs("objects", "delete"),
         "download_url": needs("objects", "read"),
         "upload_urls": needs("objects", "create"),
@@ -46,12 +53,21 @@ class ObjectViewSet(CacheResource):
     errors = {
         "list": (BucketNotFound, OriginReadOnly, OriginFailed),
         "details": (BucketNotFound, ObjectNotFound, OriginFailed),
+        "list_versions": (BucketNotFound, OriginReadOnly, OriginFailed),
+        "restore_version": (BucketNotFound, ObjectNotFound),
+        "delete_version": (BucketNotFound,),
         "delete_many": (BucketNotFound, OriginReadOnly, OriginFailed),
         "download_url": (BucketNotFound,),
         "upload_urls": (BucketNotFound,),
     }
-    query_serializers = {"list": ObjectQuerySerializer, "details": ObjectKeySerializer}
+    query_serializers = {
+        "list": ObjectQuerySerializer,
+        "details": ObjectKeySerializer,
+        "list_versions": VersionsQuerySerializer,
+    }
     request_serializers = {
+        "restore_version": ObjectVersionSerializer,
+        "delete_version": ObjectVersionSerializer,
         "delete_many": ObjectKeysSerializer,
         "download_url": DownloadUrlRequestSerializer,
         "upload_urls": UploadUrlsRequestSerializer,
@@ -59,11 +75,17 @@ class ObjectViewSet(CacheResource):
     response_serializers = {
         "list": ObjectPageSerializer,
         "details": ObjectSerializer,
+        "list_versions": VersionPageSerializer,
+        "restore_version": VersionIdSerializer,
+        "delete_version": None,
         "delete_many": None,
         "download_url": DownloadUrlSerializer,
         "upload_urls": UploadUrlsSerializer,
     }
-    success_statuses = {"delete_many": status.HTTP_204_NO_CONTENT}
+    success_statuses = {
+        "delete_version": status.HTTP_204_NO_CONTENT,
+        "delete_many": status.HTTP_204_NO_CONTENT,
+    }
 
     @extend_schema(operation_id="cache_objects_list", summary="List objects")
     def list(self, request: Request, bucket_name: str) -> Response:
@@ -77,6 +99,38 @@ class ObjectViewSet(CacheResource):
         """Return an object's size, type, headers and metadata."""
         key = self.read_query()["key"]
         return self.respond(objects.find(self.principal.scope, bucket_name, key))
+
+    @extend_schema(summary="List versions of objects")
+    @action(detail=False, url_path="versions")
+    def list_versions(self, request: Request, bucket_name: str) -> Response:
+        """List the versions of a bucket's objects and delete markers, of each key the newest first.
+
+        With a key as `prefix` its versions come first.
+        """
+        query = self.read_query()
+        return self.respond(objects.versions_of(self.principal.scope, bucket_name, query))
+
+    @extend_schema(summary="Restore a version of an object")
+    @action(detail=False, methods=["post"], url_path="versions/restore")
+    def restore_version(self, request: Request, bucket_name: str) -> Response:
+        """Make a version the current one again, as a copy; nothing is removed."""
+        body = self.read()
+        made = objects.restore(self.principal.scope, bucket_name, body)
+        trail.record_request(
+            self.platform_request, CacheTag.OBJECT_RESTORE, bucket=bucket_name, **body
+        )
+        return self.respond(made)
+
+    @extend_schema(summary="Delete a version of an object")
+    @action(detail=False, methods=["post"], url_path="versions/delete")
+    def delete_version(self, request: Request, bucket_name: str) -> Response:
+        """Delete one version for good, or a delete marker, which brings the object back."""
+        body = self.read()
+        objects.delete_version(self.principal.scope, bucket_name, body)
+        trail.record_request(
+            self.platform_request, CacheTag.VERSION_DELETE, bucket=bucket_name, **body
+        )
+        return self.no_content()
 
     @extend_schema(summary="Delete objects")
     @action(detail=False, methods=["post"], url_path="delete")

@@ -72,6 +72,38 @@ def find(scope: Scope, bucket_name: str, key: str) -> Row:
     return found
 
 
+def versions_of(scope: Scope, bucket_name: str, query: Mapping[str, Any]) -> Row:
+    """Return a page of versions and delete markers, of each key the newest first.
+
+    query: ``prefix``, ``delimiter``, ``after``, ``after_version``, ``limit``.
+    Raises BucketNotFound, OriginReadOnly, OriginFailed.
+    """
+    asked = {**tenant(scope), "bucket": bucket_name, **query}
+    page: Row = client.call("GET", "/v1/objects/versions", query=asked)
+    return {
+        "versions": [row | {"is_delete_marker": row["size"] is None} for row in page["versions"]],
+        "prefixes": page["prefixes"],
+        "next_after": page["next"],
+        "next_version": page["next_version"],
+    }
+
+
+def restore(scope: Scope, bucket_name: str, body: Mapping[str, Any]) -> Row:
+    """Make a version of an object the newest one again, as a copy; return its ``version_id``.
+
+    Raises BucketNotFound, ObjectNotFound.
+    """
+    wanted = {**tenant(scope), "bucket": bucket_name, **body}
+    made: Row = client.call("POST", "/v1/objects/versions/restore", body=wanted)
+    return made
+
+
+def delete_version(scope: Scope, bucket_name: str, body: Mapping[str, Any]) -> None:
+    """Delete one version of an object, or a delete marker. Raises BucketNotFound."""
+    wanted = {**tenant(scope), "bucket": bucket_name, **body}
+    client.call("POST", "/v1/objects/versions/delete", body=wanted)
+
+
 def delete(scope: Scope, bucket_name: str, keys: list[str]) -> None:
     """Delete objects at their origin and from the cache, ignoring absent ones.
 
@@ -84,8 +116,9 @@ def delete(scope: Scope, bucket_name: str, keys: list[str]) -> None:
 def url_to_read(
     scope: Scope, bucket_name: str, body: Mapping[str, Any], *, origin: str, now: datetime
 ) -> Row:
-    """Return ``url`` and ``expires_at``. body: ``key``, ``expires_in_s``, ``disposition``.
+    """Return ``url`` and ``expires_at``.
 
+    body: ``key``, ``expires_in_s``, ``disposition``, and ``version_id`` of an older version.
     origin: the web origin of the pages that may use the URL.
 
     Raises BucketNotFound, InvalidRequest.
@@ -94,6 +127,7 @@ def url_to_read(
         "step": "get",
         "key": body["key"],
         "disposition": _disposition(body["disposition"], body["key"]),
+        "version_id": body.get("version_id", ""),
     }
     made = _signed_urls(scope, bucket_name, wanted, body["expires_in_s"], origin)
     return {"url": made["urls"][0], "expires_at": _expires_at(body, now)}

@@ -1,5 +1,6 @@
 """``/v1/objects``: what the platform's members see of objects, and URLs to read and write them."""
 
+from dataclasses import asdict
 import time
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -18,6 +19,8 @@ from edgecache.brain.http_caching.cache_keys import SAFE
 from edgecache.brain.internal_api.bodies import TenantMessage, charged_tenant
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
+from edgecache.brain.objects.object_versions import position_of
+from edgecache.brain.objects.version_listing import ListedVersion
 from edgecache.protocol.fields import NO_NUL, FieldError, Text
 
 PAGE: Final = 1000
@@ -25,6 +28,8 @@ DELETE_BODY_BYTES: Final = 8 * 2**20
 DISPOSITION_CHARS: Final = 4096
 MAX_PARTS: Final = 100
 LAST_PART: Final = 10_000
+NULL: Final = "null"
+VERSION_PATTERN: Final = r"^(|null|[0-9a-f]{32})$"
 
 
 class PresignedStep(StrEnum):
@@ -67,6 +72,18 @@ class ObjectQuery(TenantMessage, frozen=True, kw_only=True):
     key: Text
 
 
+class VersionsQuery(ObjectsQuery, frozen=True, kw_only=True):
+    """A page of a bucket's versions. after_version: of the key ``after``; empty behind them all."""
+
+    after_version: Annotated[str, Meta(pattern=VERSION_PATTERN)] = ""
+
+
+class VersionQuery(ObjectQuery, frozen=True, kw_only=True):
+    """One version of a key; ``null`` for what was written without versions."""
+
+    version_id: Annotated[str, Meta(pattern=VERSION_PATTERN)]
+
+
 class ObjectsDeletion(TenantMessage, frozen=True, kw_only=True):
     """Keys of a bucket to delete."""
 
@@ -88,6 +105,7 @@ class PresignRequest(ObjectQuery, frozen=True, kw_only=True):
     disposition: Annotated[str, Meta(max_length=DISPOSITION_CHARS, pattern=NO_NUL)] = ""
     content_type: Text = ""
     if_none_match: Text = ""
+    version_id: Annotated[str, Meta(pattern=VERSION_PATTERN)] = ""
     part_numbers: Annotated[
         list[Annotated[int, Meta(ge=1, le=LAST_PART)]], Meta(max_length=MAX_PARTS)
     ] = []
@@ -122,6 +140,9 @@ class ObjectsApi:
         return [
             Route("GET", "/v1/objects", self._listing),
             Route("GET", "/v1/objects/details", self._one),
+            Route("GET", "/v1/objects/versions", self._versions),
+            Route("POST", "/v1/objects/versions/restore", self._restore),
+            Route("POST", "/v1/objects/versions/delete", self._delete_version),
             Route("POST", "/v1/objects/delete", self._delete, body_limit_bytes=DELETE_BODY_BYTES),
             Route("POST", "/v1/objects/presigned-urls", self._presign),
             Route("POST", "/v1/objects/signed-links", self._link),
@@ -140,6 +161,37 @@ class ObjectsApi:
         bucket = await self._bucket(query, query.bucket)
         found = await self._directory.find(bucket.id, check_key(query.key))
         return JsonResponse(_shape(found or await self._objects.head(bucket, query.key)))
+
+    async def _versions(self, call: JsonCall) -> JsonResponse:
+        query = call.read_query(VersionsQuery)
+        bucket = await self._bucket(query, query.bucket)
+        position = position_of(query.after_version) if len(query.after_version) > len(NULL) else 0
+        page = await self._objects.list_versions(
+            bucket, query.prefix, query.after, position, query.delimiter, query.limit
+        )
+        last = page.last
+        return JsonResponse(
+            {
+                "versions": [_version(row) for row in page.versions],
+                "prefixes": page.prefixes,
+                "next": last.key if isinstance(last, ListedVersion) else last,
+                "next_version": last.marker if isinstance(last, ListedVersion) else "",
+            }
+        )
+
+    async def _restore(self, call: JsonCall) -> JsonResponse:
+        query = call.read(VersionQuery)
+        bucket = await self._bucket(query, query.bucket)
+        place = (bucket, query.key)
+        copied = await self._objects.copy(place, *place, version_id=_stored_id(query.version_id))
+        return JsonResponse({"version_id": copied.version_id or NULL})
+
+    async def _delete_version(self, call: JsonCall) -> JsonResponse:
+        query = call.read(VersionQuery)
+        bucket = await self._bucket(query, query.bucket)
+        wanted = [(query.key, _stored_id(query.version_id))]
+        await self._objects.delete_versions(bucket, wanted)
+        return JsonResponse(status=204)
 
     async def _delete(self, call: JsonCall) -> JsonResponse:
         body = call.read(ObjectsDeletion)
@@ -211,11 +263,23 @@ def _check_link(body: LinkRequest, bucket: BucketInfo) -> None:
         raise Invalid([FieldError("query", sentence)])
 
 
+def _version(row: ListedVersion) -> dict[str, Any]:
+    shown = asdict(row) | {"version_id": row.version_id or NULL}
+    del shown["position"]
+    return shown
+
+
+def _stored_id(version_id: str) -> str:
+    return "" if version_id == NULL else version_id
+
+
 def _url_requests(body: PresignRequest) -> list[UrlRequest]:
     """Return what each URL permits. Raises Invalid."""
     if body.if_none_match and body.step not in WRITING:
         sentence = "belongs to the steps that write the object"
         raise Invalid([FieldError("if_none_match", sentence)])
+    if body.version_id and body.step is not PresignedStep.GET:
+        raise Invalid([FieldError("version_id", "belongs to the step that reads the object")])
     if bool(body.upload_id) != (body.step in OF_UPLOADS):
         raise Invalid([FieldError("upload_id", "belongs to the steps of an upload in parts")])
     headers = {
@@ -226,6 +290,7 @@ def _url_requests(body: PresignRequest) -> list[UrlRequest]:
         ORIGIN_PARAMETER: body.origin,
         "response-content-disposition": body.disposition,
         "uploadId": body.upload_id,
+        "versionId": body.version_id,
     }
     shared = {name: value for name, value in parameters.items() if value}
     if body.step is PresignedStep.CREATE:

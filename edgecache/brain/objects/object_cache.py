@@ -51,12 +51,13 @@ from edgecache.brain.directory.versions import Directory
 from edgecache.brain.disk.buffers import BufferedBody
 from edgecache.brain.disk.data_directory import DataDirectory, local_bytes
 from edgecache.brain.disk.digests import verified
-from edgecache.brain.objects import builtin_origin
+from edgecache.brain.objects import builtin_origin, version_listing
 from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.objects.origin_writes import OriginWrites
 from edgecache.brain.objects.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.objects.singleflight import Singleflight
 from edgecache.brain.objects.stored_writes import StoredWrites, Write
+from edgecache.brain.objects.version_listing import ListedVersion, VersionPage
 from edgecache.brain.origins.driver import OriginRequest, version_at
 from edgecache.brain.origins.open_origins import Origins
 from edgecache.brain.stores import stored_blobs
@@ -242,6 +243,37 @@ class ObjectCache:
         if found is not None and found.version_id == version_id:
             return found
         return await builtin_origin.version(self._database, bucket, key, version_id)
+
+    async def list_versions(
+        self,
+        bucket: BucketInfo,
+        prefix: str,
+        start_after: str,
+        position: int,
+        delimiter: str,
+        limit: int,
+    ) -> VersionPage:
+        """Return a page of versions and delete markers (``version_listing.list_versions``).
+
+        In a bucket that never had versions each object is a null version. Raises as ``list`` does.
+        """
+        if bucket.versioning:
+            return await version_listing.list_versions(
+                self._database,
+                bucket.id,
+                prefix=prefix,
+                start_after=start_after,
+                position=position,
+                delimiter=delimiter,
+                limit=limit,
+            )
+        page = await self.list(bucket, prefix, start_after, delimiter, limit)
+        versions = tuple(
+            ListedVersion(row.key, 0, "", row.size, row.etag, row.last_modified, is_latest=True)
+            for row in page.objects
+        )
+        last = next((each for each in versions[-1:] if each.key == page.next), page.next)
+        return VersionPage(versions, page.prefixes, last)
 
     async def newest_marker(self, bucket: BucketInfo, key: str) -> DeleteMarker | None:
         """Return the delete marker that hides a key, or None. Raises DatabaseUnavailable."""

@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 
 from edgecache.brain.core.paging import LAST, after
 from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.objects.object_versions import marker_at
 
 # The next version behind {key} and {position}, by an index step of each table; a group's keys are
 # skipped, however many there are.
@@ -63,6 +64,11 @@ class ListedVersion:
     etag: str
     last_modified: datetime
     is_latest: bool
+
+    @property
+    def marker(self) -> str:
+        """What continues a listing behind it, even when it is deleted; empty behind all others."""
+        return self.version_id or (marker_at(self.position) if self.position else "")
 
 
 @dataclass(frozen=True, slots=True)

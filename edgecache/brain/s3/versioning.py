@@ -10,7 +10,6 @@ from edgecache.brain.objects.object_versions import (
     ENABLED,
     SUSPENDED,
     VERSION_ID,
-    marker_at,
     position_of,
 )
 from edgecache.brain.objects.version_listing import ListedVersion, VersionPage
@@ -20,7 +19,6 @@ from edgecache.brain.s3.listing_query import (
     STORAGE_CLASS,
     ListingQuery,
     iso,
-    list_page,
     owner_id,
     page_of,
     parse_query,
@@ -75,16 +73,17 @@ async def list_object_versions(context: RequestContext) -> S3Response:
     position = await _position(context, bucket, marker, version_marker)
     page = await _page(context, bucket, query, marker, position)
     owner = owner_id(context.tenant)
-    is_version = isinstance(page.last, ListedVersion)
-    next_marker = page.last.key if isinstance(page.last, ListedVersion) else page.last
+    last, next_version = page.last, ""
+    if isinstance(page.last, ListedVersion):
+        last, next_version = page.last.key, version_ids.shown(page.last.marker)
     nodes: list[Node | None] = [
         ("Name", request.bucket),
         ("KeyMarker", query.name(marker)),
         ("VersionIdMarker", version_marker),
         *query.nodes(),
         ("IsTruncated", page.last is not None),
-        ("NextKeyMarker", query.name(next_marker)) if next_marker else None,
-        ("NextVersionIdMarker", _marker(page.last)) if is_version else None,
+        ("NextKeyMarker", query.name(last)) if last else None,
+        ("NextVersionIdMarker", next_version) if next_version else None,
     ]
     rows = (_version(query, row, owner) for row in page.versions)
     return await page_of("ListVersionsResult", nodes, query, rows, page.prefixes)
@@ -108,36 +107,14 @@ async def _position(context: RequestContext, bucket: BucketInfo, key: str, marke
     return position_of(marker)
 
 
-def _marker(last: ListedVersion | str | None) -> str:
-    """Return what continues a listing behind a version, which may be deleted by then."""
-    if not isinstance(last, ListedVersion):
-        return ""
-    if last.version_id or not last.position:
-        return version_ids.shown(last.version_id)
-    return marker_at(last.position)
-
-
 async def _page(
     context: RequestContext, bucket: BucketInfo, query: ListingQuery, marker: str, position: int
 ) -> VersionPage:
-    """Return a page; in a bucket that never had versions every object is a null version."""
-    if bucket.versioning:
-        return await version_listing.list_versions(
-            context.dependencies.database,
-            bucket.id,
-            prefix=query.prefix,
-            start_after=marker,
-            position=position,
-            delimiter=query.delimiter,
-            limit=query.max_keys,
-        )
-    listing = await list_page(context, query, start_after=marker)
-    versions = tuple(
-        ListedVersion(row.key, 0, "", row.size, row.etag, row.last_modified, is_latest=True)
-        for row in listing.objects
+    if query.max_keys == 0:
+        return VersionPage((), (), None)
+    return await context.dependencies.objects.list_versions(
+        bucket, query.prefix, marker, position, query.delimiter, query.max_keys
     )
-    last = next((each for each in versions[-1:] if each.key == listing.next), listing.next)
-    return VersionPage(versions, listing.prefixes, last)
 
 
 def _version(query: ListingQuery, row: ListedVersion, owner: str) -> Node:

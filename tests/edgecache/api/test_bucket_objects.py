@@ -78,6 +78,48 @@ def test_an_object_is_described_and_deleted(caller: Caller) -> None:
     assert event.data == {"bucket": "media", "count": 2, "keys": ["ä b/ü?.txt", "absent"]}
 
 
+def test_versions_are_listed_read_restored_and_deleted(caller: Caller, charlie: User) -> None:
+    assert caller.call("PATCH", "/v1/cache/buckets/media", {"versioning": "Enabled"}).status == 200
+    for body in (b"one", b"second"):
+        put(caller, "a.txt", body)
+    put(caller, "a.txt.bak")
+    assert caller.post(f"{PATH}/delete", {"keys": ["a.txt"]}).status == 204
+    page = caller.get(f"{PATH}/versions?prefix=a.txt&limit=2").body
+    assert [(row["is_delete_marker"], row["size"]) for row in page["versions"]] == [
+        (True, None),
+        (False, 6),
+    ]
+    query = f"prefix=a.txt&after={page['next_after']}&after_version={page['next_version']}"
+    rest = caller.get(f"{PATH}/versions?{query}").body
+    assert [(row["key"], row["is_latest"]) for row in rest["versions"]] == [
+        ("a.txt", False),
+        ("a.txt.bak", True),
+    ]
+    assert (rest["next_after"], rest["next_version"]) == (None, "")
+    marker, first = page["versions"][0]["version_id"], rest["versions"][0]["version_id"]
+    assert by_url("GET", download_url(caller, "a.txt", version_id=first)).body == b"one"
+    of_first = {"key": "a.txt", "version_id": first}
+    theirs = signed_in(charlie)
+    theirs.post("/v1/cache/buckets", {"name": "media", "versioning": "Enabled"})
+    assert theirs.post(f"{PATH}/versions/restore", of_first).code == "object_not_found"
+    assert theirs.post(f"{PATH}/versions/delete", of_first).status == 204
+    assert theirs.get(f"{PATH}/versions").body["versions"] == []
+    made = caller.post(f"{PATH}/versions/restore", of_first)
+    assert made.status == 200
+    assert by_url("GET", download_url(caller, "a.txt")).body == b"one"
+    # The restored one, then the marker: the version below them is current.
+    for version_id in (made.body["version_id"], marker):
+        body = {"key": "a.txt", "version_id": version_id}
+        assert caller.post(f"{PATH}/versions/delete", body).status == 204
+    assert by_url("GET", download_url(caller, "a.txt")).body == b"second"
+    for version_id in ("", "x", first.upper()):
+        body = {"key": "a.txt", "version_id": version_id}
+        assert caller.post(f"{PATH}/versions/delete", body).status == 400
+    event = AuditEvent.objects.get(tag="api:object:restore")
+    assert event.data == {"bucket": "media", **of_first}
+    assert AuditEvent.objects.filter(tag="api:object_version:delete").count() == 3
+
+
 def test_a_url_reads_one_object_and_nothing_else(caller: Caller) -> None:
     put(caller, "a.txt", b"first")
     put(caller, "b.txt", b"second")
