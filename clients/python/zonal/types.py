@@ -50,6 +50,7 @@ __all__ = [
     "Result",
     "Schema",
     "SignInWarning",
+    "SignedLink",
     "SqlAnswer",
     "SqlUsageRow",
     "Statements",
@@ -624,6 +625,21 @@ class Bucket:
     forwards_writes: bool
     # Request headers that an HTTP origin gets as well; `*` for all but a few.
     forwarded_headers: list[str]
+    # `Enabled`: an overwritten or deleted object is kept as a version. `Suspended`: no new ones,
+    # after it was enabled; empty: it never was.
+    versioning: str
+    # The bucket is a website, whose folders are served by their object of this name, such as
+    # `index.html`; empty for no website.
+    website_index: str
+    # The key of the website's page for what it does not have, sent with 404.
+    website_error: str
+    # The website is a single page: a browser that opens a page it does not have gets the index
+    # document at its root, with 200.
+    website_fallback: bool
+    # The bucket of the same environment that gets the access log; empty for no log.
+    log_bucket: str
+    # What the keys of the access log's objects begin with.
+    log_prefix: str
     created_at: Optional[datetime]
 
 
@@ -655,6 +671,16 @@ class DownloadUrl:
     """A URL that reads one object, with GET."""
 
     url: str = field(repr=False)
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class SignedLink:
+    """A link, for GET and HEAD."""
+
+    url: str = field(repr=False)
+    # Of the URL. That of a prefix opens every URL below it.
+    query: str = field(repr=False)
     expires_at: datetime
 
 

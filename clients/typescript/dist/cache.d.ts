@@ -1,6 +1,6 @@
 /** The edge cache: its state, purges, buckets, objects, access keys. */
 import type { Transport } from "./transport.js";
-import type { AccessKey, Bucket, CacheMetrics, CacheStatus, DownloadUrl, ListedObject, NewAccessKey, Purge, StoredObject, UploadUrls } from "./types.js";
+import type { AccessKey, Bucket, CacheMetrics, CacheStatus, DownloadUrl, ListedObject, NewAccessKey, Purge, SignedLink, StoredObject, UploadUrls } from "./types.js";
 /** The cache as the environment sees it. */
 export declare class Cache {
     private readonly transport;
@@ -9,10 +9,14 @@ export declare class Cache {
     status(): Promise<CacheStatus>;
     /** Return its counters. */
     metrics(): Promise<CacheMetrics>;
-    /** Remove cached copies; keys and prefixes begin with the bucket: `assets/logo.png`. */
+    /**
+     * Remove cached copies; each name begins with the bucket: `assets/logo.png`. Tags are those of the origin's
+     * responses, or those of objects as `assets/key=value`.
+     */
     purge(what: {
         prefix?: string;
         keys?: string[];
+        tags?: string[];
         all?: boolean;
     }, options?: {
         preview?: boolean;
@@ -33,7 +37,7 @@ export declare class Buckets {
         originPrefix?: string;
     }): Promise<Bucket>;
     /** Change fields, such as `{ is_public: true }`. */
-    update(bucket: string, changes: Partial<Pick<Bucket, "is_public" | "allows_redirect" | "verifies_reads" | "forwards_writes" | "forwarded_headers">>): Promise<Bucket>;
+    update(bucket: string, changes: Partial<Pick<Bucket, "is_public" | "allows_redirect" | "verifies_reads" | "forwards_writes" | "forwarded_headers" | "log_bucket" | "log_prefix">>): Promise<Bucket>;
     /** Delete one that is empty. */
     delete(bucket: string): Promise<void>;
     /** Return the objects whose keys begin with a prefix, in the order of their keys. */
@@ -47,6 +51,21 @@ export declare class Buckets {
         expiresInS?: number;
         disposition?: "attachment" | "inline";
     }): Promise<DownloadUrl>;
+    /**
+     * Return a link that opens a key, or all keys that begin with a prefix, for up to a year. `query`: of the key's
+     * URL, if the bucket has an origin; `host`: one of the bucket's.
+     */
+    signedLink(bucket: string, opens: {
+        key: string;
+        query?: string;
+    } | {
+        prefix: string;
+    }, options?: {
+        expiresInS?: number;
+        host?: string;
+    }): Promise<SignedLink>;
+    /** End all signed links of a bucket. */
+    revokeSignedLinks(bucket: string): Promise<void>;
     /** Return a signed URL to PUT one object at: `urls[0]`. */
     uploadUrl(bucket: string, key: string, options?: {
         expiresInS?: number;

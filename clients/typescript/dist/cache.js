@@ -15,7 +15,10 @@ export class Cache {
     metrics() {
         return this.transport.call({ method: "GET", path: "/v1/cache/metrics" });
     }
-    /** Remove cached copies; keys and prefixes begin with the bucket: `assets/logo.png`. */
+    /**
+     * Remove cached copies; each name begins with the bucket: `assets/logo.png`. Tags are those of the origin's
+     * responses, or those of objects as `assets/key=value`.
+     */
     purge(what, options = {}) {
         const body = { ...what, preview: options.preview };
         return this.transport.call({ method: "POST", path: "/v1/cache/purge", body, isRepeatable: true });
@@ -77,6 +80,19 @@ export class Buckets {
         const path = `${at(bucket)}/objects/download-url`;
         const body = { key, expires_in_s: options.expiresInS, disposition: options.disposition };
         return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+    }
+    /**
+     * Return a link that opens a key, or all keys that begin with a prefix, for up to a year. `query`: of the key's
+     * URL, if the bucket has an origin; `host`: one of the bucket's.
+     */
+    signedLink(bucket, opens, options = {}) {
+        const body = { ...opens, expires_in_s: options.expiresInS, host: options.host };
+        const path = `${at(bucket)}/signed-links`;
+        return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+    }
+    /** End all signed links of a bucket. */
+    revokeSignedLinks(bucket) {
+        return this.transport.call({ method: "DELETE", path: `${at(bucket)}/signed-links` });
     }
     /** Return a signed URL to PUT one object at: `urls[0]`. */
     uploadUrl(bucket, key, options = {}) {

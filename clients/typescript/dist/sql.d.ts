@@ -71,7 +71,7 @@ export declare class Sql {
         requestId?: string;
     }): Promise<Rows<T>>;
     /** Run one statement and return its result as a file, in constant memory. */
-    export(query: string, params?: readonly unknown[], options?: Omit<StatementOptions, "json"> & {
+    export(query: string, params?: readonly unknown[], options?: Omit<StatementOptions, "json" | "numeric"> & {
         readOnly?: boolean;
         format?: "csv" | "arrow";
     }): Promise<AsyncGenerator<Uint8Array>>;

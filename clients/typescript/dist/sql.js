@@ -33,7 +33,8 @@ export class Sql {
     /** Run one statement and return its result as a file, in constant memory. */
     async export(query, params, options = {}) {
         const format = options.format ?? "csv";
-        const body = { query, ...given(params), ...written(options), format, json: undefined };
+        const { timeoutMs, readOnly } = options;
+        const body = { query, ...given(params), read_only: readOnly, timeout_ms: timeoutMs, format };
         return pieces(await this.opened(body, "*/*", options));
     }
     /** Put the rows of a CSV file into a table, as SQL names it: all of them, or none. */

@@ -26,6 +26,7 @@ export type Permissions = Schemas["Permissions"];
 export type Purge = Schemas["Purge"];
 export type Result = Schemas["Result"];
 export type Schema = Schemas["Schema"];
+export type SignedLink = Schemas["SignedLink"];
 export type SqlAnswer = Schemas["SqlAnswer"];
 export type Stats = Schemas["Stats"];
 export type StoredObject = Schemas["Object"];

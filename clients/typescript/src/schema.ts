@@ -46,6 +46,12 @@ export interface components {
             verifies_reads: boolean;
             forwards_writes: boolean;
             forwarded_headers: string[];
+            versioning: string;
+            website_index: string;
+            website_error: string;
+            website_fallback: boolean;
+            log_bucket: string;
+            log_prefix: string;
             /** Format: date-time */
             created_at: string | null;
         };
@@ -371,6 +377,12 @@ export interface components {
             types: components["schemas"]["TypeShape"][];
             extensions: components["schemas"]["InstalledExtensionShape"][];
             truncated: boolean;
+        };
+        SignedLink: {
+            url: string;
+            query: string;
+            /** Format: date-time */
+            expires_at: string;
         };
         SqlAnswer: {
             columns: components["schemas"]["Column"][];

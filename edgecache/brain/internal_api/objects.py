@@ -1,7 +1,7 @@
 """``/v1/objects``: what the platform's members see of objects, and URLs to read and write them."""
 
-from dataclasses import asdict
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final

@@ -11,7 +11,7 @@ from zonal._sync.transport import Call, Transport
 from zonal.bodies import given
 from zonal.decoding import decode
 from zonal.files import Source
-from zonal.types import Bucket, DownloadUrl, ListedObject, Object, UploadUrls
+from zonal.types import Bucket, DownloadUrl, ListedObject, Object, SignedLink, UploadUrls
 
 PATH = "/v1/cache/buckets"
 
@@ -89,6 +89,28 @@ class Buckets:
         body = {"key": key, **given(expires_in_s=expires_in_s, disposition=disposition)}
         call = Call("POST", f"{_path(bucket)}/objects/download-url", body, is_repeatable=True)
         return decode(DownloadUrl, self._transport.call(call))
+
+    def signed_link(
+        self,
+        bucket: str,
+        key: Optional[str] = None,
+        *,
+        prefix: Optional[str] = None,
+        query: Optional[str] = None,
+        host: Optional[str] = None,
+        expires_in_s: Optional[int] = None,
+    ) -> SignedLink:
+        """Return a link that opens a key, or all keys that begin with a prefix, up to a year.
+
+        query: of the key's URL, if the bucket has an origin. host: one of the bucket's.
+        """
+        body = given(key=key, prefix=prefix, query=query, host=host, expires_in_s=expires_in_s)
+        call = Call("POST", f"{_path(bucket)}/signed-links", body, is_repeatable=True)
+        return decode(SignedLink, self._transport.call(call))
+
+    def revoke_signed_links(self, bucket: str) -> None:
+        """End all signed links of a bucket."""
+        self._transport.call(Call("DELETE", f"{_path(bucket)}/signed-links"))
 
     def upload_url(
         self,

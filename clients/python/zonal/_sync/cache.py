@@ -33,16 +33,20 @@ class Cache:
         *,
         prefix: Optional[str] = None,
         keys: Optional[Sequence[str]] = None,
+        tags: Optional[Sequence[str]] = None,
         everything: bool = False,
         preview: bool = False,
     ) -> Purge:
-        """Remove cached copies; keys and prefixes begin with the bucket: ``assets/logo.png``.
+        """Remove cached copies; each name begins with the bucket: ``assets/logo.png``.
+
+        tags: of the origin's responses, or of objects as ``assets/key=value``.
 
         preview: only count. A purge may be repeated: it changes nothing the second time.
         """
         body = given(
             prefix=prefix,
             keys=None if keys is None else list(keys),
+            tags=None if tags is None else list(tags),
             all=everything or None,
             preview=preview or None,
         )
