@@ -69,13 +69,13 @@ class ExplainField(serializers.Field[Any, Any, Any, Any]):
 
 
 class FormatSerializer(StrictSerializer):
-    """How a statement's rows are written. It can be set for all and for each of ``queries``.
-
-    ``rows``, ``numeric``, ``json`` and ``values`` are for JSON and NDJSON.
-    """
+    """How a statement's rows are written. It can be set for all and for each of ``queries``."""
 
     rows = serializers.ChoiceField(
-        choices=["objects", "arrays"], required=False, help_text="`objects` if not given."
+        choices=["objects", "arrays"],
+        required=False,
+        help_text="`objects` if not given. Refused for CSV and Arrow, as are `numeric`, `json` and "
+        "`values`.",
     )
     max_rows = MaxRowsField(required=False, min_value=1)
     numeric = serializers.ChoiceField(
