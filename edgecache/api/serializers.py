@@ -1,8 +1,10 @@
 """JSON of the cache's resources."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, get_args
 
+from django.conf import settings
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
@@ -253,10 +255,17 @@ class BucketSerializer(DeclaredSerializer):
 
     name = serializers.CharField()
     public_name = serializers.CharField()
+    public_url = serializers.SerializerMethodField(
+        help_text="What its objects' public URLs begin with, beside its own hosts; null if private."
+    )
     origin = serializers.CharField(allow_null=True)
     origin_prefix = serializers.CharField()
     options = OptionsOf(BucketOptions)
     created_at = serializers.DateTimeField(allow_null=True)
+
+    def get_public_url(self, row: Mapping[str, Any]) -> str | None:
+        """Return where everyone reads it at the object API."""
+        return f"{settings.CACHE.s3_url}/p/{row['public_name']}/" if row["is_public"] else None
 
 
 class BucketChangeSerializer(DeclaredSerializer, StrictSerializer):

@@ -85,6 +85,10 @@ function hostRow({ host, proved_at, gone_since, record, cname }) {
     ? `Its TXT record is missing since ${dated(gone_since)}: restore it. After three days the host is removed.`
     : `Proved ${dated(proved_at)}; its TXT record is there.`;
   fill(made, { host, state });
+  const site = within(made, '[data-slot="site"]');
+  site.setAttribute("href", `https://${host}/`);
+  site.setAttribute("aria-label", `Open the website at ${host}`);
+  show(site, bucket.is_public && bucket.website_index !== "");
   showRecords(made, record, cname);
   within(made, "details").toggleAttribute("open", Boolean(gone_since));
   show(within(made, ".actions"), mayChange);

@@ -12,7 +12,8 @@ import { bindHosts, showHostsOf } from "./hosts.js";
 import { address, bucketPath, go, here } from "./place.js";
 import { purge } from "./purge.js";
 
-const SWITCHES = ["is_public", "allows_redirect", "verifies_reads", "forwards_writes"];
+const SWITCHES = ["is_public", "allows_redirect", "verifies_reads", "forwards_writes", "website_fallback"];
+const TEXTS = ["website_index", "website_error", "log_bucket", "log_prefix"];
 
 let mayChange = false;
 /** @type {any} */
@@ -26,7 +27,7 @@ export function bindSettings(isAdmin) {
   const form = /** @type {HTMLFormElement} */ (byId("switches"));
   const switches = SWITCHES.map((name) => [name, switchField(within(form, `[name="${name}"]`))]);
   const headers = wordsField(byId("forwarded-headers"));
-  const texts = ["log_bucket", "log_prefix"].map((name) => [name, textField(within(form, `[name="${name}"]`))]);
+  const texts = TEXTS.map((name) => [name, textField(within(form, `[name="${name}"]`))]);
   settings = new StoredForm(form, { ...Object.fromEntries([...switches, ...texts]), forwarded_headers: headers });
   onSubmit(form, async () => {
     if (settings.changes.is_public) {
@@ -64,6 +65,7 @@ export async function showSettings() {
   heading.textContent = name;
   heading.setAttribute("href", address({ bucket: name }));
   showFacts();
+  showWebsite();
   for (const input of form.querySelectorAll("input")) input.disabled = !mayChange;
   settings.show(bucket);
   show(byId("forwarding"), Boolean(bucket.origin));
@@ -87,11 +89,24 @@ function failureRow({ cause, meaning, count: times, last_at: at }) {
   return row;
 }
 
+function showWebsite() {
+  const about = within(byId("website"), '[data-slot="website-about"]');
+  if (!bucket.website_index) {
+    about.textContent = "The pages of a public bucket are opened in a browser.";
+  } else if (!bucket.public_url) {
+    about.textContent = "Only a public bucket is a website.";
+  } else {
+    const link = element("a", bucket.public_url);
+    link.setAttribute("href", bucket.public_url);
+    about.replaceChildren("It is at ", link, ", and at the host names below.");
+  }
+}
+
 function showFacts() {
   const from = bucket.origin ? `origin ${bucket.origin}${bucket.origin_prefix ? `, below ${bucket.origin_prefix}` : ""}` : "this platform";
   const facts = [
     ["Objects from", from],
-    ["Public address", bucket.is_public ? `/p/${bucket.public_name}/` : "none: the bucket is private"],
+    ["Public address", bucket.public_url ?? "none: the bucket is private"],
     ["Created", dated(bucket.created_at)],
   ];
   const pairs = facts.map(([name, value]) => {
