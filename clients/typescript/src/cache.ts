@@ -73,9 +73,7 @@ export class Buckets {
   /** Change fields, such as `{ is_public: true }`. */
   update(
     bucket: string,
-    changes: Partial<
-      Pick<Bucket, "is_public" | "allows_redirect" | "verifies_reads" | "forwards_writes" | "forwarded_headers" | "log_bucket" | "log_prefix">
-    >,
+    changes: Partial<Omit<Bucket, "name" | "public_name" | "public_url" | "origin" | "origin_prefix" | "created_at">>,
   ): Promise<Bucket> {
     return this.transport.call({ method: "PATCH", path: at(bucket), body: changes });
   }
