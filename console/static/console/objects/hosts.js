@@ -68,7 +68,7 @@ export async function showHostsOf(shown) {
 async function showHosts() {
   const about = bucket.is_public
     ? "This bucket is served at your own host names, too: the whole path is the key."
-    : "Only a public bucket is served at host names.";
+    : "A private bucket is served at host names to those with a signed link.";
   fill(byId("hosts"), { "hosts-about": about });
   const list = byId("host-list");
   await attempt(byId("hosts"), async () => {

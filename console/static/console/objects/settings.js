@@ -58,6 +58,7 @@ export function bindSettings(isAdmin) {
 export async function showSettings() {
   const name = here().bucket;
   const form = /** @type {HTMLFormElement} */ (byId("switches"));
+  /** @type {HTMLFormElement} */ (byId("tag-purge-form")).reset();
   // They show another bucket's settings until these are there, which would replace a change.
   for (const input of form.querySelectorAll("input")) input.disabled = true;
   bucket = await get(bucketPath(name));
