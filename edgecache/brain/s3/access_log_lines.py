@@ -54,7 +54,7 @@ def line_of(
     seconds = time.perf_counter() - exchange.began
     came = now - timedelta(seconds=seconds)
     query = f"?{scope.query_string}" if scope.query_string else ""
-    uri = f"{scope.method} {scope.raw_path}{query} HTTP/{scope.http_version}"
+    uri = _clean(f"{scope.raw_path}{query}", URI_CHARS).replace(" ", "%20")
     version, kind = _authentication(entry, scope)
     fields = (
         *_first_fields(bucket, came),
@@ -63,7 +63,7 @@ def line_of(
         entry.request_id or NOTHING,
         _operation(entry, scope),
         quote(entry.key) or NOTHING,
-        _quoted(uri, URI_CHARS),
+        f'"{_bare(scope.method)} {uri} HTTP/{scope.http_version}"',
         str(exchange.status or NOTHING),
         _bare(entry.error or exchange.cause),
         str(exchange.sent_bytes or NOTHING),
@@ -71,8 +71,8 @@ def line_of(
         str(int(seconds * 1000)),
         NOTHING,
         # Athena's pattern for it knows no blank.
-        _quoted(scope.headers.get("referer"), HEADER_CHARS).replace(" ", "%20"),
-        _quoted(scope.headers.get("user-agent"), HEADER_CHARS),
+        _quoted(scope.headers.get("referer")).replace(" ", "%20"),
+        _quoted(scope.headers.get("user-agent")),
         # Of the version, the host, the signature; of TLS, which ends before the brain.
         NOTHING,
         NOTHING,
@@ -123,16 +123,19 @@ def _authentication(entry: LogEntry, scope: HttpScope) -> tuple[str, str]:
     return "SigV4" if SIGNATURE_PARAMETER in scope.query_string else "SigV2", "QueryString"
 
 
-def _quoted(text: str, limit: int) -> str:
-    """Return a text between quotes, without secrets, cut to a length."""
-    if not text:
-        return f'"{NOTHING}"'
+def _quoted(text: str) -> str:
+    """Return a header between quotes."""
+    return f'"{_clean(text, HEADER_CHARS) or NOTHING}"'
+
+
+def _clean(text: str, limit: int) -> str:
+    """Return a text without secrets and without what could end a field, cut to a length."""
     text = text[:limit]
     if "=" in text:
         text = _PARAMETER.sub(_masked, text)
     if any(sign in text for sign in SECRET_SIGNS):
         text = SECRET_SHAPE.sub(REDACTED, text)
-    return f'"{_UNSAFE.sub(_escaped, text)}"'
+    return _UNSAFE.sub(_escaped, text)
 
 
 def _bare(text: str) -> str:

@@ -117,6 +117,7 @@ def test_a_secret_of_the_query_is_masked(name: str) -> None:
     entry = LogEntry("", operation="GetObject", access_key="Z")
     for found in (
         fields(entry, query=query),
+        fields(entry, query=f"{name}=5ecre7"),
         fields(entry, query=f"{name}=5ecre7#a=b"),
         fields(entry, referer=f"https://files.example.com/p?{query}"),
         fields(entry, user_agent=f"curl https://files.example.com/p?{query}"),
@@ -124,6 +125,7 @@ def test_a_secret_of_the_query_is_masked(name: str) -> None:
         line = " ".join(found)
         assert "5ecre7" not in line
         assert f"{name}=***" in line
+        assert found[8].endswith(' HTTP/1.1"')
 
 
 def test_a_password_in_the_address_of_a_page_is_masked() -> None:
