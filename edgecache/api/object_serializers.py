@@ -6,7 +6,13 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from common.api.views import StrictSerializer
-from edgecache.api.objects import LINK_DEFAULT_S, LINK_LIMIT_S, URL_DEFAULT_S, URL_LIMIT_S
+from edgecache.api.objects import (
+    FORM_FILE_LIMIT_BYTES,
+    LINK_DEFAULT_S,
+    LINK_LIMIT_S,
+    URL_DEFAULT_S,
+    URL_LIMIT_S,
+)
 
 KEY_BYTES: Final = 1024
 PAGE: Final = 1000
@@ -17,6 +23,8 @@ LAST_PART: Final = 10_000
 HEADER: Final = r"\A[\x20-\x7e]*\Z"
 STEPS: Final = ("put", "create", "part", "complete", "abort")
 OF_UPLOADS: Final = frozenset(("part", "complete", "abort"))
+# What a form's fields may say in the place of a file's name.
+FILENAME: Final = "${filename}"
 # The steps after which the object is there.
 WRITING: Final = frozenset(("put", "complete"))
 
@@ -235,4 +243,43 @@ class UploadUrlsSerializer(serializers.Serializer[Any]):
 
     method = serializers.CharField()
     urls = serializers.ListField(child=serializers.CharField())
+    expires_at = serializers.DateTimeField()
+
+
+class UploadFormRequestSerializer(StrictSerializer):
+    """A form that uploads one file, of a given key or below a prefix, which its name follows.
+
+    It replaces an object of the same key. With a `content_type` every file is stored as that. After
+    the upload a browser goes to `redirect_url`, and otherwise stays where it is.
+    """
+
+    key = KeyField(required=False)
+    prefix = KeyField(required=False, help_text="Such as `inbox/`.")
+    max_bytes = serializers.IntegerField(
+        min_value=1, max_value=FORM_FILE_LIMIT_BYTES, default=FORM_FILE_LIMIT_BYTES
+    )
+    content_type = serializers.RegexField(HEADER, max_length=255, default="")
+    redirect_url = serializers.RegexField(r"\Ahttps?://[!-~]+\Z", max_length=2048, default="")
+    expires_in_s = serializers.IntegerField(
+        min_value=1, max_value=URL_LIMIT_S, default=URL_DEFAULT_S
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse both a key and a prefix, neither, and one that names a file's name."""
+        given = [name for name in ("key", "prefix") if name in attrs]
+        if len(given) != 1:
+            message = "Name a key or a prefix."
+            raise serializers.ValidationError({"key": [message]}, code="invalid")
+        for name in (*given, "redirect_url"):
+            if FILENAME in attrs[name]:
+                message = f"{FILENAME} has a meaning in forms. For files of any name give a prefix."
+                raise serializers.ValidationError({name: [message]}, code="invalid")
+        return attrs
+
+
+class UploadFormSerializer(serializers.Serializer[Any]):
+    """Where to post a form, as multipart/form-data: these fields first, then `file`."""
+
+    url = serializers.CharField()
+    fields = serializers.DictField(child=serializers.CharField())  # type: ignore[assignment]
     expires_at = serializers.DateTimeField()

@@ -1,4 +1,4 @@
-"""``/v1/cache/buckets/{bucket_name}/objects``: browse, delete, and URLs to read and write."""
+"""``/v1/cache/buckets/{bucket_name}/objects``: browse, delete, URLs and forms to read and write."""
 
 from typing import Final
 
@@ -24,6 +24,8 @@ from edgecache.api.object_serializers import (
     ObjectQuerySerializer,
     ObjectSerializer,
     ObjectVersionSerializer,
+    UploadFormRequestSerializer,
+    UploadFormSerializer,
     UploadUrlsRequestSerializer,
     UploadUrlsSerializer,
     VersionIdSerializer,
@@ -49,6 +51,7 @@ class ObjectViewSet(CacheResource):
         "delete_many": needs("objects", "delete"),
         "download_url": needs("objects", "read"),
         "upload_urls": needs("objects", "create"),
+        "upload_form": needs("objects", "create"),
     }
     errors = {
         "list": (BucketNotFound, OriginReadOnly, OriginFailed),
@@ -59,6 +62,7 @@ class ObjectViewSet(CacheResource):
         "delete_many": (BucketNotFound, OriginReadOnly, OriginFailed),
         "download_url": (BucketNotFound,),
         "upload_urls": (BucketNotFound,),
+        "upload_form": (BucketNotFound,),
     }
     query_serializers = {
         "list": ObjectQuerySerializer,
@@ -71,6 +75,7 @@ class ObjectViewSet(CacheResource):
         "delete_many": ObjectKeysSerializer,
         "download_url": DownloadUrlRequestSerializer,
         "upload_urls": UploadUrlsRequestSerializer,
+        "upload_form": UploadFormRequestSerializer,
     }
     response_serializers = {
         "list": ObjectPageSerializer,
@@ -81,6 +86,7 @@ class ObjectViewSet(CacheResource):
         "delete_many": None,
         "download_url": DownloadUrlSerializer,
         "upload_urls": UploadUrlsSerializer,
+        "upload_form": UploadFormSerializer,
     }
     success_statuses = {
         "delete_version": status.HTTP_204_NO_CONTENT,
@@ -174,6 +180,22 @@ class ObjectViewSet(CacheResource):
             trail.record_request(
                 self.platform_request, CacheTag.OBJECT_UPLOAD, bucket=bucket_name, **audited
             )
+        return self.respond(made, headers=NO_STORE)
+
+    @extend_schema(summary="Create a form to upload a file")
+    @action(detail=False, methods=["post"], url_path="upload-form")
+    def upload_form(self, request: Request, bucket_name: str) -> Response:
+        """Sign a form with which anyone uploads files until it expires (S3's presigned POST)."""
+        body, now = self.read(), timezone.now()
+        made = objects.form_to_write(self.principal.scope, bucket_name, body, now=now)
+        trail.record_request(
+            self.platform_request,
+            CacheTag.OBJECT_UPLOAD,
+            bucket=bucket_name,
+            key=body.get("key") or body["prefix"],
+            step="form",
+            expires_in_s=body["expires_in_s"],
+        )
         return self.respond(made, headers=NO_STORE)
 
     def _own_origin(self) -> str:

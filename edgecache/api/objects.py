@@ -1,8 +1,9 @@
 """Objects of an environment, through the brain: purged, warmed, listed, described, deleted, signed.
 
 A presigned URL reads or writes a single object without an access key. It is valid for one method
-and one key, and for an hour at most. A signed link opens an object, or a folder, at a bucket's
-public doors, for a year at most. Anyone who has one can use it. No secret leaves the brain.
+and one key, and for an hour at most; a presigned form, for files under one key or prefix. A signed
+link opens an object, or a folder, at a bucket's public doors, for a year at most. Anyone who has
+one can use it. No secret leaves the brain.
 """
 
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ URL_DEFAULT_S: Final = 300
 URL_LIMIT_S: Final = 3600
 LINK_DEFAULT_S: Final = 86_400
 LINK_LIMIT_S: Final = 365 * 86_400
+FORM_FILE_LIMIT_BYTES: Final = 5 * 2**30
 
 
 def purge(scope: Scope, body: Mapping[str, Any]) -> dict[str, int]:
@@ -144,6 +146,26 @@ def url_to_write(
     """
     wanted = {name: value for name, value in body.items() if name != "expires_in_s"}
     made = _signed_urls(scope, bucket_name, wanted, body["expires_in_s"], origin)
+    return made | {"expires_at": _expires_at(body, now)}
+
+
+def form_to_write(scope: Scope, bucket_name: str, body: Mapping[str, Any], *, now: datetime) -> Row:
+    """Return ``url``, ``fields`` and ``expires_at`` of a form that uploads a file.
+
+    body: ``key`` or ``prefix``, ``max_bytes``, ``content_type``, ``redirect_url``,
+    ``expires_in_s``.
+    Raises BucketNotFound, InvalidRequest.
+    """
+    asked = {
+        **tenant(scope),
+        "bucket": bucket_name,
+        "endpoint": settings.CACHE.s3_url,
+        "expires_s": body["expires_in_s"],
+        "key": body.get("key") or body["prefix"],
+        "is_prefix": "prefix" in body,
+        **{name: body[name] for name in ("max_bytes", "content_type", "redirect_url")},
+    }
+    made: Row = client.call("POST", "/v1/objects/presigned-forms", body=asked)
     return made | {"expires_at": _expires_at(body, now)}
 
 

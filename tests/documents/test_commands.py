@@ -1,5 +1,6 @@
 """Every command of the documentation works as it is printed."""
 
+import ast
 import gzip
 import re
 import socket
@@ -158,11 +159,18 @@ def test_the_commands_of_the_cache_work(terminal: Terminal) -> None:
 
 
 def test_the_presigned_links_of_the_cache_work(terminal: Terminal) -> None:
-    program = next(each.text for each in blocks(CACHE) if each.language == "python")
+    program = "".join(each.text for each in blocks(CACHE) if each.language == "python")
     variables = with_access_key(terminal)
-    upload, download = terminal.paste(f"python3 - <<'END'\n{program}END", **variables).split()
+    lines = terminal.paste(f"python3 - <<'END'\n{program}END", **variables).splitlines()
+    upload, download, form = lines
     assert requests.put(upload, data=b"second", timeout=30).ok
     assert requests.get(download, timeout=30).content == b"second"
+    url, _, fields = form.partition(" ")
+    files = {"file": ("c.txt", b"third")}
+    sent = requests.post(
+        url, data=ast.literal_eval(fields), files=files, timeout=30, allow_redirects=False
+    )
+    assert sent.headers["location"].startswith("https://app.example.com/thanks?bucket=papers&")
 
 
 def test_the_commands_of_api_keys_work(terminal: Terminal) -> None:

@@ -52,6 +52,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{OBJECTS}/delete"): {"keys": ["a"]},
     ("POST", f"{OBJECTS}/download-url"): {"key": "a"},
     ("POST", f"{OBJECTS}/upload-urls"): {"key": "a"},
+    ("POST", f"{OBJECTS}/upload-form"): {"prefix": "a/"},
     ("PATCH", "v1/members/<str:user_id>"): {"roles": ["reader"], "disabled": True},
 }
 

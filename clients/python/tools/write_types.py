@@ -37,6 +37,7 @@ ANSWERS: Final = (
     "Object",
     "DownloadUrl",
     "SignedLink",
+    "UploadForm",
     "UploadUrls",
     "AccessKey",
     "NewAccessKey",
@@ -52,7 +53,7 @@ RENAMED: Final = {"Warning": "SignInWarning"}
 SCALARS: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 FORMATS: Final = {"date-time": "datetime", "date": "date"}
 # Left out of what a dataclass prints: it ends in logs.
-SECRET: Final = re.compile(r"token$|secret|password|^urls?$|^query$|^key$")
+SECRET: Final = re.compile(r"token$|secret|password|^urls?$|^query$|^key$|^fields$")
 HEAD: Final = '''"""The API's answers; written by `make clients` from docs/openapi.yaml.
 
 A later release may add fields: they are ignored. Fields that an answer may lack are None then.

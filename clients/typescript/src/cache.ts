@@ -13,6 +13,7 @@ import type {
   Purge,
   SignedLink,
   StoredObject,
+  UploadForm,
   UploadUrls,
 } from "./types.js";
 
@@ -148,6 +149,26 @@ export class Buckets {
   ): Promise<UploadUrls> {
     const path = `${at(bucket)}/objects/upload-urls`;
     const body = { key, expires_in_s: options.expiresInS, content_type: options.contentType };
+    return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+  }
+
+  /**
+   * Return a signed form with which a browser uploads a file of a key, or below a prefix: its fields
+   * come before the `file`. It can be used more than once until it expires.
+   */
+  uploadForm(
+    bucket: string,
+    where: { key: string } | { prefix: string },
+    options: { maxBytes?: number; contentType?: string; redirectUrl?: string; expiresInS?: number } = {},
+  ): Promise<UploadForm> {
+    const path = `${at(bucket)}/objects/upload-form`;
+    const body = {
+      ...where,
+      max_bytes: options.maxBytes,
+      content_type: options.contentType,
+      redirect_url: options.redirectUrl,
+      expires_in_s: options.expiresInS,
+    };
     return this.transport.call({ method: "POST", path, body, isRepeatable: true });
   }
 }

@@ -433,6 +433,12 @@ test("resources are typed, paged and escaped", async () => {
   const [found] = await listed(client.buckets.objects(bucket.name, "a b/"));
   assert.deepEqual([found.key, found.size], ["a b/ü.txt", 5]);
   assert.equal((await client.buckets.object(bucket.name, found.key)).size, 5);
+  const form = await client.buckets.uploadForm(bucket.name, { prefix: "in/" }, { maxBytes: 5 });
+  const body = new FormData();
+  for (const [name, value] of Object.entries(form.fields)) body.append(name, value);
+  body.append("file", new Blob(["hello"]), "c.txt");
+  assert.ok((await fetch(form.url, { method: "POST", body })).ok);
+  await client.buckets.deleteObjects(bucket.name, ["in/c.txt"]);
   const link = await client.buckets.downloadUrl(bucket.name, found.key);
   assert.equal(await (await fetch(link.url)).text(), "hello");
   const signed = await client.buckets.signedLink(bucket.name, { key: found.key }, { expiresInS: 86400 });

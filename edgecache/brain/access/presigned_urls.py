@@ -1,15 +1,20 @@
-"""URLs that the platform signs: each for one method, one key of one bucket, and a short time.
+"""URLs and forms that the platform signs, for one bucket and a short time.
 
-Source: AWS, "Authenticating Requests: Using Query Parameters (AWS Signature Version 4)".
+A URL is for one method and one key, a form for files under one key or one prefix. Source: AWS,
+"Authenticating Requests: Using Query Parameters (AWS Signature Version 4)", "… POST".
 """
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
+import orjson
+
 from edgecache.brain.access.platform_keys import SigningKey
+from edgecache.brain.aws.posted_form import FILENAME
 from edgecache.brain.aws.sigv4.canonical import (
     ALGORITHM,
     SIGNATURE_PARAMETER,
@@ -35,6 +40,57 @@ class UrlRequest:
     method: str
     parameters: Mapping[str, str]
     headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormRequest:
+    """What a form permits: a file of this key, or of a key that its name ends.
+
+    fields: further ones, with these values.
+    """
+
+    key: str
+    is_prefix: bool
+    max_bytes: int
+    fields: Mapping[str, str]
+
+
+def presigned_form(
+    key: SigningKey,
+    endpoint: str,
+    bucket: str,
+    request: FormRequest,
+    *,
+    expires_s: int,
+    now: datetime,
+) -> tuple[str, dict[str, str]]:
+    """Return the URL that a form is posted to, and its fields, which precede the file.
+
+    Source: AWS, "Creating a POST policy".
+    """
+    stamp = now.strftime(AMZ_DATE)
+    scope = f"{stamp[:8]}/{REGION}/s3/aws4_request"
+    fixed = {
+        **request.fields,
+        "x-amz-algorithm": ALGORITHM,
+        "x-amz-credential": f"{key.id}/{scope}",
+        "x-amz-date": stamp,
+    }
+    name = request.key + FILENAME if request.is_prefix else request.key
+    ends_at = now + timedelta(seconds=expires_s)
+    document = {
+        "expiration": f"{ends_at:%Y-%m-%dT%H:%M:%SZ}",
+        "conditions": [
+            {"bucket": bucket},
+            ["starts-with" if request.is_prefix else "eq", "$key", request.key],
+            ["content-length-range", 0, request.max_bytes],
+            *({each: value} for each, value in fixed.items()),
+        ],
+    }
+    policy = base64.b64encode(orjson.dumps(document)).decode()
+    made = signature(signing_key(key.secret, stamp[:8], REGION, "s3"), policy)
+    signed = {"key": name, **fixed, "policy": policy, "x-amz-signature": made}
+    return f"{endpoint}/{bucket}", signed
 
 
 def presigned_url(

@@ -11,7 +11,13 @@ from msgspec import Meta
 
 from edgecache.brain.access import signed_links
 from edgecache.brain.access.platform_keys import LIMIT_S
-from edgecache.brain.access.presigned_urls import ORIGIN_PARAMETER, UrlRequest, presigned_url
+from edgecache.brain.access.presigned_urls import (
+    ORIGIN_PARAMETER,
+    FormRequest,
+    UrlRequest,
+    presigned_form,
+    presigned_url,
+)
 from edgecache.brain.core.errors import Invalid, KeyRefused, NoSuchBucket, NoSuchHost
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, check_key, has_dots
 from edgecache.brain.directory.pasted_names import SAFE_QUERY
@@ -21,7 +27,7 @@ from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
 from edgecache.brain.objects.object_versions import position_of
 from edgecache.brain.objects.version_listing import ListedVersion
-from edgecache.protocol.fields import NO_NUL, FieldError, Text
+from edgecache.protocol.fields import NO_NUL, Count, FieldError, Text
 
 PAGE: Final = 1000
 DELETE_BODY_BYTES: Final = 8 * 2**20
@@ -126,6 +132,17 @@ class LinkRequest(TenantMessage, frozen=True, kw_only=True):
     expires_s: Annotated[int, Meta(ge=1, le=signed_links.LIMIT_S)]
 
 
+class PresignFormRequest(ObjectQuery, frozen=True, kw_only=True):
+    """What a form permits. is_prefix: the key goes on with the name of the file."""
+
+    endpoint: Text
+    expires_s: Annotated[int, Meta(ge=1, le=LIMIT_S)]
+    is_prefix: bool
+    max_bytes: Count
+    content_type: Text = ""
+    redirect_url: Text = ""
+
+
 class ObjectsApi:
     """The handlers. Each call names its tenant and one of its buckets."""
 
@@ -146,6 +163,7 @@ class ObjectsApi:
             Route("POST", "/v1/objects/delete", self._delete, body_limit_bytes=DELETE_BODY_BYTES),
             Route("POST", "/v1/objects/presigned-urls", self._presign),
             Route("POST", "/v1/objects/signed-links", self._link),
+            Route("POST", "/v1/objects/presigned-forms", self._presign_form),
         ]
 
     async def _listing(self, call: JsonCall) -> JsonResponse:
@@ -229,6 +247,29 @@ class ObjectsApi:
         url = f"{base}{quote(key, safe=SAFE)}?{query}"
         expires = datetime.fromtimestamp(expires_at, UTC)
         return JsonResponse({"url": url, "query": query, "expires_at": expires})
+
+    async def _presign_form(self, call: JsonCall) -> JsonResponse:
+        body = call.read(PresignFormRequest)
+        bucket = await self._bucket(body, body.bucket)
+        fields = {
+            "content-type": body.content_type,
+            "success_action_redirect": body.redirect_url,
+        }
+        wanted = FormRequest(
+            key=check_key(body.key),
+            is_prefix=body.is_prefix,
+            max_bytes=body.max_bytes,
+            fields={name: value for name, value in fields.items() if value},
+        )
+        url, signed = presigned_form(
+            self._platform_keys.key_of(bucket.tenant, can_write=True),
+            body.endpoint,
+            bucket.name,
+            wanted,
+            expires_s=body.expires_s,
+            now=datetime.now(UTC),
+        )
+        return JsonResponse({"url": url, "fields": signed})
 
     async def _bucket(self, message: TenantMessage, name: str) -> BucketInfo:
         bucket = await self._directory.bucket(charged_tenant(message), name)

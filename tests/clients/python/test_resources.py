@@ -3,6 +3,7 @@
 import urllib.request
 from datetime import date
 
+import httpx
 import pytest
 
 import zonal
@@ -74,6 +75,11 @@ def test_a_file_goes_into_a_bucket_and_comes_back(client: zonal.Client) -> None:
     (found,) = client.buckets.objects(bucket.name, prefix="a b/")
     assert (found.key, found.size) == ("a b/ü.txt", 5)
     assert client.buckets.object(bucket.name, found.key).content_type == "text/plain"
+    form = client.buckets.upload_form(bucket.name, prefix="in/", max_bytes=5)
+    assert "signature" not in repr(form)
+    sent = httpx.post(form.url, data=form.fields, files={"file": ("c.txt", b"hello")})
+    assert sent.status_code == 204
+    client.buckets.delete_objects(bucket.name, ["in/c.txt"])
     link = client.buckets.download_url(bucket.name, found.key)
     assert link.url not in repr(link)
     with urllib.request.urlopen(link.url) as answer:  # noqa: S310 - as above

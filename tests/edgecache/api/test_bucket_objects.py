@@ -294,12 +294,95 @@ def test_the_platforms_key_signs_urls_only_and_for_an_hour_at_most(
     assert signer.send("GET", "/media/a.txt").code == "AccessDenied"
 
 
+def upload_form(caller: Caller, **body: Any) -> dict[str, Any]:
+    """Return a form to upload a file."""
+    answer = caller.post(f"{PATH}/upload-form", body)
+    assert answer.status == 200, answer.body
+    return dict(answer.body)
+
+
+def by_form(form: dict[str, Any], **changes: str) -> Answer:
+    """Post a form with a file, some of its fields changed."""
+    parts = [(f'"{name}"', value) for name, value in {**form["fields"], **changes}.items()]
+    parts.append(('"file"; filename="a.txt"', "bytes"))
+    body = "".join(
+        f"--x\r\nContent-Disposition: form-data; name={named}\r\n\r\n{value}\r\n"
+        for named, value in parts
+    )
+    kind = "multipart/form-data; boundary=x"
+    return by_url("POST", form["url"], f"{body}--x--".encode(), content_type=kind)
+
+
+def test_a_form_uploads_files_below_a_prefix_and_nothing_else(
+    caller: Caller, alice: User, charlie: User
+) -> None:
+    form = upload_form(
+        caller,
+        prefix="in/",
+        max_bytes=5,
+        content_type="text/plain",
+        redirect_url="https://app.example.com/thanks",
+        expires_in_s=60,
+    )
+    sent = by_form(form)
+    assert (sent.status, sent.headers["location"].partition("?")[0]) == (
+        303,
+        "https://app.example.com/thanks",
+    )
+    found = caller.get(f"{PATH}/details?key=in/a.txt").body
+    assert (found["size"], found["content_type"]) == (5, "text/plain")
+    event = AuditEvent.objects.get(tag="api:object:upload")
+    assert (event.data["key"], event.data["step"]) == ("in/", "form")
+    assert form["fields"]["policy"] not in str(event.data)
+    for name, value in (
+        ("key", "other/a.txt"),
+        ("content-type", "text/html"),
+        ("success_action_redirect", "https://evil.example"),
+        ("x-amz-meta-a", "b"),
+        ("policy", "e30="),
+    ):
+        assert by_form(form, **{name: value}).status == 403
+    # The same names in another tenant, whose id is in the credential.
+    theirs = signed_in(charlie)
+    theirs.post("/v1/cache/buckets", {"name": "media"})
+    credential = form["fields"]["x-amz-credential"]
+    forged = credential.replace(f"-{alice.organization_id}-", f"-{charlie.organization_id}-")
+    assert forged != credential
+    assert by_form(form, **{"x-amz-credential": forged}).code == "SignatureDoesNotMatch"
+    small = upload_form(caller, key="in/b.txt", max_bytes=4)
+    assert by_form(small).code == "EntityTooLarge"
+    exact = upload_form(caller, key="in/b.txt")
+    assert by_form(exact, key="in/${filename}").status == 403
+    assert by_form(exact).status == 204
+    keys = [row["key"] for row in caller.get(PATH).body["objects"]]
+    assert keys == ["in/a.txt", "in/b.txt"]
+
+
+def test_a_form_names_a_key_or_a_prefix(caller: Caller) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, "key"),
+        ({"key": "a", "prefix": "b/"}, "key"),
+        ({"prefix": ""}, "prefix"),
+        ({"prefix": "a/${filename}"}, "prefix"),
+        ({"key": "a\0b"}, "key"),
+        ({"key": "a", "max_bytes": 5 * 2**30 + 1}, "max_bytes"),
+        ({"key": "a", "expires_in_s": 3601}, "expires_in_s"),
+        ({"key": "a", "content_type": "text/plain\r\nx: 1"}, "content_type"),
+        ({"key": "a", "redirect_url": "javascript:alert(1)"}, "redirect_url"),
+        ({"key": "a", "redirect_url": "https://a/\r\nx: 1"}, "redirect_url"),
+    ]
+    for body, field in cases:
+        answer = caller.post(f"{PATH}/upload-form", body)
+        assert (answer.status, answer.body["errors"][0]["field"]) == (400, field), body
+
+
 def test_readers_browse_and_read(caller: Caller, alice: User) -> None:
     put(caller, "a.txt")
     User.objects.filter(pk=alice.pk).update(roles=["reader"])
     assert [row["name"] for row in caller.get("/v1/cache/buckets").body["results"]] == ["media"]
     assert by_url("GET", download_url(caller, "a.txt")).body == b"bytes"
-    assert caller.post(f"{PATH}/upload-urls", {"key": "a.txt"}).code == "permission_denied"
+    for path in ("upload-urls", "upload-form"):
+        assert caller.post(f"{PATH}/{path}", {"key": "a.txt"}).code == "permission_denied"
     assert caller.post(f"{PATH}/delete", {"keys": ["a.txt"]}).code == "permission_denied"
 
 
