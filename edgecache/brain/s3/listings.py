@@ -50,7 +50,7 @@ async def list_objects_v2(context: RequestContext) -> S3Response:
         ("Name", request.bucket),
         *query.nodes(),
         ("StartAfter", query.name(start_after)) if start_after else None,
-        ("ContinuationToken", token) if token else None,
+        ("ContinuationToken", token) if request.has("continuation-token") else None,
         ("KeyCount", len(listing.objects) + len(listing.prefixes)),
         ("IsTruncated", listing.next is not None),
         ("NextContinuationToken", encode_token(listing.next)) if listing.next else None,

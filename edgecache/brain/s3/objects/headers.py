@@ -77,10 +77,10 @@ def upload_fields(request: S3Request, bucket: BucketInfo) -> WrittenFields:
     kept = {}
     for name in OBJECT_HEADERS:
         value = request.header(name)
-        if name == "content-encoding":
+        if name == "content-encoding" and "aws-chunked" in value:
             # The chunks of the upload are not part of the object.
             codings = [word.strip() for word in value.split(",")]
-            value = ",".join(word for word in codings if word and word != "aws-chunked")
+            value = ", ".join(word for word in codings if word and word != "aws-chunked")
         if value:
             kept[name] = decoded(value)
     if sum(map(len, kept.values())) > HEADER_LIMIT_BYTES:

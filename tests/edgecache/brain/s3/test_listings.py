@@ -71,6 +71,11 @@ def test_a_listing_starts_after_a_key_or_marker(s3: Any, filled: str) -> None:
     assert names(s3.list_objects(Bucket=filled, Marker="bb")) == ["c/4", "c/5", "d e", "z"]
 
 
+def test_an_empty_continuation_token_is_the_beginning(s3: Any, filled: str) -> None:
+    answer = s3.list_objects_v2(Bucket=filled, ContinuationToken="", MaxKeys=1)
+    assert (names(answer), answer["ContinuationToken"]) == (NAMES[:1], "")
+
+
 def test_a_bad_parameter_is_refused(cluster: Cluster, keys: Keys, filled: str) -> None:
     for query in [
         "list-type=2&max-keys=-1",

@@ -351,3 +351,19 @@ def test_deleting_many_objects_requires_a_digest(signer: Signer) -> None:
 def test_an_overlong_xml_body_is_refused(signer: Signer) -> None:
     answer = signer.send("POST", "/docs?delete=", b"<" * (2**22 + 1))
     assert (answer.status, answer.code) == (400, "MaxMessageLengthExceeded")
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("deflate, gzip", "deflate, gzip"),
+        ("a,b", "a,b"),
+        ("aws-chunked, deflate,gzip", "deflate, gzip"),
+        ("aws-chunked", None),
+    ],
+)
+def test_content_codings_are_kept_as_they_are_sent(
+    s3: Any, bucket: str, sent: str, kept: str | None
+) -> None:
+    s3.put_object(Bucket=bucket, Key="k", Body=b"bytes", ContentEncoding=sent)
+    assert s3.head_object(Bucket=bucket, Key="k").get("ContentEncoding") == kept
