@@ -46,6 +46,13 @@ from tests.edgecache.brain.history.operations import (
     PutPart,
     WrongAnswerError,
 )
+from tests.edgecache.brain.history.versions import (
+    NULL,
+    DeleteVersion,
+    GetVersion,
+    ListVersions,
+    Restore,
+)
 from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import HAS_CEPH, connect
@@ -80,6 +87,10 @@ purges = st.builds(Purge, prefix=st.sampled_from(["", "a/", "b/1"]))
 requests = st.one_of(puts, puts, gets, gets, gets, copies, deletes, purges, st.builds(List))
 bursts = st.lists(
     st.one_of(puts, puts, puts, gets, copies, deletes, purges), min_size=2, max_size=8
+)
+picks = st.integers(0, 50)
+versions = st.one_of(
+    *(st.builds(kind, pick=picks) for kind in (GetVersion, DeleteVersion, Restore))
 )
 victims = st.sets(st.integers(0, WORKERS), min_size=1)
 
@@ -223,13 +234,17 @@ class History(RuleBasedStateMachine):
         if not self.steps or self.steps[-1].startswith("WRONG"):
             return
         self._note("cut the power")
-        self.machines.kill(set(range(WORKERS + 1)))
-        self.machines.make_room()
-        self.machines.revive()
+        self.cut_power()
         self._run([List()])
         for key in KEYS:
             self._run([Get(name=key)])
             self._run([Delete(key=key)])
+
+    def cut_power(self) -> None:
+        """Kill everything, and start it again."""
+        self.machines.kill(set(range(WORKERS + 1)))
+        self.machines.make_room()
+        self.machines.revive()
 
     def _run(
         self, operations: list[Operation], killed: set[int] | None = None, delay_ms: int = 0
@@ -245,6 +260,11 @@ class History(RuleBasedStateMachine):
         self, operations: list[Operation], killed: set[int] | None, delay_ms: int
     ) -> None:
         before = dict(self.model.states)
+        for key, states in before.items():
+            self.model.ever[key] |= states
+        # First the deletes: what is read meanwhile may be gone.
+        for operation in sorted(operations, key=lambda each: not isinstance(each, DeleteVersion)):
+            operation.bind(self.model)
         is_full = 0 in self.machines.full
         with ThreadPoolExecutor(len(operations)) as threads:
             sent = [threads.submit(operation.run, self.client) for operation in operations]
@@ -294,11 +314,78 @@ class History(RuleBasedStateMachine):
                 if outcome is not Outcome.REFUSED:
                     after |= operation.results(meanwhile)
             self.model.states[key] = after
+        self._keep(operations, outcomes, meanwhile)
         if len(operations) == 1:
             operations[0].decide(self.model)
 
+    def _keep(
+        self, operations: list[Operation], outcomes: list[Outcome], states: dict[str, Any]
+    ) -> None:
+        """Add the versions that were made to the model."""
+        for operation, outcome in zip(operations, outcomes, strict=True):
+            if not operation.key or isinstance(operation, DeleteVersion):
+                continue
+            made = operation.results(states)
+            self.model.ever[operation.key] |= made
+            version = operation.answer.headers.get("x-amz-version-id", NULL)
+            if outcome is Outcome.DONE and version != NULL:
+                self.model.kept[operation.key, version] = made
+                self.model.ages[version] = len(self.steps)
+            elif outcome is not Outcome.REFUSED:
+                self.model.lost[operation.key] |= made
+
     def _note(self, step: str) -> None:
         self.steps.append(step)
+
+
+class VersionHistory(History):
+    """One tenant's history in a bucket that keeps versions, and for a while does not."""
+
+    switches = 0
+
+    def switch(self, status: str) -> None:
+        """Keep versions, or no more of them."""
+        configuration = {"Status": status}
+        self.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration=configuration)
+        self._note(f"versions are {status}")
+
+    @initialize(number=st.integers(0, 1000))
+    def begin(self, number: int) -> None:
+        """Begin with objects that have no versions."""
+        super().begin(number)
+        for key in KEYS[:3]:
+            self._run([Put(key=key, body=key.encode())])
+        self.switch("Enabled")
+
+    @precondition(lambda self: self.switches < 2)
+    @rule()
+    def toggle(self) -> None:
+        """Suspend the versions, later enable them again."""
+        self.switches += 1
+        self.switch("Suspended" if self.switches % 2 else "Enabled")
+
+    @rule(operations=bursts, others=st.lists(versions, min_size=1, max_size=3))
+    def write_versions(self, operations: list[Operation], others: list[Operation]) -> None:
+        """Write objects while versions are read, deleted and restored."""
+        self._run([*operations, *others])
+        self._run([ListVersions()])
+
+    @rule(operation=versions)
+    def request_version(self, operation: Operation) -> None:
+        """Send a request about a version, and see what is current then."""
+        self._run([operation])
+        self._run([ListVersions()])
+
+    def cut_power(self) -> None:
+        """Kill everything while versions are made and deleted; no acknowledged one may be lost."""
+        self.machines.make_room()
+        self.switch("Enabled")
+        writes = [Put(key=key, body=os.urandom(5000)) for key in KEYS]
+        others = [Delete(key=KEYS[0]), Restore(pick=0), DeleteVersion(pick=1)]
+        self._run([*writes, *others], set(range(WORKERS + 1)), delay_ms=15)
+        self._run([ListVersions()])
+        for pick in range(len(self.model.kept)):
+            self._run([GetVersion(pick=pick)])
 
 
 @pytest.fixture(params=["ceph"] if HAS_CEPH else ["file", "s3"])
@@ -341,7 +428,13 @@ def test_no_byte_is_wrong_and_no_acknowledgement_is_lost(machines: Machines) -> 
         run_history(machines, number)
 
 
-def run_history(machines: Machines, number: int) -> None:
+@pytest.mark.parametrize("machines", ["file"], indirect=True)
+def test_no_version_is_wrong_and_none_is_lost(machines: Machines) -> None:
+    for number in [secrets.randbits(64) for _ in range(EXAMPLES)] or [SHORT]:
+        run_history(machines, number, VersionHistory)
+
+
+def run_history(machines: Machines, number: int, kind: type[History] = History) -> None:
     """Run the history of this number until the same requests get different answers.
 
     Each history is a separate run, because Hypothesis expects the same continuation after the same
@@ -349,7 +442,7 @@ def run_history(machines: Machines, number: int) -> None:
     """
 
     @seed(number)
-    class OnMachines(History):
+    class OnMachines(kind):  # type: ignore[valid-type,misc]
         def __init__(self) -> None:
             super().__init__(machines)
 

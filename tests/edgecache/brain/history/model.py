@@ -67,11 +67,20 @@ class Model:
     """The states of every key that the answers so far allow.
 
     damaged: names of bytes whose durable file was altered: they may be unavailable, never wrong.
+    kept: by key and id the versions whose writes were acknowledged, and delete markers (None), and
+    what each may be. gone: ids of those that may be deleted. ages: the number of the step that made
+    a version. lost: what writes without an answer, or without its id, may have written. ever: each
+    key's earlier states.
     """
 
     states: States = field(default_factory=lambda: dict.fromkeys(KEYS, frozenset({None})))
     uploads: list[Upload] = field(default_factory=list)
     damaged: set[str] = field(default_factory=set)
+    kept: dict[tuple[str, str], frozenset[State]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    ages: dict[str, int] = field(default_factory=dict)
+    lost: States = field(default_factory=lambda: dict.fromkeys(KEYS, frozenset()))
+    ever: States = field(default_factory=lambda: dict.fromkeys(KEYS, frozenset()))
 
     def is_damaged(self, states: Iterable[State]) -> bool:
         """Return True if one of these states may be unavailable."""

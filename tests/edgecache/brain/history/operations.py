@@ -57,7 +57,8 @@ class Client:
             return Answer(0, {}, b"")
 
 
-def _outcome(answer: Answer, *done: int, refused: tuple[int, ...] = ()) -> Outcome:
+def outcome_of(answer: Answer, *done: int, refused: tuple[int, ...] = ()) -> Outcome:
+    """Return what a status means. Raises WrongAnswerError for one that is not expected."""
     if answer.status in done:
         return Outcome.DONE
     if answer.status in refused:
@@ -79,6 +80,9 @@ class Operation(ABC):
 
     key: str = ""
     answer: Answer = field(default_factory=lambda: Answer(0, {}, b""), repr=False)
+
+    def bind(self, model: Model) -> None:  # noqa: B027 - most requests know what they name
+        """Choose what it names among what the model knows."""
 
     @abstractmethod
     def run(self, client: Client) -> None:
@@ -129,7 +133,7 @@ class Put(Operation):
         return frozenset({version_of(self.body)})
 
     def judge(self, states: States) -> Outcome:
-        outcome = _outcome(self.answer, 200, refused=(409, 412) if self.is_new else ())
+        outcome = outcome_of(self.answer, 200, refused=(409, 412) if self.is_new else ())
         if outcome is Outcome.DONE and self.answer.headers["etag"] != version_of(self.body).etag:
             raise WrongAnswerError(self.answer.headers["etag"])
         if outcome is Outcome.DONE and self.is_new and None not in states[self.key]:
@@ -150,7 +154,7 @@ class Delete(Operation):
         return frozenset({None})
 
     def judge(self, states: States) -> Outcome:
-        return _outcome(self.answer, 204)
+        return outcome_of(self.answer, 204)
 
 
 @dataclass
@@ -164,7 +168,7 @@ class Copy(Operation):
         self.answer = client.ask("PUT", f"/{self.key}", b"", headers)
 
     def results(self, states: States) -> frozenset[State]:
-        etag = _text(self.answer.body.decode(), "ETag") if self.answer.status == 200 else ""
+        etag = text_of(self.answer.body.decode(), "ETag") if self.answer.status == 200 else ""
         # A copy of what was uploaded in parts may have an ETag of its own.
         return frozenset(
             Version(state.body, etag)
@@ -173,7 +177,7 @@ class Copy(Operation):
         )
 
     def judge(self, states: States) -> Outcome:
-        outcome = _outcome(self.answer, 200, refused=(404,))
+        outcome = outcome_of(self.answer, 200, refused=(404,))
         if self.answer.status == 404 and None not in states[self.source]:
             raise WrongAnswerError("the source was there")
         if outcome is Outcome.DONE and not self.results(states):
@@ -199,7 +203,7 @@ class PutPart(Operation):
         self.answer = client.ask("PUT", target, self.body)
 
     def judge(self, states: States) -> Outcome:
-        outcome = _outcome(self.answer, 200, refused=(404,) if self.upload.is_unsure else ())
+        outcome = outcome_of(self.answer, 200, refused=(404,) if self.upload.is_unsure else ())
         if outcome is Outcome.DONE:
             if self.answer.headers["etag"] != f'"{md5(self.body).hex()}"':
                 raise WrongAnswerError(self.answer.headers["etag"])
@@ -232,8 +236,8 @@ class Complete(Operation):
             return Outcome.LOST
         if self.upload.is_damaged and self.answer.code == "InvalidPart":
             return Outcome.REFUSED
-        outcome = _outcome(self.answer, 200, refused=(404,) if self.upload.is_unsure else ())
-        etag = _text(self.answer.body.decode(), "ETag")
+        outcome = outcome_of(self.answer, 200, refused=(404,) if self.upload.is_unsure else ())
+        etag = text_of(self.answer.body.decode(), "ETag")
         if outcome is Outcome.DONE and etag != self.upload.version.etag:
             raise WrongAnswerError(etag)
         return outcome
@@ -264,7 +268,7 @@ class Purge(Operation):
             self.answer = Answer(0, {}, b"")
 
     def judge(self, states: States) -> Outcome:
-        return _outcome(self.answer, 200)
+        return outcome_of(self.answer, 200)
 
 
 @dataclass
@@ -287,7 +291,7 @@ class Get(Operation):
             self.answer = Answer(followed.status if is_read else 0, {}, followed.body * is_read)
 
     def judge(self, states: States) -> Outcome:
-        outcome = _outcome(self.answer, 200, 206, 404, 416)
+        outcome = outcome_of(self.answer, 200, 206, 404, 416)
         if not self._explained_by(states):
             raise WrongAnswerError("these bytes were not there")
         return outcome
@@ -326,7 +330,7 @@ class List(Operation):
         self.answer = client.ask("GET", "?list-type=2")
 
     def judge(self, states: States) -> Outcome:
-        outcome = _outcome(self.answer, 200)
+        outcome = outcome_of(self.answer, 200)
         if outcome is Outcome.DONE and not all(self._explained_by(states).values()):
             raise WrongAnswerError(f"not in the listing: {self._explained_by(states)}")
         return outcome
@@ -337,14 +341,17 @@ class List(Operation):
 
     def _explained_by(self, states: States) -> States:
         rows = re.findall(r"<Contents>.*?</Contents>", self.answer.body.decode(), re.DOTALL)
-        listed = {_text(row, "Key"): (_text(row, "ETag"), int(_text(row, "Size"))) for row in rows}
+        listed = {
+            text_of(row, "Key"): (text_of(row, "ETag"), int(text_of(row, "Size"))) for row in rows
+        }
         return {
             key: frozenset(state for state in found if _is_listed(state, listed.get(key)))
             for key, found in states.items()
         }
 
 
-def _text(row: str, element: str) -> str:
+def text_of(row: str, element: str) -> str:
+    """Return the text of an element, or nothing."""
     found = re.search(f"<{element}>(.*?)</{element}>", row)
     return found[1].replace("&quot;", '"') if found else ""
 
