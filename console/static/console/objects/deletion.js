@@ -7,7 +7,7 @@ import { bytes, count } from "../lib/format.js";
 import { announce } from "../lib/status.js";
 import { nameOf, objectsOf } from "./place.js";
 
-/** @typedef {{name: string, origin: string | null}} Bucket */
+/** @typedef {{name: string, origin: string | null, versioning?: string}} Bucket */
 
 const AT_ONCE = 1000;
 
@@ -56,7 +56,8 @@ export async function deleteAll(bucket, folders, keys) {
 }
 
 /** @param {Bucket} bucket */
-function warningOf({ origin }) {
+function warningOf({ origin, versioning }) {
+  if (versioning === "Enabled") return "The versions stay, and can be restored.";
   return origin ? `This deletes at the origin ${origin}, too, and cannot be undone.` : "This cannot be undone.";
 }
 

@@ -12,13 +12,15 @@ import { deleteKeys } from "./deletion.js";
 import { bucketPath, nameOf, note, objectsOf } from "./place.js";
 import { isImage, preview } from "./preview.js";
 import { purge } from "./purge.js";
+import { bindVersions, showVersions } from "./versions.js";
 
 /** @typedef {import("./deletion.js").Bucket} Bucket */
 
 /** @type {{bucket: Bucket, key: string, type: string, gone: () => Promise<void>} | null} */
 let open = null;
 
-export function bindDetails() {
+/** @param {boolean} mayWrite */
+export function bindDetails(mayWrite) {
   const dialog = drawer();
   dialog.addEventListener("close", () => {
     if (open) note({ object: "" });
@@ -41,6 +43,7 @@ export function bindDetails() {
     if (open) await purge({ keys: [pathOf(open)] }, nameOf(open.key));
   });
   bindShare();
+  bindVersions(mayWrite);
 }
 
 /** Close it for another place, which the address names. */
@@ -52,9 +55,9 @@ export function closeDetails() {
 /**
  * @param {Bucket} bucket
  * @param {string} key
- * @param {{gone: () => Promise<void>}} options called when the object was deleted
+ * @param {{gone: () => Promise<void>, changed: () => Promise<void>}} options called when the object was deleted, or another version is current
  */
-export async function openDetails(bucket, key, { gone }) {
+export async function openDetails(bucket, key, { gone, changed }) {
   const dialog = drawer();
   const mine = { bucket, key, type: "", gone };
   open = mine;
@@ -64,13 +67,24 @@ export async function openDetails(bucket, key, { gone }) {
   byId("object-facts").replaceChildren();
   byId("preview").replaceChildren(element("p", "Loading…"));
   clearProblem(dialog);
-  dialog.showModal();
+  if (!dialog.open) dialog.showModal();
   byId("details-title").focus();
   await attempt(dialog, async () => {
     const found = await detailsOf(bucket, key);
     if (open !== mine) return;
     dialog.toggleAttribute("data-gone", !found);
-    if (!found) throw new Problem(404, { title: `There is no object ${pathOf(mine)}. It may have been deleted.` });
+    const hasVersions = await showVersions({
+      bucket,
+      key,
+      download: async (version_id) => saveFrom(await urlOf("attachment", 300, version_id)),
+      changed: async () => {
+        await openDetails(bucket, key, { gone, changed });
+        await changed();
+      },
+    });
+    if (open !== mine) return;
+    const why = hasVersions ? "It was deleted, and has versions." : "It may have been deleted.";
+    if (!found) throw new Problem(404, { title: `There is no object ${pathOf(mine)}. ${why}` });
     mine.type = found.content_type;
     byId("object-facts").replaceChildren(...factsOf(mine, found));
     const shown = await preview(found, () => urlOf("inline", 300));
@@ -140,11 +154,12 @@ function factsOf(object, found) {
  * Have a URL signed that reads the open object.
  * @param {"inline" | "attachment"} disposition
  * @param {number} expires_in_s
+ * @param {string} [version_id] of an older version
  * @returns {Promise<string>}
  */
-async function urlOf(disposition, expires_in_s) {
+async function urlOf(disposition, expires_in_s, version_id) {
   if (!open) throw new Error("No object is open.");
-  const { url } = await post(`${objectsOf(open.bucket.name)}/download-url`, { key: open.key, disposition, expires_in_s });
+  const { url } = await post(`${objectsOf(open.bucket.name)}/download-url`, { key: open.key, disposition, expires_in_s, version_id });
   return url;
 }
 

@@ -8,6 +8,7 @@ import { restoreDraft } from "../lib/drafts.js";
 import { count } from "../lib/format.js";
 import { attempt, onPress, onSubmit } from "../lib/forms.js";
 import { Problem } from "../lib/problem.js";
+import { announce } from "../lib/status.js";
 import { deleteAll, deleteKeys } from "./deletion.js";
 import { openDetails } from "./details.js";
 import { bindDrop, inFolders } from "./drop.js";
@@ -15,6 +16,7 @@ import { address, bucketPath, go, here, nameOf, note, objectsOf } from "./place.
 import { purge } from "./purge.js";
 import { bindRows, chosenKeys, clearRows, compareKeys, putFile, putFolder, removeRows, rowCount } from "./rows.js";
 import { startUploads } from "./uploads.js";
+import { deletedIn } from "./versions.js";
 
 /** @typedef {import("./drop.js").FoundFile} FoundFile */
 
@@ -47,6 +49,7 @@ export function bindFiles(may) {
   if (may) bindDrop(byId("drop"), (found) => void attempt(section, async () => upload(await found)));
   onPress(byId("files-more"), section, () => showPage(next ?? ""));
   onPress(byId("files-refresh"), section, showFiles);
+  onPress(byId("files-deleted"), section, showDeleted);
   onPress(byId("purge-folder"), section, () => {
     const { prefix } = here();
     return purge({ prefix: `${bucket.name}/${prefix}` }, prefix ? nameOf(prefix) : `all of ${bucket.name}`);
@@ -135,7 +138,8 @@ function showState(refusal = "") {
   show(byId("no-files"), isEmpty);
   show(byId("file-table"), !isEmpty);
   show(byId("files-more"), next !== null);
-  show(byId("filter-form"), !isNew && !refusal);
+  show(byId("files-deleted"), Boolean(bucket.versioning));
+  show(byId("filter-form"), (!isNew || Boolean(bucket.versioning)) && !refusal);
   show(byId("first-upload"), isNew && mayWrite);
   for (const id of ["upload", "upload-tree"]) show(byId(id), mayWrite && !isNew && !refusal);
   show(byId("folder-new"), mayWrite && !refusal);
@@ -143,9 +147,19 @@ function showState(refusal = "") {
   show(byId("purge-folder"), mayWrite && (!isNew || bucket.origin !== null));
 }
 
+/** Add what was deleted in this folder to the list. */
+async function showDeleted() {
+  const mine = asked;
+  const found = await deletedIn(bucket, here().prefix + here().filter);
+  if (mine !== asked) return;
+  for (const { key, last_modified } of found) putFile({ key, size: null, last_modified }, () => void open(key));
+  showState();
+  announce(`${count(found.length, "deleted object")} shown.`);
+}
+
 /** @param {string} key */
 function open(key) {
-  return openDetails(bucket, key, { gone: () => showWithout([key]) });
+  return openDetails(bucket, key, { gone: () => showWithout([key]), changed: () => showPage("") });
 }
 
 /**

@@ -29,7 +29,7 @@ await openPage(ofEnvironment(async (who) => {
   const mayWrite = isAdmin || who.roles.includes("operator");
   bindBuckets(mayWrite);
   bindFiles(mayWrite);
-  bindDetails();
+  bindDetails(mayWrite);
   bindSettings(isAdmin);
   bindOrigins(isAdmin);
   bindKeys(isAdmin);

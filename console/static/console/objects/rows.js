@@ -58,14 +58,14 @@ export function putFolder(key) {
 
 /**
  * Show an object in its place; what is shown of it already is brought up to date.
- * @param {{key: string, size: number, last_modified: string | Date}} found
+ * @param {{key: string, size: number | null, last_modified: string | Date}} found without a size if it was deleted
  * @param {() => void} open
  */
 export function putFile({ key, size, last_modified: at }, open) {
   const button = element("button", nameOf(key));
   button.setAttribute("type", "button");
   button.addEventListener("click", open);
-  fill(rowOf(files, key, button), { size: bytes(size), changed: moment(new Date(at).getTime() / 1000) });
+  fill(rowOf(files, key, button), { size: size === null ? "deleted" : bytes(size), changed: moment(new Date(at).getTime() / 1000) });
 }
 
 /**

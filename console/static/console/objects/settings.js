@@ -28,7 +28,8 @@ export function bindSettings(isAdmin) {
   const switches = SWITCHES.map((name) => [name, switchField(within(form, `[name="${name}"]`))]);
   const headers = wordsField(byId("forwarded-headers"));
   const texts = TEXTS.map((name) => [name, textField(within(form, `[name="${name}"]`))]);
-  settings = new StoredForm(form, { ...Object.fromEntries([...switches, ...texts]), forwarded_headers: headers });
+  const versioning = versionsField(within(form, '[name="versioning"]'));
+  settings = new StoredForm(form, { ...Object.fromEntries([...switches, ...texts]), forwarded_headers: headers, versioning });
   onSubmit(form, async () => {
     if (settings.changes.is_public) {
       await confirm(`Make ${bucket.name} public?`, "Anyone who knows its address can read every object in it.", "Make public");
@@ -70,8 +71,26 @@ export async function showSettings() {
   for (const input of form.querySelectorAll("input")) input.disabled = !mayChange;
   settings.show(bucket);
   show(byId("forwarding"), Boolean(bucket.origin));
+  show(byId("versioning"), !bucket.origin);
   await showHostsOf(bucket);
   await showFailures(name);
+}
+
+/**
+ * On, off, or off after it was on: what there is then stays.
+ * @param {HTMLElement} input
+ * @returns {import("../lib/stored.js").Field}
+ */
+function versionsField(input) {
+  const box = /** @type {HTMLInputElement} */ (input);
+  let stored = "";
+  return {
+    read: () => (box.checked ? "Enabled" : stored && "Suspended"),
+    write(status) {
+      stored = status;
+      box.checked = status === "Enabled";
+    },
+  };
 }
 
 /** @param {string} name of the bucket */
