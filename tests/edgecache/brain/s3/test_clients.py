@@ -209,6 +209,33 @@ def test_rclone(
     seen()
 
 
+def test_rclone_with_versions(environment: dict[str, str], files: Path, bucket: str) -> None:
+    path = packaged("rclone", package="rclone")
+
+    def rclone(*command: str) -> str:
+        return run(environment, path, *command).decode().strip()
+
+    assert "Unversioned" in rclone("backend", "versioning", f"edge:{bucket}")
+    assert "Enabled" in rclone("backend", "versioning", f"edge:{bucket}", "Enabled")
+    for body in ("one", "second"):
+        (files / "note").write_text(body)
+        rclone("copyto", f"{files}/note", f"edge:{bucket}/note.txt")
+    rclone("deletefile", f"edge:{bucket}/note.txt")
+    assert rclone("lsf", f"edge:{bucket}") == ""
+    older = rclone("lsf", "--s3-versions", f"edge:{bucket}").splitlines()
+    assert len(older) == 2
+    assert {rclone("cat", "--s3-versions", f"edge:{bucket}/{name}") for name in older} == {
+        "one",
+        "second",
+    }
+    rclone("copyto", f"{files}/note", f"edge:{bucket}/note.txt")
+    rclone("backend", "cleanup-hidden", f"edge:{bucket}")
+    assert rclone("lsf", "--s3-versions", f"edge:{bucket}") == "note.txt"
+    rclone("deletefile", f"edge:{bucket}/note.txt")
+    rclone("backend", "cleanup-hidden", f"edge:{bucket}")
+    rclone("rmdir", f"edge:{bucket}")
+
+
 def test_the_minio_library(
     cluster: Cluster, keys: Keys, bucket: str, seen: Callable[[], None]
 ) -> None:
