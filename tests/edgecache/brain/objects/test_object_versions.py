@@ -2,9 +2,12 @@
 
 import asyncio
 
+import psycopg
+
 from edgecache.brain.core.values import BucketInfo, DeleteMarker, ObjectVersion
 from edgecache.brain.directory import tenants
 from edgecache.brain.metering import usage_lines
+from edgecache.brain.stores import archived_bytes
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, stored_files
 from tests.edgecache.brain.objects.writes import put
 
@@ -128,3 +131,20 @@ async def test_the_end_of_an_environment_takes_its_versions(brain: Brain, rows: 
     await brain.garbage_collector.round()
     for table in ("bucket", "storedobject", "noncurrentversion", "blob"):
         assert rows.count(table) == 0
+
+
+async def test_a_backup_has_the_bytes_of_all_versions(brain: Brain, rows: Rows) -> None:
+    bucket = await versioned(brain)
+    first = await brain.put(bucket, "k", LARGE)
+    small = await put(brain, bucket, "k", b"small")
+    await brain.objects.delete(bucket, ["k"])
+    await brain.purges.purge(ALICE, everything=True)
+    with psycopg.connect(rows.url, autocommit=True) as connection:
+        listed = list(archived_bytes.all_bytes(connection))
+        assert [(each.sha256, each.size) for each in listed] == [(first.sha256.hex(), len(LARGE))]
+        # As after a restore with all bytes, and with those of one version missing.
+        assert archived_bytes.forget_cached(connection, []) == 0
+        assert await body_of(brain, bucket, small.version_id) == b"small"
+        connection.execute("DELETE FROM brain_storedblob")
+        assert archived_bytes.forget_cached(connection, [first.sha256.hex()]) == 1
+    assert (rows.count("noncurrentversion"), rows.count("blob")) == (2, 1)
