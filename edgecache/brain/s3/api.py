@@ -248,7 +248,7 @@ class ObjectApi:
         finally:
             name = entry.bucket if bucket_id is None else bucket_id
             bucket = self._dependencies.directory.known_bucket(name)
-            if bucket is not None and bucket.log_bucket and bucket.is_public:
+            if bucket is not None and bucket.log_bucket:
                 entry.logged = bucket
         return True
 

@@ -134,6 +134,8 @@ def test_the_requests_of_all_doors_are_in_the_log_when_the_brain_stops(
     send(brain.url, "GET", signer.presign("GET", "/docs/a%20b"))
     evil = {"user-agent": 'evil" 200 -', "referer": "https://a/?X-Amz-Signature=5ecre7"}
     send(brain.url, "GET", f"/p/{row['public_name']}/a%20b?token=5ecre7", evil)
+    brain.call("PATCH", f"/v1/buckets/{row['id']}?{keys.scope}", {"is_public": False})
+    assert send(brain.url, "GET", f"/p/{row['public_name']}/a%20b").status == 404
     # Not the tenant's: neither its signature nor its key is known.
     stranger = Signer(brain.tenant(), brain.url)
     assert stranger.send("GET", "/docs/a%20b").code == "NoSuchBucket"
@@ -153,7 +155,8 @@ def test_the_requests_of_all_doors_are_in_the_log_when_the_brain_stops(
         ("REST.GET.OBJECT", "absent", "404", "NoSuchKey", found[2][11], "AuthHeader"),
         ("REST.GET.OBJECT", "a%20b", "200", "-", "5", "QueryString"),
         ("WEBSITE.GET.OBJECT", "a%20b", "200", "-", "5", "-"),
+        ("WEBSITE.GET.OBJECT", "a%20b", "404", "no-such-bucket", found[5][11], "-"),
     ]
-    assert [each[4] for each in found] == [keys.access_key] * 4 + ["-"]
+    assert [each[4] for each in found] == [keys.access_key] * 4 + ["-"] * 2
     assert "5ecre7" not in text
     assert "X-Amz-Signature=***" in found[3][8]
