@@ -84,8 +84,8 @@ async def test_tags_keys_and_a_prefix_purge_their_union(
         "tags": ["docs/colour=red", "docs/colour=red", "docs/none"],
     }
 
-    preview = await brain.purges.purge(ALICE, **wanted, preview=True)  # type: ignore[arg-type]
-    result = await brain.purges.purge(ALICE, **wanted)  # type: ignore[arg-type]
+    preview = await brain.purges.purge(ALICE, **wanted, preview=True)  # type: ignore[arg-type]  # one dict for both calls
+    result = await brain.purges.purge(ALICE, **wanted)  # type: ignore[arg-type]  # one dict for both calls
 
     assert result == preview == PurgeResult(5, 0, 0)
     assert await names(brain, bucket) == {"e", "z", "colour=red"}
