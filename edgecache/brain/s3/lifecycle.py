@@ -39,12 +39,9 @@ MINIMUM_SIZE: Final = (
     "x-amz-transition-default-minimum-object-size",
     "all_storage_classes_128K",
 )
-_ACTIONS: Final = ("Expiration", "AbortIncompleteMultipartUpload")
-_ABSENT: Final = (
-    "Transition",
-    "NoncurrentVersionTransition",
-    "NoncurrentVersionExpiration",
-)
+_ACTIONS: Final = ("Expiration", "AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration")
+_ABSENT: Final = ("Transition", "NoncurrentVersionTransition")
+NEWER_LIMIT: Final = 100
 _PREDICATES: Final = ("Prefix", "Tag", "ObjectSizeGreaterThan", "ObjectSizeLessThan")
 _SIZE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _DAYS: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
@@ -141,9 +138,14 @@ def _rule(row: Element) -> LifecycleRule:
         raise S3Error("MalformedXML")
     form, conditions = _conditions(row)
     found = _predicates(conditions)
-    days, date = _expiration(row)
+    days, date, removes_markers = _expiration(row)
+    if removes_markers is not None and (found.tags or found.has_sizes):
+        raise S3Error(
+            "InvalidRequest", "ExpiredObjectDeleteMarker cannot be specified with Tags or sizes."
+        )
+    noncurrent_days, newer_noncurrent = _noncurrent(row)
     aborts = row.all("AbortIncompleteMultipartUpload")
-    if not aborts and days is None and date is None:
+    if not any(row.all(name) for name in _ACTIONS):
         raise S3Error("InvalidRequest", "At least one action needs to be specified in a rule.")
     if aborts:
         aborts[0].check("DaysAfterInitiation", are_texts=True)
@@ -155,6 +157,9 @@ def _rule(row: Element) -> LifecycleRule:
         days=days,
         date=date,
         abort_days=_days(aborts[0], "DaysAfterInitiation") if aborts else None,
+        removes_markers=removes_markers,
+        noncurrent_days=noncurrent_days,
+        newer_noncurrent=newer_noncurrent,
         **found._asdict(),
     )
 
@@ -195,6 +200,10 @@ class _Predicates(NamedTuple):
     greater_bytes: int | None
     less_bytes: int | None
 
+    @property
+    def has_sizes(self) -> bool:
+        return self.greater_bytes is not None or self.less_bytes is not None
+
 
 def _predicates(conditions: Sequence[Element]) -> _Predicates:
     """Read conditions. Raises S3Error: MalformedXML, InvalidRequest, InvalidTag, BadRequest."""
@@ -231,22 +240,37 @@ def _predicates(conditions: Sequence[Element]) -> _Predicates:
     return _Predicates(prefix, tags.checked(pairs, limit=tags.OF_OBJECT_LIMIT), greater, less)
 
 
-def _expiration(row: Element) -> tuple[int | None, str | None]:
-    """Return the days and the date of a rule.
-
-    Raises S3Error: MalformedXML, InvalidArgument, NotImplemented.
-    """
+def _expiration(row: Element) -> tuple[int | None, str | None, bool | None]:
+    """Return the days, the date and what is said of markers. Raises S3Error."""
     found = row.all("Expiration")
     if not found:
-        return None, None
-    if found[0].all("ExpiredObjectDeleteMarker"):
-        raise not_implemented("ExpiredObjectDeleteMarker of a lifecycle rule")
-    found[0].check("Days", "Date", are_texts=True)
+        return None, None, None
+    found[0].check("Days", "Date", "ExpiredObjectDeleteMarker", are_texts=True)
     if len(found[0].children) != 1:
         raise S3Error("MalformedXML")
     if found[0].all("Days"):
-        return _days(found[0], "Days"), None
-    return None, _date(found[0].value("Date"))
+        return _days(found[0], "Days"), None, None
+    if found[0].all("Date"):
+        return None, _date(found[0].value("Date")), None
+    said = found[0].value("ExpiredObjectDeleteMarker")
+    if said not in {"true", "false"}:
+        raise S3Error("MalformedXML")
+    return None, None, said == "true"
+
+
+def _noncurrent(row: Element) -> tuple[int | None, int | None]:
+    """Return the days of versions that are not current, and how many stay. Raises S3Error."""
+    found = row.all("NoncurrentVersionExpiration")
+    if not found:
+        return None, None
+    found[0].check("NoncurrentDays", "NewerNoncurrentVersions", are_texts=True)
+    days = _days(found[0], "NoncurrentDays")
+    if not found[0].all("NewerNoncurrentVersions"):
+        return days, None
+    newer = _number(found[0].value("NewerNoncurrentVersions"), _DAYS)
+    if not 0 < newer <= NEWER_LIMIT:
+        raise S3Error("InvalidArgument", "'NewerNoncurrentVersions' must be from 1 to 100")
+    return days, newer
 
 
 def _check_abort(found: _Predicates) -> None:
@@ -255,7 +279,7 @@ def _check_abort(found: _Predicates) -> None:
         raise S3Error(
             "InvalidRequest", "AbortIncompleteMultipartUpload cannot be specified with Tags."
         )
-    if found.greater_bytes is not None or found.less_bytes is not None:
+    if found.has_sizes:
         raise S3Error(
             "InvalidRequest", "AbortIncompleteMultipartUpload cannot be specified with Object Size."
         )
@@ -318,6 +342,13 @@ def _nodes(rule: LifecycleRule) -> list[Node | None]:
         nodes.append(("Expiration", [("Days", rule.days)]))
     if rule.date is not None:
         nodes.append(("Expiration", [("Date", f"{rule.date}T00:00:00.000Z")]))
+    if rule.removes_markers is not None:
+        nodes.append(("Expiration", [("ExpiredObjectDeleteMarker", rule.removes_markers)]))
+    if rule.noncurrent_days is not None:
+        kept: list[Node] = [("NoncurrentDays", rule.noncurrent_days)]
+        if rule.newer_noncurrent is not None:
+            kept.append(("NewerNoncurrentVersions", rule.newer_noncurrent))
+        nodes.append(("NoncurrentVersionExpiration", kept))
     if rule.abort_days is not None:
         days: Node = ("DaysAfterInitiation", rule.abort_days)
         nodes.append(("AbortIncompleteMultipartUpload", [days]))

@@ -27,6 +27,7 @@ from edgecache.brain.directory.versions import BUCKET, LIFECYCLE_DIGEST, bucket_
 from edgecache.brain.objects import builtin_origin, upload_rows
 from edgecache.brain.objects.leases import Leases
 from edgecache.brain.upkeep.lifecycle_rules import LifecycleRule, expiry_by, loaded, older_than
+from edgecache.brain.upkeep.lifecycle_versions import expire_versions
 
 log = structlog.get_logger(__name__)
 
@@ -101,15 +102,22 @@ class Lifecycle:
         use_share_of_bucket(bucket)
         rules = [rule for rule in await in_steps(loaded, kept.lifecycle) if rule.is_enabled]
         expired = await self._expire(bucket, rules, now)
+        versions = markers = 0
+        if bucket.versioning:
+            versions, markers = await expire_versions(
+                self._database, self._coherence, bucket, rules, now=now, compared=COMPARED
+            )
         aborted = await self._abort(bucket, rules, now)
         await self._database.run(DONE, [now.date(), bucket_id, bucket.lifecycle])
-        if expired or aborted:
+        if expired or aborted or versions or markers:
             log.info(
                 "lifecycle_applied",
                 organization_id=bucket.tenant.organization_id,
                 environment_pk=bucket.tenant.environment_pk,
                 bucket_id=bucket_id,
                 expired=expired,
+                expired_versions=versions,
+                removed_markers=markers,
                 aborted_uploads=aborted,
             )
 

@@ -30,6 +30,8 @@ class LifecycleRule:
     """One rule. prefix: None where none was written. greater_bytes, less_bytes: exclusive bounds.
 
     days: whole days of age. date: of UTC, as ``2026-12-01``. abort_days: of unfinished uploads.
+    removes_markers: delete markers without other versions; None if unsaid. noncurrent_days: since a
+    newer version came. newer_noncurrent: how many of these stay, the newest ones.
     """
 
     id: str
@@ -42,11 +44,24 @@ class LifecycleRule:
     days: int | None
     date: str | None
     abort_days: int | None
+    removes_markers: bool | None = None
+    noncurrent_days: int | None = None
+    newer_noncurrent: int | None = None
 
     @property
     def expires(self) -> bool:
         """True if objects expire by this rule."""
         return self.is_enabled and (self.days is not None or self.date is not None)
+
+    @property
+    def may_remove_markers(self) -> bool:
+        """True if delete markers without other versions go by this rule."""
+        return self.is_enabled and (bool(self.removes_markers) or self.days is not None)
+
+    def fits_marker(self, key: str) -> bool:
+        """True if the rule is for a delete marker, which has neither tags nor a size."""
+        is_for_all = not self.tags and self.greater_bytes is None and self.less_bytes is None
+        return is_for_all and key.startswith(self.prefix or "")
 
     def fits(self, key: str, size: int, tags: Mapping[str, str]) -> bool:
         """True if the rule is for an object."""

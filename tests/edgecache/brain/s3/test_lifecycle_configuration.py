@@ -33,6 +33,13 @@ RULES: list[dict[str, Any]] = [
         "Expiration": {"Days": 1},
     },
     {
+        "ID": "versions",
+        "Filter": {"Prefix": "v/"},
+        "Status": "Enabled",
+        "Expiration": {"ExpiredObjectDeleteMarker": True},
+        "NoncurrentVersionExpiration": {"NoncurrentDays": 4, "NewerNoncurrentVersions": 100},
+    },
+    {
         "ID": "size",
         "Filter": {"ObjectSizeLessThan": 1},
         "Status": "Enabled",
@@ -44,6 +51,11 @@ ABORTED = "<DaysAfterInitiation>1</DaysAfterInitiation>"
 ABORTING = f"<AbortIncompleteMultipartUpload>{ABORTED}</AbortIncompleteMultipartUpload>"
 ALL = "<Filter/><Status>Enabled</Status>"
 TAG = "<Tag><Key>a</Key><Value>b</Value></Tag>"
+MARKER = "<ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker>"
+NONCURRENT = (
+    "<NoncurrentVersionExpiration><NoncurrentDays>{}</NoncurrentDays>"
+    "<NewerNoncurrentVersions>{}</NewerNoncurrentVersions></NoncurrentVersionExpiration>"
+)
 TARGET = "/docs?lifecycle="
 
 
@@ -129,6 +141,13 @@ def test_what_aws_refuses_and_what_rules_cannot_do_is_refused(signer: Signer) ->
         (ALL + past.format("2031-01-01T00:00:00+01:00"), "InvalidArgument"),
         (ALL + past.format("2031-02-30"), "MalformedXML"),
         (ALL + past.format("soon"), "MalformedXML"),
+        (f"{ALL}<Expiration>{MARKER}<Days>1</Days></Expiration>", "MalformedXML"),
+        (f"{ALL}<Expiration>{MARKER.replace('true', 'yes')}</Expiration>", "MalformedXML"),
+        (filtered(TAG, f"<Expiration>{MARKER}</Expiration>"), "InvalidRequest"),
+        (f"{ALL}<NoncurrentVersionExpiration/>", "MalformedXML"),
+        (ALL + NONCURRENT.format(0, 1), "InvalidArgument"),
+        (ALL + NONCURRENT.format(1, 0), "InvalidArgument"),
+        (ALL + NONCURRENT.format(1, 101), "InvalidArgument"),
         (f"{ALL}<AbortIncompleteMultipartUpload/>", "MalformedXML"),
         (ALL + ABORTING.replace(">1<", ">0<"), "InvalidArgument"),
         (f"<ID>{'x' * 256}</ID>{ALL}{DAY}", "InvalidArgument"),
