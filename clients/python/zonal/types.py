@@ -61,6 +61,7 @@ __all__ = [
     "TokenPair",
     "Transaction",
     "TypeShape",
+    "UploadForm",
     "UploadUrls",
     "Usage",
     "UsageRow",
@@ -613,6 +614,8 @@ class Bucket:
 
     name: str
     public_name: str
+    # What its objects' public URLs begin with, beside its own hosts; null if private.
+    public_url: Optional[str]
     origin: Optional[str]
     origin_prefix: str
     # Anyone may read its objects, without a key at `/p/{public_name}/`.
@@ -681,6 +684,15 @@ class SignedLink:
     url: str = field(repr=False)
     # Of the URL. That of a prefix opens every URL below it.
     query: str = field(repr=False)
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class UploadForm:
+    """Where to post a form, as multipart/form-data: these fields first, then `file`."""
+
+    url: str = field(repr=False)
+    fields: dict[str, str] = field(repr=False)
     expires_at: datetime
 
 

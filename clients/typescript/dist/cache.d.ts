@@ -1,6 +1,6 @@
 /** The edge cache: its state, purges, buckets, objects, access keys. */
 import type { Transport } from "./transport.js";
-import type { AccessKey, Bucket, CacheMetrics, CacheStatus, DownloadUrl, ListedObject, NewAccessKey, Purge, SignedLink, StoredObject, UploadUrls } from "./types.js";
+import type { AccessKey, Bucket, CacheMetrics, CacheStatus, DownloadUrl, ListedObject, NewAccessKey, Purge, SignedLink, StoredObject, UploadForm, UploadUrls } from "./types.js";
 /** The cache as the environment sees it. */
 export declare class Cache {
     private readonly transport;
@@ -37,7 +37,7 @@ export declare class Buckets {
         originPrefix?: string;
     }): Promise<Bucket>;
     /** Change fields, such as `{ is_public: true }`. */
-    update(bucket: string, changes: Partial<Pick<Bucket, "is_public" | "allows_redirect" | "verifies_reads" | "forwards_writes" | "forwarded_headers" | "log_bucket" | "log_prefix">>): Promise<Bucket>;
+    update(bucket: string, changes: Partial<Omit<Bucket, "name" | "public_name" | "public_url" | "origin" | "origin_prefix" | "created_at">>): Promise<Bucket>;
     /** Delete one that is empty. */
     delete(bucket: string): Promise<void>;
     /** Return the objects whose keys begin with a prefix, in the order of their keys. */
@@ -71,6 +71,20 @@ export declare class Buckets {
         expiresInS?: number;
         contentType?: string;
     }): Promise<UploadUrls>;
+    /**
+     * Return a signed form with which a browser uploads a file of a key, or below a prefix: its fields
+     * come before the `file`. It can be used more than once until it expires.
+     */
+    uploadForm(bucket: string, where: {
+        key: string;
+    } | {
+        prefix: string;
+    }, options?: {
+        maxBytes?: number;
+        contentType?: string;
+        redirectUrl?: string;
+        expiresInS?: number;
+    }): Promise<UploadForm>;
 }
 /** Keys of the S3 API. */
 export declare class AccessKeys {

@@ -100,6 +100,21 @@ export class Buckets {
         const body = { key, expires_in_s: options.expiresInS, content_type: options.contentType };
         return this.transport.call({ method: "POST", path, body, isRepeatable: true });
     }
+    /**
+     * Return a signed form with which a browser uploads a file of a key, or below a prefix: its fields
+     * come before the `file`. It can be used more than once until it expires.
+     */
+    uploadForm(bucket, where, options = {}) {
+        const path = `${at(bucket)}/objects/upload-form`;
+        const body = {
+            ...where,
+            max_bytes: options.maxBytes,
+            content_type: options.contentType,
+            redirect_url: options.redirectUrl,
+            expires_in_s: options.expiresInS,
+        };
+        return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+    }
 }
 /** Keys of the S3 API. */
 export class AccessKeys {

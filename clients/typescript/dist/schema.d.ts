@@ -38,6 +38,7 @@ export interface components {
         Bucket: {
             name: string;
             public_name: string;
+            public_url: string | null;
             origin: string | null;
             origin_prefix: string;
             is_public: boolean;
@@ -480,6 +481,14 @@ export interface components {
             constraints: components["schemas"]["DomainConstraintShape"][] | null;
             columns: components["schemas"]["AttributeShape"][] | null;
             comment: string | null;
+        };
+        UploadForm: {
+            url: string;
+            fields: {
+                [key: string]: string;
+            };
+            /** Format: date-time */
+            expires_at: string;
         };
         UploadUrls: {
             method: string;

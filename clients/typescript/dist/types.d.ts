@@ -32,6 +32,7 @@ export type Stats = Schemas["Stats"];
 export type StoredObject = Schemas["Object"];
 export type TokenPair = Schemas["TokenPair"];
 export type Transaction = Schemas["Transaction"];
+export type UploadForm = Schemas["UploadForm"];
 export type UploadUrls = Schemas["UploadUrls"];
 export type Usage = Schemas["Usage"];
 export type Whoami = Schemas["Whoami"];

@@ -11,7 +11,15 @@ from zonal._sync.transport import Call, Transport
 from zonal.bodies import given
 from zonal.decoding import decode
 from zonal.files import Source
-from zonal.types import Bucket, DownloadUrl, ListedObject, Object, SignedLink, UploadUrls
+from zonal.types import (
+    Bucket,
+    DownloadUrl,
+    ListedObject,
+    Object,
+    SignedLink,
+    UploadForm,
+    UploadUrls,
+)
 
 PATH = "/v1/cache/buckets"
 
@@ -124,6 +132,32 @@ class Buckets:
         body = {"key": key, **given(content_type=content_type, expires_in_s=expires_in_s)}
         call = Call("POST", f"{_path(bucket)}/objects/upload-urls", body, is_repeatable=True)
         return decode(UploadUrls, self._transport.call(call))
+
+    def upload_form(
+        self,
+        bucket: str,
+        *,
+        key: Optional[str] = None,
+        prefix: Optional[str] = None,
+        max_bytes: Optional[int] = None,
+        content_type: Optional[str] = None,
+        redirect_url: Optional[str] = None,
+        expires_in_s: Optional[int] = None,
+    ) -> UploadForm:
+        """Return a signed form with which a browser uploads a file of this key, or below a prefix.
+
+        Its ``fields`` come before the ``file``. It can be used more than once until it expires.
+        """
+        body = given(
+            key=key,
+            prefix=prefix,
+            max_bytes=max_bytes,
+            content_type=content_type,
+            redirect_url=redirect_url,
+            expires_in_s=expires_in_s,
+        )
+        call = Call("POST", f"{_path(bucket)}/objects/upload-form", body, is_repeatable=True)
+        return decode(UploadForm, self._transport.call(call))
 
     def upload(
         self,
