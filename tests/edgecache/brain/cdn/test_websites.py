@@ -146,6 +146,19 @@ def test_a_private_bucket_is_no_website(site: Site) -> None:
         assert "no-such-bucket" in answer.headers["cache-status"]
 
 
+def test_a_signed_link_opens_no_document_of_a_website(site: Site) -> None:
+    site.change(is_public=False, website_error="404.html", website_fallback=True)
+    tenant = {k: int(v) for k, v in (pair.split("=") for pair in site.scope.split("&"))}
+    opens = {"bucket": "docs", "expires_s": 60, "endpoint": site.cluster.url}
+    for key, status in (("blog", 404), ("absent", 404), ("css/a.css", 200)):
+        for field in ("key", "prefix"):
+            body = {**tenant, **opens, field: key}
+            url = site.cluster.call("POST", "/v1/objects/signed-links", body)["url"]
+            answer = site.send("/" + url.split("/", 5)[5], NAVIGATION)
+            assert answer.status == status, answer
+            assert b"<title>" not in answer.body
+
+
 def test_another_tenant_s_bucket_and_a_reader_s_key_change_nothing(
     site: Site, cluster: Cluster
 ) -> None:
