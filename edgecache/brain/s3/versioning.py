@@ -73,10 +73,10 @@ async def list_object_versions(context: RequestContext) -> S3Response:
     position = await _position(context, bucket, marker, version_marker)
     page = await _page(context, bucket, query, marker, position)
     owner = owner_id(context.tenant)
-    last = page.last.key if isinstance(page.last, ListedVersion) else page.last
-    next_version = ""
     if isinstance(page.last, ListedVersion):
-        next_version = version_ids.shown(page.last.marker)
+        last, next_version = page.last.key, version_ids.shown(page.last.marker)
+    else:
+        last, next_version = page.last or "", ""
     nodes: list[Node | None] = [
         ("Name", request.bucket),
         ("KeyMarker", query.name(marker)),

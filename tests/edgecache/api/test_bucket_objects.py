@@ -109,12 +109,12 @@ def test_versions_are_listed_read_restored_and_deleted(caller: Caller, charlie: 
     assert by_url("GET", download_url(caller, "a.txt")).body == b"one"
     # The restored one, then the marker: the version below them is current.
     for version_id in (made.body["version_id"], marker):
-        one = {"key": "a.txt", "version_id": version_id}
-        assert caller.post(f"{PATH}/versions/delete", one).status == 204
+        named = {"key": "a.txt", "version_id": version_id}
+        assert caller.post(f"{PATH}/versions/delete", named).status == 204
     assert by_url("GET", download_url(caller, "a.txt")).body == b"second"
     for version_id in ("", "x", first.upper()):
-        one = {"key": "a.txt", "version_id": version_id}
-        assert caller.post(f"{PATH}/versions/delete", one).status == 400
+        named = {"key": "a.txt", "version_id": version_id}
+        assert caller.post(f"{PATH}/versions/delete", named).status == 400
     event = AuditEvent.objects.get(tag="api:object:restore")
     assert event.data == {"bucket": "media", **of_first}
     assert AuditEvent.objects.filter(tag="api:object_version:delete").count() == 3

@@ -57,7 +57,7 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
     done, _ = await asyncio.wait({task}, timeout=RESPONSE_AFTER_S)
     if done:
         version = await task
-        headers = [*version_ids.headers(bucket, version), *encryption.headers(context, bucket)]
+        headers = [*version_ids.of_write(version), *encryption.headers(context, bucket)]
         return S3Response(headers=headers, body=_result(context, version))
     await _respond_late(context, task, encryption.headers(context, bucket))
     return None

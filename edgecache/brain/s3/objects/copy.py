@@ -165,7 +165,7 @@ async def copy_object(context: RequestContext) -> S3Response:
     ]
     copied_headers = [
         *source.headers,
-        *version_ids.headers(bucket, version),
+        *version_ids.of_write(version),
         *encryption.headers(context, bucket),
     ]
     return S3Response(headers=copied_headers, body=document("CopyObjectResult", nodes))

@@ -32,7 +32,7 @@ async def put_object(context: RequestContext) -> S3Response:
     return S3Response(
         headers=[
             ("etag", f'"{version.etag}"'),
-            *version_ids.headers(bucket, version),
+            *version_ids.of_write(version),
             *expiry,
             *checksums.headers(received.checksums),
             *encryption.headers(context, bucket),

@@ -42,6 +42,11 @@ def headers(bucket: BucketInfo, version: ObjectVersion) -> list[tuple[str, str]]
     return [(VERSION_HEADER, shown(version.version_id))]
 
 
+def of_write(version: ObjectVersion) -> list[tuple[str, str]]:
+    """Return the header of a version that was written: a suspended bucket gives no id."""
+    return [(VERSION_HEADER, version.version_id)] if version.version_id else []
+
+
 def no_such_version(key: str, version_id: str) -> S3Error:
     return S3Error("NoSuchVersion", extra={"Key": key, "VersionId": shown(version_id)})
 
