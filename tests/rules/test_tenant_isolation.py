@@ -53,6 +53,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{OBJECTS}/download-url"): {"key": "a"},
     ("POST", f"{OBJECTS}/upload-urls"): {"key": "a"},
     ("POST", f"{OBJECTS}/upload-form"): {"prefix": "a/"},
+    ("POST", f"{OBJECTS}/versions/delete"): {"key": "a", "version_id": "null"},
+    ("POST", f"{OBJECTS}/versions/restore"): {"key": "a", "version_id": "null"},
     ("PATCH", "v1/members/<str:user_id>"): {"roles": ["reader"], "disabled": True},
 }
 
