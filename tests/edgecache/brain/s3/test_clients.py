@@ -224,10 +224,11 @@ def test_rclone_with_versions(environment: dict[str, str], files: Path, bucket: 
     assert rclone("lsf", f"edge:{bucket}") == ""
     older = rclone("lsf", "--s3-versions", f"edge:{bucket}").splitlines()
     assert len(older) == 2
-    assert {rclone("cat", "--s3-versions", f"edge:{bucket}/{name}") for name in older} == {
-        "one",
-        "second",
-    }
+    # Versions of the same second have the same name, and rclone writes both.
+    bodies = [
+        rclone("cat", "--s3-versions", f"edge:{bucket}/{name}") for name in sorted(set(older))
+    ]
+    assert "".join(bodies) in {"onesecond", "secondone"}
     rclone("copyto", f"{files}/note", f"edge:{bucket}/note.txt")
     rclone("backend", "cleanup-hidden", f"edge:{bucket}")
     assert rclone("lsf", "--s3-versions", f"edge:{bucket}") == "note.txt"
