@@ -175,7 +175,7 @@ async def test_a_killed_reader_does_not_affect_others(brain: Brain, rows: Rows) 
         origin.store["k"] = Stored(b"x" * 1_000_000)
         for at in (
             "edgecache.brain.objects.directory_writer:DirectoryWriter.commit",
-            "edgecache.brain.objects.leases:Leases.release",
+            "edgecache.brain.objects.leases:Leases.release_in",
         ):
             async with child(rows.url, brain.data_directory.root) as doomed:
                 await doomed.halt(at, "get", bucket=bucket.id, key="k")
