@@ -15,10 +15,8 @@ from urllib.parse import quote, unquote_to_bytes
 from common.crypto import keyed_digest
 from edgecache.brain.core.errors import LinkRefused
 from edgecache.brain.core.values import BucketInfo, has_dots
-from edgecache.brain.http_caching.cache_keys import SAFE, Target
+from edgecache.brain.http_caching.cache_keys import SAFE, Target, is_of_link
 
-# No parameter of an origin may begin so, in any case.
-RESERVED: Final = "zonal-"
 EXPIRES: Final = "zonal-expires"
 PREFIX: Final = "zonal-prefix"
 SIGNATURE: Final = "zonal-signature"
@@ -94,7 +92,7 @@ def split(query: str) -> tuple[str, LinkClaims | None]:
     claimed: dict[str, str] = {}
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
-        if not unquote_to_bytes(name.encode("latin-1")).lower().startswith(RESERVED.encode()):
+        if not is_of_link(pair):
             rest.append(pair)
         elif name in claimed or name not in {EXPIRES, PREFIX, SIGNATURE}:
             raise LinkRefused

@@ -14,6 +14,7 @@ from edgecache.brain.aws.requests import bucket_of_host
 from edgecache.brain.core.errors import Invalid, KeyRefused, NoSuchBucket
 from edgecache.brain.core.values import EnvironmentKey, check_key, check_url_key, host_name
 from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.http_caching.cache_keys import without_link
 from edgecache.brain.http_caching.cache_tags import TAG_BYTES
 from edgecache.http.addresses import parse_address
 from edgecache.protocol.fields import FieldError
@@ -169,8 +170,11 @@ class PastedNames:
             raise SpellingRefused('Write "bucket/key", with the name of a bucket, or a URL.')
         bucket = self._bucket(name)
         path, _, query = key.partition("?")
-        if bucket.is_http and ESCAPE.search(path):
-            raise SpellingRefused(f'Write "{name}/{unquote(path)}", decoded, or the whole URL.')
+        if bucket.is_http:
+            if ESCAPE.search(path):
+                raise SpellingRefused(f'Write "{name}/{unquote(path)}", decoded, or the whole URL.')
+            query = without_link(query)
+            key = f"{path}?{query}" if query else path
         _check_path(bucket, path)
         _check_query(query)
         return PastedName(bucket, key)
@@ -190,7 +194,9 @@ class PastedNames:
             key = unquote_to_bytes(path).decode()
         except UnicodeDecodeError:
             raise SpellingRefused("Its path is not UTF-8.") from None
-        query = quote(parts.query, safe=SAFE_QUERY)
+        # Of objects, and at the object API, it names nothing that is kept, and may be a signature.
+        has_queries = is_public and bucket.is_http
+        query = without_link(quote(parts.query, safe=SAFE_QUERY)) if has_queries else ""
         _check_path(bucket, key)
         _check_query(query)
         is_folder = not key or key.endswith("/")

@@ -21,7 +21,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from edgecache.brain.http_caching.caching_rules import HOP_BY_HOP, Pairs, end_to_end, names_of
 
@@ -76,6 +76,8 @@ SAFE: Final = "/-._~!$&'()*+,;=:@"
 # A longer query is named by its digest: the names are in an index of PostgreSQL.
 QUERY_NAME_CHARS: Final = 512
 DIGEST: Final = "sha256:"
+# Parameters of signed links begin so, in any case: no origin gets one, and no key has one.
+LINK_PARAMETER: Final = "zonal-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,16 @@ def target_of(key: str, path: str, query: str) -> Target:
     """Return the target of a URL. path: how it spells the key."""
     spelling = "" if path == quote(key, safe=SAFE) else digest_of(path)
     return Target(key, path, query, spelling)
+
+
+def is_of_link(pair: str) -> bool:
+    """True if a pair of a query is a parameter of a signed link."""
+    return unquote(pair.partition("=")[0]).lower().startswith(LINK_PARAMETER)
+
+
+def without_link(query: str) -> str:
+    """Return a query without the parameters of a signed link."""
+    return "&".join(pair for pair in query.split("&") if not is_of_link(pair))
 
 
 def query_name(query: str) -> str:

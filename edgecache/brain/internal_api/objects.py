@@ -21,7 +21,7 @@ from edgecache.brain.access.presigned_urls import (
 from edgecache.brain.core.errors import Invalid, KeyRefused, NoSuchBucket, NoSuchHost
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, check_key, has_dots
 from edgecache.brain.directory.pasted_names import SAFE_QUERY
-from edgecache.brain.http_caching.cache_keys import SAFE
+from edgecache.brain.http_caching.cache_keys import LINK_PARAMETER, SAFE
 from edgecache.brain.internal_api.bodies import TenantMessage, charged_tenant
 from edgecache.brain.internal_api.dependencies import InternalApiDependencies
 from edgecache.brain.json_api.app import JsonCall, JsonResponse, Route
@@ -300,7 +300,7 @@ def _check_link(body: LinkRequest, bucket: BucketInfo) -> None:
         raise Invalid([FieldError("query", "belongs to a key of a bucket with an origin")])
     query = body.query
     if quote(query, safe=SAFE_QUERY) != query or signed_links.has_link(query):
-        sentence = f"write it as a URL has it, without {signed_links.RESERVED}…"
+        sentence = f"write it as a URL has it, without {LINK_PARAMETER}…"
         raise Invalid([FieldError("query", sentence)])
 
 

@@ -55,6 +55,11 @@ def spelled(text: str, bucket: CdnBucket) -> str:
         ("HTTPS://{h}:443/dir/b%20c.css", 1),
         ("http://{h}/dir/b c.css", 1),
         ("{u}/cdn-bucket/a.css", 2),
+        # Links, whose parameters are no part of what is kept.
+        ("{u}/cdn-bucket/a.css?X-Amz-Signature=0", 2),
+        ("https://{h}/a.css?zonal-expires=1&zonal-signature=0", 2),
+        ("{u}/p/{n}/a.css?x=1&zonal-expires=1&%5Aonal-Signature=0", 1),
+        ("cdn-bucket/a.css?x=1&zonal-expires=1&zonal-signature=0", 1),
         ("http://{h}/%2A", 1),
         ("http://{h}/%2541.css", 1),
         ("cdn-bucket/none", 0),
@@ -140,6 +145,14 @@ def test_what_is_warmed_is_what_browsers_get(at_own_host: CdnBucket, key: str, v
         assert at_own_host.says("hit", "/w.css?x=1", accept_encoding=codings)()
     assert at_own_host.says("hit", "/w.css?x=1")()
     assert at_own_host.asked("/w.css?x=1") == asked
+
+
+@pytest.mark.parametrize("key", ["{u}/p/{n}/w.css?x=1&", "cdn-bucket/w.css?x=1&"])
+def test_the_origin_gets_no_signature_of_what_is_warmed(at_own_host: CdnBucket, key: str) -> None:
+    at_own_host.respond("/w.css?x=1", "max-age=600")
+    keys = [spelled(key, at_own_host) + "zonal-expires=1&zonal-signature=0"]
+    assert ask(at_own_host, "warm", {"keys": keys})[1]["warmed"] == 1
+    assert {asked.path for asked in at_own_host.origin.asked} == {"/w.css?x=1"}
 
 
 def test_what_cannot_be_kept_is_not_called_warm(at_own_host: CdnBucket) -> None:

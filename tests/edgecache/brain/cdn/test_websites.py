@@ -404,5 +404,6 @@ def test_a_page_of_another_store_is_cached_purged_and_counted(away: Site, origin
 
 def test_a_url_of_a_folder_is_purged_as_its_page(site: Site) -> None:
     public = f"{site.cluster.url}/p/{site.row['public_name']}"
-    for url in (f"https://{site.host}/", f"https://{site.host}/blog/", f"{public}/blog/first/"):
+    for url in (f"https://{site.host}/", f"https://{site.host}/blog/?a=b", f"{public}/blog/first/"):
         assert site.purge(url) == 1
+    assert site.purge(f"https://{site.host}/css/a.css?v=1") == 1
