@@ -20,13 +20,14 @@ SECRET_NAME: Final = re.compile(
     r"password|secret|token|authorization|cookie|credential|seed|api_?key|^code$|otp|dsn",
     re.IGNORECASE,
 )
-# Patterns of secrets in free text: tokens (a JWT starts with base64 of '{"'), API keys, and
-# passwords in URLs.
+# Patterns of secrets in free text: tokens (a JWT starts with base64 of '{"'), API keys, passwords
+# in URLs, and signatures, also of a URL that is encoded as a part of another one.
 SECRET_SHAPE: Final = re.compile(
     r"eyJ[\w-]+\.[\w-]+\.[\w-]*|\w+_dev_[0-9a-f]{64}|zk_[a-z]+_\w+|(?<=://)([^\s:/@]*):[^\s@/]+(?=@)"
+    r"|(?<=ignature)(?:=|%(?:25)*3[Dd])[\w+/%-]+"
 )
 # A part of each of these patterns, searched first because hardly any text contains it.
-SECRET_SIGNS: Final = ("eyJ", "_dev_", "zk_", "://")
+SECRET_SIGNS: Final = ("eyJ", "_dev_", "zk_", "://", "ignature")
 
 Event = MutableMapping[str, Any]
 

@@ -33,6 +33,13 @@ def test_secrets_inside_text_are_blanked() -> None:
     assert "tried" in event
 
 
+@pytest.mark.parametrize("mark", ["=", "%3D", "%3d", "%253D"])
+def test_signatures_inside_urls_are_blanked(mark: str) -> None:
+    text = f"no route to https://a/?X-Amz-Signature{mark}0a/b+c%2Fd&x=1 (Signature wrong)"
+    event = redact(None, "info", {"event": text})["event"]
+    assert event == f"no route to https://a/?X-Amz-Signature{REDACTED}&x=1 (Signature wrong)"
+
+
 def test_a_requests_secrets_are_not_logged(
     alice: User, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,7 +62,7 @@ def line_of(
         entry.access_key or NOTHING,
         entry.request_id or NOTHING,
         _operation(entry, scope),
-        quote(entry.key) or NOTHING,
+        quote(_redacted(entry.key)) or NOTHING,
         f'"{_bare(scope.method)} {uri} HTTP/{scope.http_version}"',
         str(exchange.status or NOTHING),
         _bare(entry.error or exchange.cause),
@@ -133,9 +133,13 @@ def _clean(text: str, limit: int) -> str:
     text = text[:limit]
     if "=" in text:
         text = _PARAMETER.sub(_masked, text)
+    return _UNSAFE.sub(_escaped, _redacted(text))
+
+
+def _redacted(text: str) -> str:
     if any(sign in text for sign in SECRET_SIGNS):
-        text = SECRET_SHAPE.sub(REDACTED, text)
-    return _UNSAFE.sub(_escaped, text)
+        return SECRET_SHAPE.sub(REDACTED, text)
+    return text
 
 
 def _bare(text: str) -> str:

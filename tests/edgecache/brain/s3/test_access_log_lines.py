@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime
 from typing import Any, cast
+from urllib.parse import quote
 
 import pytest
 
@@ -131,6 +132,20 @@ def test_a_secret_of_the_query_is_masked(name: str) -> None:
 def test_a_password_in_the_address_of_a_page_is_masked() -> None:
     line = " ".join(fields(LogEntry(""), referer="https://me:5ecre7@example.com/"))
     assert "5ecre7" not in line
+
+
+@pytest.mark.parametrize("encodings", [0, 1, 2])
+def test_the_signature_of_a_url_within_a_url_is_masked(encodings: int) -> None:
+    link = "https://files.example.com/a?zonal-signature=5ecre7&zonal-expires=1"
+    for _ in range(encodings):
+        link = quote(link, safe="")
+    for found in (
+        fields(LogEntry(""), query=f"file={link}"),
+        fields(LogEntry(""), referer=f"https://files.example.com/viewer.html?file={link}"),
+        # A client that encodes the question mark asks for another key.
+        fields(LogEntry("", key="a?zonal-signature=5ecre7"), path=f"/{link}"),
+    ):
+        assert "5ecre7" not in " ".join(found)
 
 
 def test_the_line_of_what_is_missing_has_the_same_format() -> None:

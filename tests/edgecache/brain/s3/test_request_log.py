@@ -66,11 +66,14 @@ async def test_a_key_that_looks_like_a_secret_is_redacted(
     requests = RequestLog(log_format, "info")
     requests.write(line(key="https://me:word@example.com"))
     requests.write(line(key="two\nlines"))
+    # Of a link whose question mark a client has encoded.
+    requests.write(line(key="a.txt?zonal-expires=1&zonal-signature=5ecre7"))
     requests.flush()
     said = capsys.readouterr().err
     assert "word" not in said
+    assert "5ecre7" not in said
     assert "example.com" in said
-    assert len(said.splitlines()) == 2
+    assert len(said.splitlines()) == 3
 
 
 async def test_lines_below_the_log_level_are_not_written(
