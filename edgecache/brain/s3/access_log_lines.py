@@ -117,6 +117,9 @@ def _authentication(entry: LogEntry, scope: HttpScope) -> tuple[str, str]:
     """Return the version of a request's signature, and where it is."""
     if not entry.access_key:
         return NOTHING, NOTHING
+    if entry.form_signature:
+        # The format knows no place of it.
+        return entry.form_signature, NOTHING
     header = scope.headers.get("authorization")
     if header:
         return "SigV4" if header.startswith("AWS4") else "SigV2", "AuthHeader"

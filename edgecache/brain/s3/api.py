@@ -34,7 +34,7 @@ from edgecache.brain.s3.cors.requests import CorsRules
 from edgecache.brain.s3.dependencies import S3Dependencies
 from edgecache.brain.s3.error_details import described
 from edgecache.brain.s3.objects.conditions import NotModified
-from edgecache.brain.s3.objects.post import is_form, with_form
+from edgecache.brain.s3.objects.post import is_form, signature_version, with_form
 from edgecache.brain.s3.request_log import LogEntry, RequestLog
 from edgecache.brain.s3.router import operation_of
 from edgecache.http.addresses import network_of
@@ -204,6 +204,8 @@ class ObjectApi:
         identity = await authenticate(request, self._keys)
         if identity is not None:
             entry.access_key = identity.access_key
+            if request.form is not None:
+                entry.form_signature = signature_version(request.form)
             if is_platform_key(identity.access_key):
                 exchange.added = [*exchange.added, *HARMLESS]
             use_share_of_organization(identity.tenant.organization_id)

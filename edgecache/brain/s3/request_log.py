@@ -88,7 +88,7 @@ def _joined(lines: list[str], limit_bytes: int) -> Iterator[str]:
 class LogEntry:
     """What is logged of a request; nothing of query and headers, which may contain secrets.
 
-    logged: the bucket, if it has an access log.
+    logged: the bucket, if it has an access log. form_signature: the version of a form's signature.
     """
 
     request_id: str
@@ -100,6 +100,7 @@ class LogEntry:
     is_hit: bool | None = None
     client: str = ""
     logged: BucketInfo | None = None
+    form_signature: str = ""
 
     def fields(self, scope: HttpScope, exchange: Exchange) -> dict[str, Any]:
         fields: dict[str, Any] = {

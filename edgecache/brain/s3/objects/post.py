@@ -41,6 +41,11 @@ def is_form(request: S3Request) -> bool:
     return is_of_bucket and request.header("content-type").lower().startswith(TYPE)
 
 
+def signature_version(form: PostedForm) -> str:
+    """Return the version of a form's signature, as access logs name it."""
+    return "SigV4" if "x-amz-signature" in form.fields else "SigV2"
+
+
 async def with_form(request: S3Request, exchange: Exchange) -> S3Request:
     """Read a form up to its file, and return the request with it and its key.
 

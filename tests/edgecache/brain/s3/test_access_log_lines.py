@@ -134,6 +134,12 @@ def test_a_password_in_the_address_of_a_page_is_masked() -> None:
     assert "5ecre7" not in line
 
 
+def test_a_form_is_signed_neither_in_a_header_nor_in_the_query() -> None:
+    entry = LogEntry("", operation="PostObject", key="a", access_key="Z", form_signature="SigV4")
+    found = fields(entry, method="POST", path="/docs")
+    assert (found[6], found[19], found[21]) == ("REST.POST.OBJECT", "SigV4", "-")
+
+
 @pytest.mark.parametrize("encodings", [0, 1, 2])
 def test_the_signature_of_a_url_within_a_url_is_masked(encodings: int) -> None:
     link = "https://files.example.com/a?zonal-signature=5ecre7&zonal-expires=1"

@@ -8,6 +8,7 @@ from urllib.error import HTTPError
 
 import pytest
 
+from tests.edgecache.brain.s3.objects.test_posted_forms import Form
 from tests.edgecache.brain.s3.raw import Signer, send
 from tests.edgecache.brain.s3.test_access_log_lines import AWS
 from tests.edgecache.brain.s3.test_object_tags import refused
@@ -132,6 +133,7 @@ def test_the_requests_of_all_doors_are_in_the_log_when_the_brain_stops(
     assert refused(lambda: s3.get_object(Bucket="docs", Key="absent")) == "NoSuchKey"
     signer = Signer(keys, brain.url)
     send(brain.url, "GET", signer.presign("GET", "/docs/a%20b"))
+    assert Form(keys, brain.url).post().status == 204
     evil = {"user-agent": 'evil" 200 -', "referer": "https://a/?X-Amz-Signature=5ecre7"}
     send(brain.url, "GET", f"/p/{row['public_name']}/a%20b?token=5ecre7", evil)
     brain.call("PATCH", f"/v1/buckets/{row['id']}?{keys.scope}", {"is_public": False})
@@ -154,9 +156,11 @@ def test_the_requests_of_all_doors_are_in_the_log_when_the_brain_stops(
         ("REST.GET.OBJECT", "a%20b", "200", "-", "5", "AuthHeader"),
         ("REST.GET.OBJECT", "absent", "404", "NoSuchKey", found[2][11], "AuthHeader"),
         ("REST.GET.OBJECT", "a%20b", "200", "-", "5", "QueryString"),
+        ("REST.POST.OBJECT", "in/a.txt", "204", "-", "-", "-"),
         ("WEBSITE.GET.OBJECT", "a%20b", "200", "-", "5", "-"),
-        ("WEBSITE.GET.OBJECT", "a%20b", "404", "no-such-bucket", found[5][11], "-"),
+        ("WEBSITE.GET.OBJECT", "a%20b", "404", "no-such-bucket", found[6][11], "-"),
     ]
-    assert [each[4] for each in found] == [keys.access_key] * 4 + ["-"] * 2
+    assert [each[4] for each in found] == [keys.access_key] * 5 + ["-"] * 2
     assert "5ecre7" not in text
     assert "X-Amz-Signature=***" in found[3][8]
+    assert {each[19] for each in found[:5]} == {"SigV4"}
