@@ -394,11 +394,11 @@ class CdnApi:
         age_s, now = 0, time.time()
         if result.stored is None:
             headers = _object_headers(result.version)
-            if request.page is not None:
-                headers = website.headers_of(request, headers)
         else:
             headers = cache_url.for_client(result.stored.headers)
             age_s = caching_rules.age_s(result.stored, now=now)
+        if request.page is not None:
+            headers = website.headers_of(request, headers)
         if cache_url.expires_at is not None:
             within_s = int(cache_url.expires_at - now) + age_s
             headers = caching_rules.for_one_client(headers, within_s=within_s)

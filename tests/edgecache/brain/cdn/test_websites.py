@@ -402,6 +402,29 @@ def test_a_page_of_another_store_is_cached_purged_and_counted(away: Site, origin
     assert away.ask("/absent").body == b"came"
 
 
+def test_a_page_of_another_store_is_sent_as_one_of_the_bucket_s_own(
+    away: Site, origin: Origin
+) -> None:
+    fields = {"ETag": '"1"', "Cache-Control": "max-age=60", "Content-Type": "binary/octet-stream"}
+    for key in ("index.html", "404.html"):
+        origin.said[f"/store/{key}"] = OriginAnswer(200, fields, 2000 * b"x", has_ranges=True)
+    away.change(website_error="404.html", website_fallback=True)
+
+    def is_right_and_kept() -> bool:
+        missing = away.ask("/absent", **SCRIPT)
+        assert (missing.status, missing.headers["cache-control"]) == (404, "no-store")
+        assert missing.headers["content-type"] == "text/html; charset=utf-8"
+        assert {"etag", "last-modified"}.isdisjoint(missing.headers)
+        opened = away.ask("/absent", **NAVIGATION)
+        assert (opened.status, opened.headers["cache-control"]) == (200, "max-age=60")
+        assert "Sec-Fetch-Mode" in opened.headers["vary"]
+        return "hit" in away.ask("/").headers["cache-status"]
+
+    # As they come, and from the cache.
+    until(is_right_and_kept)
+    assert is_right_and_kept()
+
+
 def test_a_url_of_a_folder_is_purged_as_its_page(site: Site) -> None:
     public = f"{site.cluster.url}/p/{site.row['public_name']}"
     for url in (f"https://{site.host}/", f"https://{site.host}/blog/?a=b", f"{public}/blog/first/"):
