@@ -73,7 +73,7 @@ def is_offered(request: CdnRequest, result: LookupResult, headers: HeaderPairs) 
     return (
         OF_BYTES.isdisjoint(fields)
         and not any(name.startswith(CHECKSUMS) for name in fields)
-        and not _forbids_transform(fields)
+        and not _forbids_transform(caching_rules.fields_of(said))
         # What is kept for one cookie may have a secret.
         and COOKIE not in request.policy.listed
         and (bool(result.version.sha256) or caching_rules.is_for_all(result.status, said))

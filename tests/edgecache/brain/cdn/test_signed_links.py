@@ -154,6 +154,15 @@ def test_only_its_client_may_keep_an_answer_and_not_for_longer(private: CdnBucke
         assert answer.headers["referrer-policy"].endswith("no-referrer")
 
 
+@pytest.mark.parametrize("control", ["Cache-Control", "CDN-Cache-Control"])
+def test_what_must_arrive_as_it_is_does_so_by_a_link(private: CdnBucket, control: str) -> None:
+    fields = {"Content-Type": "text/css", control: "max-age=600, no-transform"}
+    private.origin.said["/a/b.css"] = OriginAnswer(200, fields, 2000 * b"x")
+    made = link(private, key="a/b.css")
+    until(lambda: "hit" in ask(private, made).headers["cache-status"])
+    assert ask(private, made, accept_encoding="gzip").body == 2000 * b"x"
+
+
 def test_a_prefix_opens_all_below_it(private: CdnBucket) -> None:
     made = link(private, prefix="a/")
     query = made.partition("?")[2]
