@@ -169,7 +169,7 @@ class ObjectApi:
         )
         entry.bucket, entry.key = request.bucket, request.key
         if scope.method == "POST" and is_form(request):
-            request = await with_form(request, exchange)
+            request = await self._with_form(request, scope, exchange)
             entry.key = request.key
         if scope.method == "OPTIONS":
             entry.operation = "Preflight"
@@ -213,6 +213,18 @@ class ObjectApi:
             if not request.header("authorization"):
                 request = requests.with_query_headers(request)
         return RequestContext(self._dependencies, request, exchange, identity)
+
+    async def _with_form(
+        self, request: requests.S3Request, scope: HttpScope, exchange: Exchange
+    ) -> requests.S3Request:
+        """Read a form up to its file. Raises S3Error, which a script may read as its preflight."""
+        try:
+            return await with_form(request, exchange)
+        except S3Error:
+            if cors_requests.ORIGIN in scope.headers:
+                rules = await self._cors.of_preflight(request)
+                exchange.added = cors_requests.headers_of(rules, scope.method, scope.headers)
+            raise
 
     async def _preflight(self, scope: HttpScope, request: requests.S3Request) -> S3Response:
         cors_requests.check_preflight(scope.headers)

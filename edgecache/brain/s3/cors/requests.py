@@ -5,10 +5,10 @@ credentials, and scripts can read an error only if it has CORS headers, too. So 
 by the request's claims: the access key in a presigned URL or in its Authorization header names the
 environment, a public name the bucket itself.
 
-The preflight of a request that will be signed in its header has neither, and bucket names are
-unique within an environment only: it is allowed if any bucket of that name allows it. That reveals
-nothing: without a match the answer is the same whether such a bucket exists or not, and the request
-itself is checked again by its own bucket.
+The preflight of a request that will be signed in its header has neither, nor has a form that cannot
+be read, and bucket names are unique within an environment only: it is allowed if any bucket of that
+name allows it. That reveals nothing: without a match the answer is the same whether such a bucket
+exists or not, and the request itself is checked again by its own bucket.
 """
 
 import re

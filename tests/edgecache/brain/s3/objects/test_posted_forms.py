@@ -419,6 +419,13 @@ def test_a_page_of_another_origin_reads_what_the_bucket_s_rules_allow(form: Form
     s3.put_bucket_cors(Bucket="docs", CORSConfiguration={"CORSRules": [rule]})
     for each in (form, changed(form, {"key": "other"})):
         assert each.post(page).headers["access-control-allow-origin"] == page["origin"]
+    # Also why a form cannot be read.
+    for unread in (changed(form, {"key": ""}), changed(form, {"fields": [("x", 30_000 * "x")]})):
+        answer = unread.post(page)
+        assert answer.status == 400
+        assert answer.headers["access-control-allow-origin"] == page["origin"]
+        foreign = unread.post({"origin": "https://other.example.com"})
+        assert "access-control-allow-origin" not in foreign.headers
 
 
 def test_a_form_is_posted_to_the_bucket_s_own_name(form: Form, s3: Any, cluster: Cluster) -> None:
