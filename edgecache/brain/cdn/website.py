@@ -111,7 +111,8 @@ def _pages(request: CdnRequest) -> Iterator[CdnRequest]:
     else:
         yield _page(request, Page.OBJECT, key)
         if request.cache_url.folder:
-            yield replace(_page(request, Page.FOLDER, f"{key}/{index}"), is_head=True)
+            # Of its page no part is enough: what is found is kept, and so is that it is missing.
+            yield replace(_page(request, Page.FOLDER, f"{key}/{index}"), wants_whole=True)
     if bucket.website_fallback and _is_navigation(request.fields):
         yield _page(request, Page.FALLBACK, index)
     if bucket.website_error:

@@ -425,6 +425,19 @@ def test_a_page_of_another_store_is_sent_as_one_of_the_bucket_s_own(
     assert is_right_and_kept()
 
 
+def test_another_store_is_not_asked_for_each_request(away: Site, origin: Origin) -> None:
+    def is_asked(target: str) -> bool:
+        before = len(origin.asked)
+        away.ask(target, range="bytes=0-1")
+        return len(origin.asked) > before
+
+    # What is missing is known to be so for a moment.
+    until(lambda: [is_asked("/absent") for _ in range(3)][-1] is False)
+    assert away.ask("/blog").status == 302
+    until(lambda: not is_asked("/blog/"))
+    until(lambda: [is_asked("/blog") for _ in range(3)][-1] is False)
+
+
 def test_a_url_of_a_folder_is_purged_as_its_page(site: Site) -> None:
     public = f"{site.cluster.url}/p/{site.row['public_name']}"
     for url in (f"https://{site.host}/", f"https://{site.host}/blog/?a=b", f"{public}/blog/first/"):
