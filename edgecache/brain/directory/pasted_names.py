@@ -186,10 +186,10 @@ class PastedNames:
         except ValueError:
             raise SpellingRefused("It is not a URL.") from None
         path = parts.path.removeprefix("/")
-        is_public = host in self._hosts or path.partition("/")[0] == PUBLIC
+        is_public = self._is_public(host, path)
         if MALFORMED.search(path):
             raise SpellingRefused("A percent sign needs two hexadecimal digits behind it.")
-        bucket, path = self._of_host(host, path)
+        bucket, path = self._of_host(host, path, is_public=is_public)
         try:
             key = unquote_to_bytes(path).decode()
         except UnicodeDecodeError:
@@ -203,12 +203,17 @@ class PastedNames:
         page = key + bucket.website_index if is_public and is_folder else ""
         return PastedName(bucket, key, query or None, path or "/", page)
 
-    def _of_host(self, host: str, path: str) -> tuple[PastedBucket, str]:
+    def _is_public(self, host: str, path: str) -> bool:
+        """True if a URL is plain HTTP. Below a bucket's name in virtual-host style all is a key."""
+        is_below = path.partition("/")[0] == PUBLIC and not bucket_of_host(host, self._domains)
+        return host in self._hosts or is_below
+
+    def _of_host(self, host: str, path: str, *, is_public: bool) -> tuple[PastedBucket, str]:
         """Return the bucket that a host, or the path's beginning there, names, and the rest."""
         if host in self._hosts:
             return self._bucket(self._hosts[host]), path
         first, _, rest = path.partition("/")
-        if first == PUBLIC:
+        if is_public:
             public_name, _, rest = rest.partition("/")
             if public_name not in self._public:
                 raise NoSuchBucket(f'There is no bucket with the public name "{public_name[:64]}".')

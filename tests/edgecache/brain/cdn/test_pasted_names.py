@@ -14,7 +14,7 @@ from tests.edgecache.brain.cdn.test_locations import at_own_host, host_of
 
 __all__ = ["at_own_host"]
 
-PATHS = ("/a.css", "/a.css?x=1", "/dir/b%20c.css", "/*", "/%2541.css")
+PATHS = ("/a.css", "/a.css?x=1", "/dir/b%20c.css", "/*", "/%2541.css", "/p/d.css")
 
 
 @pytest.fixture
@@ -55,6 +55,8 @@ def spelled(text: str, bucket: CdnBucket) -> str:
         ("HTTPS://{h}:443/dir/b%20c.css", 1),
         ("http://{h}/dir/b c.css", 1),
         ("{u}/cdn-bucket/a.css", 2),
+        ("http://cdn-bucket.localhost/a.css", 2),
+        ("http://cdn-bucket.localhost/p/d.css", 1),
         # Links, whose parameters are no part of what is kept.
         ("{u}/cdn-bucket/a.css?X-Amz-Signature=0", 2),
         ("https://{h}/a.css?zonal-expires=1&zonal-signature=0", 2),
@@ -75,7 +77,7 @@ def test_a_key_is_purged_as_it_is_pasted(kept: CdnBucket, key: str, count: int) 
 
 @pytest.mark.parametrize(
     ("prefix", "count"),
-    [("cdn-bucket/", 5), ("cdn-bucket/di", 1), ("https://{h}/dir/", 1), ("{u}/p/{n}/a", 2)],
+    [("cdn-bucket/", 6), ("cdn-bucket/di", 1), ("https://{h}/dir/", 1), ("{u}/p/{n}/a", 2)],
 )
 def test_a_prefix_is_purged_as_it_is_pasted(kept: CdnBucket, prefix: str, count: int) -> None:
     status, done = ask(kept, "purge", {"prefix": spelled(prefix, kept)})
