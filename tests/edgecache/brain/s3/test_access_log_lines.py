@@ -68,10 +68,32 @@ def test_a_line_has_the_fields_of_aws() -> None:
     assert found[13].isdigit()
     found[2] = found[13] = "?"
     assert found == [
-        *(owner_id(TENANT), "docs", "?", "192.0.2.3", "ZKEY", "3E57", "REST.GET.OBJECT", "a"),
-        *('"GET /docs/a HTTP/1.1"', "200", "-", "7", "-", "?", "-"),
-        *('"https://a/b"', '"curl/8 (x)"'),
-        *("-", "-", "SigV4", "-", "AuthHeader", "s3.example.com", "-", "-", "-"),
+        owner_id(TENANT),
+        "docs",
+        "?",
+        "192.0.2.3",
+        "ZKEY",
+        "3E57",
+        "REST.GET.OBJECT",
+        "a",
+        '"GET /docs/a HTTP/1.1"',
+        "200",
+        "-",
+        "7",
+        "-",
+        "?",
+        "-",
+        '"https://a/b"',
+        '"curl/8 (x)"',
+        "-",
+        "-",
+        "SigV4",
+        "-",
+        "AuthHeader",
+        "s3.example.com",
+        "-",
+        "-",
+        "-",
     ]
 
 
