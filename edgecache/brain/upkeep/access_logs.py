@@ -122,7 +122,10 @@ class AccessLogs:
         """Write all lines. What cannot be written is logged and noted for the bucket's owner."""
         try:
             for place in [*self._waiting]:
-                await self._write(place, self._waiting.pop(place))
+                # They may have become many meanwhile, which are written by a task.
+                waiting = self._waiting.pop(place, None)
+                if waiting is not None:
+                    await self._write(place, waiting)
         finally:
             use_share_of_platform()
 

@@ -94,6 +94,32 @@ async def test_many_lines_are_written_before_the_hour(
     assert sorted(map(len, (await written(brain)).values())) == [500, 1000, 1000]
 
 
+async def test_lines_that_become_many_while_others_are_written_end_no_round(
+    brain: Brain, logs: AccessLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_logs, "WRITTEN_BYTES", 1000)
+    buckets = [await logged(brain), *[await brain.bucket(name) for name in ("more", "last")]]
+    for each in buckets[1:]:
+        options = {"log_bucket": "logs", "log_prefix": f"{each.name}/"}
+        await brain.buckets.change(ALICE, each.id, options)
+    buckets = [await brain.buckets.one(ALICE, each.name) for each in buckets]
+    for bucket in buckets:
+        logs.add(bucket, LINE)
+    put = brain.objects.put
+
+    async def while_more_come(*args: Any, **options: Any) -> Any:
+        monkeypatch.setattr(brain.objects, "put", put)
+        for _ in range(9):
+            logs.add(buckets[1], LINE)
+        return await put(*args, **options)
+
+    monkeypatch.setattr(brain.objects, "put", while_more_come)
+    await logs.write()
+    await logs._tasks.finish()
+    assert sorted(map(len, (await written(brain)).values())) == [100, 100, 1000]
+    assert logs._shares.taken == 0
+
+
 async def test_lines_beyond_a_share_are_counted_and_another_organization_has_its_own(
     brain: Brain, rows: Rows, meters: Meters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
