@@ -1,7 +1,8 @@
 """The lifecycle of versions: those that are not current expire, and markers that hide nothing go.
 
 Rows are walked by the index of their table backwards: keys from the last one, of each the oldest
-version first, so that a deletion changes nothing that is said of the versions after it.
+version first, so that a deletion changes nothing that is said of the versions after it, except that
+the last one of them becomes the sole one.
 """
 
 from collections.abc import Callable, Sequence
@@ -141,8 +142,9 @@ async def _delete(coherence: Coherence, bucket: BucketInfo, rows: Sequence[Row])
         if await change.one(HAS_RULES, [bucket.id, bucket.lifecycle]) is None:
             return 0
         found = await change.all(BY_ID, _described([row.id for row in rows]))
-        read = {tuple(row) for row in rows}
-        same = [row.id for row in found if tuple(row) in read]
+        # But for ``is_sole``: the older ones may have been deleted just before these.
+        read = {row[:-1] for row in rows}
+        same = [row.id for row in found if row[:-1] in read]
         gone = await change.all(DELETE, [same])
         await commits.release_stored(
             change, {row.blob_id for row in gone if row.blob_id is not None}

@@ -10,6 +10,7 @@ import pytest
 
 from edgecache.brain.core.errors import OriginMissing
 from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.directory import commits
 from edgecache.brain.upkeep import lifecycle_versions
 from edgecache.brain.upkeep.lifecycle_rules import loaded, stored
 from tests.edgecache.brain.brains import ALICE, Brain, Rows
@@ -179,6 +180,20 @@ async def test_bytes_of_expired_versions_are_released(brain: Brain, rows: Rows) 
     await brain.garbage_collector.round()
     assert (len(versions_of(rows, "k")), rows.count("blob")) == (1, 1)
     assert await brain.get(bucket, "k") == b"3"
+
+
+async def test_many_versions_of_a_key_expire_in_one_round(brain: Brain, rows: Rows) -> None:
+    bucket = await versioned(brain)
+    for number in range(2 * commits.KEYS_LOCKED + 4):
+        await brain.put(bucket, "k", b"%d" % number)
+    await brain.objects.delete(bucket, ["k"])
+    age(rows)
+    await rule(brain, bucket, replace(VERSIONS, newer_noncurrent=1), MARKERS)
+    await apply(brain, START + timedelta(4))
+    assert [len(each) for each in versions_of(rows, "k")] == [len("marker"), 32]
+    await rule(brain, bucket, VERSIONS, MARKERS)
+    await apply(brain, START + timedelta(4))
+    assert versions_of(rows, "k") == []
 
 
 @pytest.mark.parametrize("change", ["current again", "marked again", "no rules"])
