@@ -46,9 +46,10 @@ NEWEST_MARKER: Final = (
     " ORDER BY position DESC LIMIT 1) v WHERE v.blob_id IS NULL AND NOT EXISTS"
     " (SELECT FROM brain_storedobject WHERE bucket_id = %(bucket)s AND key = %(key)s)"
 )
-IS_NAMED: Final = (
-    "SELECT 1 WHERE EXISTS (SELECT FROM brain_storedobject WHERE blob_id = %(blob)s)"
-    " OR EXISTS (SELECT FROM brain_noncurrentversion WHERE blob_id = %(blob)s)"
+HAS_BYTES: Final = (
+    "SELECT 1 WHERE EXISTS (SELECT FROM brain_smallbody WHERE blob_id = %(blob)s)"
+    " OR EXISTS (SELECT FROM brain_storedblob WHERE blob_id = %(blob)s"
+    " AND organization_id = %(organization)s AND environment_pk = %(environment)s)"
 )
 HOLD: Final = "SELECT 1 FROM brain_blob WHERE sha256 = %s FOR KEY SHARE"
 
@@ -136,7 +137,14 @@ async def copy(
         # While the row of the bytes is locked, garbage collection cannot delete the bytes.
         if await change.one(HOLD, [row.blob_id]) is None:
             return None
-        if await change.one(IS_NAMED, {"blob": row.blob_id}) is None:
+        organization_id, environment_pk = bucket.tenant
+        wanted = {
+            "blob": row.blob_id,
+            "organization": organization_id,
+            "environment": environment_pk,
+        }
+        # Another environment's object may name the same blob, whose bytes are not this one's.
+        if await change.one(HAS_BYTES, wanted) is None:
             return None
         version = _stored(*source, row)
         fields = describe(commits.version_of(version))

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from edgecache.brain.core.errors import (
     StoreMissing,
 )
 from edgecache.brain.core.values import Conditions, Span, WrittenFields
+from edgecache.brain.objects import builtin_origin
 from edgecache.brain.stores.stored_blobs import SMALL_BYTES
 from tests.edgecache.brain.brains import (
     ALICE,
@@ -165,6 +167,30 @@ async def test_if_match_limits_a_write_to_a_version(brain: Brain) -> None:
 
     assert await brain.get(bucket, "k") == b"two"
     assert second.generation > first.generation
+
+
+async def test_a_copy_of_what_is_deleted_meanwhile_has_bytes_or_is_refused(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, others = await brain.bucket(), await brain.bucket(tenant=CHARLIE)
+    body = b"x" * (SMALL_BYTES + 1)
+    await brain.put(bucket, "k", body)
+    await brain.put(others, "k", body)
+    find = builtin_origin._find
+
+    async def late(*args: Any) -> Any:
+        monkeypatch.setattr(builtin_origin, "_find", find)
+        row = await find(*args)
+        await brain.objects.delete(bucket, ["k"])
+        await brain.garbage_collector.round()
+        return row
+
+    monkeypatch.setattr(builtin_origin, "_find", late)
+    with pytest.raises(OriginMissing):
+        await brain.objects.copy((bucket, "k"), bucket, "c")
+    with pytest.raises(OriginMissing):
+        await brain.objects.head(bucket, "c")
+    assert await brain.get(others, "k") == body
 
 
 async def test_a_copy_shares_its_source_s_bytes_and_outlives_it(brain: Brain, rows: Rows) -> None:
