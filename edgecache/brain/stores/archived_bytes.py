@@ -41,6 +41,19 @@ WANTING: Final = (
     " WHERE l.blob_id = s.blob_id AND l.organization_id = k.organization_id"
     " AND l.environment_pk = k.environment_pk)"
 )
+# Where an object's newest version is gone, the next one is current (``object_versions``).
+PROMOTE: Final = (
+    "WITH newest AS (SELECT DISTINCT ON (v.bucket_id, v.key) v.id, v.blob_id"
+    " FROM brain_noncurrentversion v WHERE NOT EXISTS (SELECT FROM brain_storedobject s"
+    " WHERE s.bucket_id = v.bucket_id AND s.key = v.key)"
+    " ORDER BY v.bucket_id, v.key, v.position DESC),"
+    " moved AS (DELETE FROM brain_noncurrentversion WHERE id IN"
+    " (SELECT id FROM newest WHERE blob_id IS NOT NULL) RETURNING *)"
+    " INSERT INTO brain_storedobject (bucket_id, key, position, blob_id, etag, content_type,"
+    " headers, metadata, checksums, parts, last_modified)"
+    " SELECT bucket_id, key, position, blob_id, etag, content_type, headers, metadata, checksums,"
+    " parts, last_modified FROM moved"
+)
 
 
 class Bytes(NamedTuple):
@@ -180,6 +193,7 @@ def forget_cached(connection: psycopg.Connection, absent: Sequence[str]) -> int:
     older = connection.execute(
         "DELETE FROM brain_noncurrentversion WHERE blob_id = ANY(%s)", [digests]
     )
+    connection.execute(PROMOTE)
     connection.execute(
         "DELETE FROM brain_smallbody b WHERE NOT EXISTS"
         " (SELECT FROM brain_storedobject s WHERE s.blob_id = b.blob_id) AND NOT EXISTS"

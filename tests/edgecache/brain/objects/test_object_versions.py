@@ -148,3 +148,20 @@ async def test_a_backup_has_the_bytes_of_all_versions(brain: Brain, rows: Rows) 
         connection.execute("DELETE FROM brain_storedblob")
         assert archived_bytes.forget_cached(connection, [first.sha256.hex()]) == 1
     assert (rows.count("noncurrentversion"), rows.count("blob")) == (2, 1)
+
+
+async def test_a_restore_without_the_newest_version_has_the_one_before(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await versioned(brain)
+    first = await put(brain, bucket, "k", b"small")
+    newest = await brain.put(bucket, "k", LARGE)
+    await put(brain, bucket, "deleted", b"deleted")
+    await brain.objects.delete(bucket, ["deleted"])
+    await brain.purges.purge(ALICE, everything=True)
+    with psycopg.connect(rows.url, autocommit=True) as connection:
+        connection.execute("DELETE FROM brain_storedblob")
+        archived_bytes.forget_cached(connection, [newest.sha256.hex()])
+    assert (await brain.objects.head(bucket, "k")).version_id == first.version_id
+    assert await brain.get(bucket, "k") == b"small"
+    assert isinstance(await brain.objects.newest_marker(bucket, "deleted"), DeleteMarker)
