@@ -15,7 +15,13 @@ from uuid import UUID
 import structlog
 from psycopg import errors as postgres
 
-from edgecache.brain.core.errors import NoSuchBucket, UploadBusy, UploadMissing
+from common.machine.reasons import reason
+from edgecache.brain.core.errors import (
+    DatabaseUnavailable,
+    NoSuchBucket,
+    UploadBusy,
+    UploadMissing,
+)
 from edgecache.brain.core.loop_steps import in_steps
 from edgecache.brain.core.paging import LAST
 from edgecache.brain.core.share_key import use_share_of_bucket, use_share_of_platform
@@ -74,13 +80,20 @@ class Lifecycle:
         await self._leases.stop()
 
     async def run(self, *, now: datetime) -> None:
-        """Apply the rules of every bucket that has not had its day. Raises DatabaseUnavailable."""
-        due = await self._database.all(DUE, [now.date()])
-        try:
-            for row in due:
+        """Apply the rules of every bucket that has not had its day; one that fails has it later.
+
+        Raises DatabaseUnavailable.
+        """
+        for row in await self._database.all(DUE, [now.date()]):
+            try:
                 await self._run_alone(row.id, now)
-        finally:
-            use_share_of_platform()
+            except DatabaseUnavailable as exc:
+                # Perhaps only for its tenant, whose requests use its share of the connections.
+                log.warning("lifecycle_put_off", bucket_id=row.id, reason=reason(exc))
+            except Exception:
+                log.exception("lifecycle_failed", bucket_id=row.id)
+            finally:
+                use_share_of_platform()
 
     async def _run_alone(self, bucket_id: int, now: datetime) -> None:
         name = (bucket_id, *LEASE)

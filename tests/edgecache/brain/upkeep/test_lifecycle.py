@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from edgecache.brain.core.errors import OriginMissing
+from edgecache.brain.core.errors import DatabaseBusy, OriginMissing
+from edgecache.brain.core.share_key import SHARE_KEY
 from edgecache.brain.core.values import TAGGING_HEADER, BucketInfo, WrittenFields
 from edgecache.brain.objects import builtin_origin
 from edgecache.brain.upkeep import lifecycle
@@ -272,3 +273,37 @@ async def test_another_brain_goes_on_after_a_kill_in_the_middle(
     rows.run("DELETE FROM brain_braininstance WHERE id <> %s", [brain.id])
     await apply(brain, now)
     assert rows.count("upload") == rows.count("filllease") == 0
+
+
+@pytest.mark.parametrize("why", ["rules", "share"])
+async def test_a_bucket_that_fails_keeps_no_objects_of_others(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    failing, other = await brain.bucket(), await brain.bucket(tenant=CHARLIE)
+    for bucket in (failing, other):
+        await write(brain, rows, bucket, "k")
+        await rule(brain, bucket, DAILY)
+    if why == "rules":
+        rows.run(
+            "UPDATE brain_bucket SET lifecycle = %s WHERE id = %s",
+            ['[{"of": "another release"}]', failing.id],
+        )
+    expire, run_bucket = builtin_origin.expire, Lifecycle._run_bucket
+    shares = set()
+
+    async def busy(coherence: Any, bucket: BucketInfo, due: Any) -> int:
+        if bucket.id == failing.id:
+            raise DatabaseBusy
+        return await expire(coherence, bucket, due)
+
+    async def run(of: Lifecycle, bucket_id: int, now: datetime) -> None:
+        shares.add(SHARE_KEY.get())
+        await run_bucket(of, bucket_id, now)
+
+    monkeypatch.setattr(builtin_origin, "expire", busy)
+    monkeypatch.setattr(Lifecycle, "_run_bucket", run)
+    await apply(brain, START + timedelta(2))
+    assert (keys_of(rows, failing), keys_of(rows, other)) == ({"k"}, set())
+    # No tenant waits for a share of the one before.
+    assert len(shares) == 1
+    assert rows.count("filllease") == 0
