@@ -35,7 +35,7 @@ DEAD_BRAINS: Final[LiteralString] = (
 
 
 class Upkeep(PeriodicTask):
-    """The hourly round."""
+    """The hourly round, and that of the lifecycle: it may take hours, each of which is metered."""
 
     def __init__(
         self,
@@ -46,12 +46,23 @@ class Upkeep(PeriodicTask):
     ) -> None:
         self._database = database
         self._statistics = statistics
-        self._lifecycle = lifecycle
         self._access_logs = access_logs
+        self._lifecycle = PeriodicTask(
+            "lifecycle", lambda: lifecycle.run(now=datetime.now(UTC)), _until_the_next_hour
+        )
         super().__init__("upkeep", self.round, _until_the_next_hour)
 
+    async def start(self) -> None:
+        await super().start()
+        await self._lifecycle.start()
+
+    async def stop(self) -> None:
+        """Stop both, in the middle of a round if necessary."""
+        await self._lifecycle.stop()
+        await super().stop()
+
     async def round(self) -> None:
-        """Run everything once. Raises DatabaseUnavailable."""
+        """Run everything but the lifecycle once. Raises DatabaseUnavailable."""
         await usage_lines.add_storage(self._database, clock=time.time)
         await usage_lines.forget(self._database)
         await records.forget(self._database)
@@ -62,7 +73,6 @@ class Upkeep(PeriodicTask):
         await self._database.run(OLD_NODES)
         await self._database.run(DEAD_BRAINS)
         await self._access_logs.write()
-        await self._lifecycle.run(now=datetime.now(UTC))
 
 
 async def _until_the_next_hour() -> None:
