@@ -116,7 +116,7 @@ class ManagedStore:
         *,
         on_restored: Callable[[BucketInfo, ObjectVersion], None],
     ) -> None:
-        """on_restored: called with a version that this brain has on disk again."""
+        """on_restored: called with a version of the directory that is on disk again."""
         self._database = database
         self._data_directory = data_directory
         self._stores = stores
@@ -244,7 +244,9 @@ class ManagedStore:
                 await self._data_directory.keep_copy(staged)
             finally:
                 await self._data_directory.discard(staged)
-            self._on_restored(bucket, found)
+            # Others are read from this disk only: workers get none of a bucket's older versions.
+            if found.generation:
+                self._on_restored(bucket, found)
         except (BrainError, OSError) as exc:
             log.info("object_not_restored", sha256=found.sha256.hex(), reason=reason(exc))
         finally:

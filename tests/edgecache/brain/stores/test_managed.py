@@ -13,7 +13,7 @@ from edgecache.brain.core.errors import (
     StoreMissing,
     StoreUnavailable,
 )
-from edgecache.brain.core.values import Conditions, Span
+from edgecache.brain.core.values import Conditions, ObjectVersion, Span
 from edgecache.brain.objects import upload_rows
 from edgecache.brain.stores import stored_blobs
 from edgecache.brain.stores.byte_store import ByteStore
@@ -57,6 +57,21 @@ async def test_what_one_brain_writes_another_one_reads(stored: Brain, peer: Brai
         # The reader has a copy for the workers now.
         await until(lambda: peer.kept)
         assert list((peer.data_directory.root / "blobs").glob("*/*"))
+
+
+async def test_workers_get_no_version_that_is_not_current(stored: Brain, peer: Brain) -> None:
+    bucket = await stored.bucket()
+    bucket = await stored.buckets.change(ALICE, bucket.id, {"versioning": "Enabled"})
+    older = await stored.put(bucket, "k", bytes(MIB))
+    await stored.put(bucket, "k", b"1" * MIB)
+
+    found = await peer.objects.version(bucket, "k", older.version_id)
+    assert isinstance(found, ObjectVersion)
+    assert await read(peer.objects.open_version(bucket, found)) == bytes(MIB)
+    if store_of(peer).file("") is None:
+        await until(lambda: [*(peer.data_directory.root / "blobs").glob("*/*")])
+        await until(lambda: not peer.managed._restoring)
+    assert peer.kept == []
 
 
 async def test_names_tell_the_environment_and_nothing_else(stored: Brain) -> None:
