@@ -126,6 +126,7 @@ class AccessLogs:
                 waiting = self._waiting.pop(place, None)
                 if waiting is not None:
                     await self._write(place, waiting)
+                    use_share_of_platform()
         finally:
             use_share_of_platform()
 

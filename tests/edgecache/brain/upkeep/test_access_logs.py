@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from edgecache.brain.core.errors import StorageFull, StoreUnavailable
+from edgecache.brain.core.share_key import PLATFORM, SHARE_KEY
 from edgecache.brain.core.values import BucketInfo
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.upkeep import access_logs
@@ -118,6 +119,22 @@ async def test_lines_that_become_many_while_others_are_written_end_no_round(
     await logs._tasks.finish()
     assert sorted(map(len, (await written(brain)).values())) == [100, 100, 1000]
     assert logs._shares.taken == 0
+
+
+async def test_lines_of_a_tenant_do_not_wait_for_the_share_of_the_one_before(
+    brain: Brain, logs: AccessLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tenant in (ALICE, CHARLIE):
+        logs.add(await logged(brain, tenant=tenant), LINE)
+    shares, find = [], brain.directory.bucket
+
+    async def bucket(*args: Any) -> Any:
+        shares.append(SHARE_KEY.get())
+        return await find(*args)
+
+    monkeypatch.setattr(brain.directory, "bucket", bucket)
+    await logs.write()
+    assert shares == [PLATFORM, PLATFORM]
 
 
 async def test_lines_beyond_a_share_are_counted_and_another_organization_has_its_own(
