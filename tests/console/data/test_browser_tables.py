@@ -364,7 +364,7 @@ def test_rows_are_inserted_and_deleted(tables: Visitor) -> None:
     elsewhere(tables, """UPDATE "a""b; drop" SET price = 7 WHERE price = 2""")
     tables.press("Delete 2 rows")
     tables.agrees("Delete")
-    tables.sees_status("1 row deleted. 1 row had been changed in the meantime and stayed")
+    tables.sees_status("1 row deleted. 1 row had been changed or deleted in the meantime")
     expect(cell(tables, 0, 0)).to_have_text("1")
     expect(cell(tables, 1, 2)).to_have_text("7")
     expect(page.get_by_role("grid", name="Rows")).to_be_focused()
