@@ -24,15 +24,15 @@ from sqlgateway.models import Cluster, Database, OrganizationLimits
 class ClusterAdmin(ReadOnlyAdmin):
     """The servers of tenants' databases."""
 
-    list_display = ("name", "state", "organization", "capacity", "server_version", "created_at")
-    list_select_related = ("organization",)
+    list_display = ("name", "state", "reserved_for", "capacity", "server_version", "created_at")
+    list_select_related = ("reserved_for",)
     list_filter = ("state",)
     search_fields = ("name",)
     search_help_text = "Name"
     fields = (
         "name",
         "state",
-        "organization",
+        "reserved_for",
         "capacity",
         "server_version",
         "flags",

@@ -29,7 +29,7 @@ class Cluster(models.Model):
     """A PostgreSQL server that holds tenants' databases.
 
     url_secret: the administrator's URL, encrypted.
-    organization: the only one whose databases are placed on it; None for all.
+    reserved_for: the only organization whose databases are placed on it; None for all.
     capacity: the number of databases that may be placed on it.
     flags: the server's capabilities (clusters/servers.py).
     system_identifier: PostgreSQL's own number of the server, so that a server is not added twice.
@@ -46,8 +46,12 @@ class Cluster(models.Model):
     name = models.CharField(max_length=63, unique=True)
     url_secret = models.TextField()
     state = models.CharField(max_length=16, choices=State.choices, default=State.OPEN)
-    organization = models.ForeignKey(
-        "environments.Organization", null=True, blank=True, on_delete=models.SET_NULL
+    reserved_for = models.ForeignKey(
+        "environments.Organization",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="reserved_clusters",
     )
     capacity = models.PositiveIntegerField(default=1000)
     server_version = models.PositiveIntegerField(default=0)

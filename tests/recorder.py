@@ -47,7 +47,7 @@ SECRET_KEY: Final = re.compile(
 TIME_KEY: Final = re.compile(r"(^|_)(at|time|since|until|from)$")
 RANDOM: Final = re.compile(
     r"(?P<jwt>eyJ[\w-]+\.[\w-]+\.[\w-]+)|(?P<uuid>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
-    r"|(?P<cursor>(?<=cursor=)[^&]+)|(?P<day>20\d{6}(T\d{6}Z)?(?=%2F|&))"
+    r"|(?P<cursor>(?<=cursor=)[^&]+)|(?P<day>20\d{6}(T\d{6}Z)?(?=%2F|[&/]|$))"
     r"|(?P<token>(?!AWS4-HMAC-SHA256)[A-Za-z0-9_+-]{16,}=*)"
 )
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)")

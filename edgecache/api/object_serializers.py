@@ -281,5 +281,5 @@ class UploadFormSerializer(serializers.Serializer[Any]):
     """Where to post a form, as multipart/form-data: these fields first, then `file`."""
 
     url = serializers.CharField()
-    fields = serializers.DictField(child=serializers.CharField())  # type: ignore[assignment]
+    fields = serializers.DictField(child=serializers.CharField())  # type: ignore[assignment]  # a field of this name
     expires_at = serializers.DateTimeField()

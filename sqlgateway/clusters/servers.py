@@ -459,10 +459,10 @@ def open_to(organization_id: int | None) -> QuerySet[Any]:
     """
     open_ones = with_counts().filter(state=Cluster.State.OPEN)
     if organization_id is not None:
-        own = open_ones.filter(organization_id=organization_id)
+        own = open_ones.filter(reserved_for=organization_id)
         if own.exists():
             return own
-    return open_ones.filter(organization=None)
+    return open_ones.filter(reserved_for=None)
 
 
 def emptiest(

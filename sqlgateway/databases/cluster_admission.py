@@ -58,7 +58,7 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
     cluster.capacity = new.capacity
     if new.organization_id != KEEP:
         _check_organization(cluster, new.organization_id)
-        cluster.organization_id = new.organization_id
+        cluster.reserved_for_id = new.organization_id
     with transaction.atomic():
         # address_of saves what it finds, so it needs a row; the row is not open yet.
         cluster.state = Cluster.State.CLOSED if cluster.pk is None else cluster.state
@@ -73,7 +73,7 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
             raise CommandRefused("server_unfit", sentence) from None
         cluster.state = Cluster.State.OPEN
         cluster.save(update_fields=["state"])
-    if cluster.organization_id is not None:
+    if cluster.reserved_for_id is not None:
         drop_stock(cluster)
     return cluster, findings
 

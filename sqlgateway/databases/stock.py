@@ -73,7 +73,7 @@ def claim(organization_id: int, environment_pk: int) -> Database | None:
     Does not wait for concurrent claims.
     Raises django.db.IntegrityError if the environment already has a database.
     """
-    if servers.open_to(organization_id).filter(organization_id=organization_id).exists():
+    if servers.open_to(organization_id).filter(reserved_for=organization_id).exists():
         return None
     unreachable: set[int] = set()
     while True:
@@ -95,7 +95,7 @@ def _ready() -> QuerySet[Database]:
         state=Database.State.STOCK,
         hardening=hardening.VERSION,
         cluster__state=Cluster.State.OPEN,
-        cluster__organization=None,
+        cluster__reserved_for=None,
     )
 
 

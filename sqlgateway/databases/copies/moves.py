@@ -59,8 +59,8 @@ def _check(database: Database, target: Cluster) -> None:
         raise CommandRefused("database_not_active", f"The database is {database.state}.")
     if target.state != Cluster.State.OPEN:
         raise CommandRefused("cluster_not_open", f"The cluster {target.name} is {target.state}.")
-    if target.organization_id not in {None, database.organization_id}:
-        sentence = f"The cluster {target.name} is for the organization {target.organization_id}."
+    if target.reserved_for_id not in {None, database.organization_id}:
+        sentence = f"The cluster {target.name} is for the organization {target.reserved_for_id}."
         raise CommandRefused("cluster_not_open", sentence)
     if not servers.has_room(target):
         raise CommandRefused("cluster_full", f"The cluster {target.name} is full.")

@@ -76,7 +76,7 @@ class Command(OpsCommand):
         facts = {
             "cluster": cluster.name,
             "state": cluster.state,
-            "org_id": cluster.organization_id,
+            "org_id": cluster.reserved_for_id,
             "capacity": cluster.capacity,
             "server_version": cluster.server_version,
             "findings": findings,

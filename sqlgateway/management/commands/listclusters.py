@@ -27,7 +27,7 @@ def _facts(cluster: Any) -> dict[str, Any]:
     return {
         "name": cluster.name,
         "state": cluster.state,
-        "org_id": cluster.organization_id,
+        "org_id": cluster.reserved_for_id,
         "databases": cluster.placed,
         "in_stock": cluster.in_stock,
         "capacity": cluster.capacity,

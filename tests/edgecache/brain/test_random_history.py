@@ -442,7 +442,7 @@ def run_history(machines: Machines, number: int, kind: type[History] = History) 
     """
 
     @seed(number)
-    class OnMachines(kind):  # type: ignore[valid-type,misc]
+    class OnMachines(kind):  # type: ignore[valid-type,misc]  # a class made here
         def __init__(self) -> None:
             super().__init__(machines)
 

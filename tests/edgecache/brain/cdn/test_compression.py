@@ -150,7 +150,7 @@ def test_a_client_that_wants_the_bytes_gets_them(
 def test_what_must_arrive_as_it_is_does_so(
     cdn_bucket: CdnBucket, said: dict[str, str | bytes]
 ) -> None:
-    keep(cdn_bucket, **said)  # type: ignore[arg-type]
+    keep(cdn_bucket, **said)  # type: ignore[arg-type]  # options by name
     found = cdn_bucket.get("/a.js", accept_encoding=BROWSER)
     assert found.body == said.get("body", TEXT)
     assert found.headers.get("content-encoding", "") == said.get("Content_Encoding", "")
@@ -187,7 +187,7 @@ def test_what_is_kept_for_each_cookie_is_not_compressed(at_own_host: CdnBucket) 
 
     keep(at_own_host)
     assert coding() == "br"
-    at_own_host.switch(forwarded_headers=["cookie"])  # type: ignore[arg-type]
+    at_own_host.switch(forwarded_headers=["cookie"])  # type: ignore[arg-type]  # options by name
     assert [coding() for _ in range(3)] == [""] * 3
 
 

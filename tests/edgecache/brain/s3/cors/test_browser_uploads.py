@@ -106,7 +106,7 @@ def test_a_form_of_another_origin_uploads_a_file_that_the_user_chose(
     form = [made["url"], made["fields"]]
     page.evaluate(FORM, form)
     chosen = {"name": 'ä "b".txt', "mimeType": "text/html", "buffer": b"from a user"}
-    page.set_input_files("input[type=file]", chosen)  # type: ignore[arg-type]
+    page.set_input_files("input[type=file]", chosen)  # type: ignore[arg-type]  # a file as a dict
     page.click("input[type=submit]")
     page.wait_for_url(f"{origin}/done?*")
     (row,) = s3.list_objects_v2(Bucket=bucket)["Contents"]
