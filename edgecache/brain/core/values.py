@@ -81,12 +81,13 @@ class WrittenFields:
 class Conditions:
     """Preconditions of a write.
 
-    if_match: the ETag that must be there, without quotes; ``*`` for any. if_none_match: nothing
-    may be there. upload: the id of the multipart upload that the write ends; it must be there.
+    if_match: the ETag that must be there, without quotes; ``*`` for any. if_none_match: the ETag
+    that must not be there; ``*`` for any. upload: the id of the multipart upload that the write
+    ends; it must be there.
     """
 
     if_match: str | None = None
-    if_none_match: bool = False
+    if_none_match: str | None = None
     upload: str = ""
 
 

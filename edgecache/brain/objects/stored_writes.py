@@ -231,7 +231,7 @@ def check_conditions(current: Row | None, conditions: Conditions) -> None:
 
     Raises PreconditionFailed, TargetMissing.
     """
-    if conditions.if_none_match and current is not None:
+    if current is not None and conditions.if_none_match in {"*", current.etag}:
         raise PreconditionFailed
     if conditions.if_match is None:
         return

@@ -192,7 +192,7 @@ class S3Driver:
     ) -> WriteResult:
         """Write an object; its hash is signed, so the origin takes these bytes or none."""
         manifest = staged.manifest
-        if self._is_google and (conditions.if_none_match or conditions.if_match is not None):
+        if self._is_google and _conditions(conditions):
             raise not_implemented("A write with a condition to Google Cloud Storage")
         if manifest.size > PUT_LIMIT_BYTES:
             raise OriginFailed("The origin does not accept more than 5 GiB in one request.")
@@ -345,12 +345,10 @@ def _object_headers(fields: WrittenFields) -> list[tuple[str, str]]:
 
 
 def _conditions(conditions: Conditions) -> list[tuple[str, str]]:
-    if conditions.if_none_match:
-        return [("if-none-match", "*")]
-    if conditions.if_match is None:
-        return []
-    is_any = conditions.if_match == "*"
-    return [("if-match", "*" if is_any else f'"{conditions.if_match}"')]
+    etags = (("if-match", conditions.if_match), ("if-none-match", conditions.if_none_match))
+    return [
+        (name, etag if etag == "*" else f'"{etag}"') for name, etag in etags if etag is not None
+    ]
 
 
 async def _check(reply: Reply) -> None:

@@ -105,7 +105,7 @@ async def _write(
         parts=tuple(part.size for part in parts),
         etag=multipart_etag([part.etag for part in parts]),
     )
-    wanted = replace(conditions.write_conditions(request), upload=upload.id)
+    wanted = replace(conditions.write_conditions(request, bucket), upload=upload.id)
     try:
         return await _join(context, bucket, upload.key, parts, fields, wanted)
     except PartMissing as exc:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from edgecache.brain.aws.errors import S3Error
+from edgecache.brain.aws.errors import S3Error, not_implemented
 from edgecache.brain.aws.requests import S3Request
-from edgecache.brain.core.values import Conditions
+from edgecache.brain.core.values import BucketInfo, Conditions
 from edgecache.http.response_head import parse_http_date
 
 ANY = "*"
@@ -42,17 +42,21 @@ def check_copy(request: S3Request, etag: str, last_modified: datetime) -> None:
         raise S3Error("PreconditionFailed", extra={"Condition": str(exc)}) from None
 
 
-def write_conditions(request: S3Request) -> Conditions:
-    """Return the conditions of a write.
+def write_conditions(request: S3Request, bucket: BucketInfo) -> Conditions:
+    """Return the conditions of a write to a bucket.
 
-    Raises S3Error: NotImplemented where AWS refuses, too; InvalidArgument for both conditions.
+    Raises S3Error: NotImplemented for If-None-Match with an ETag in a bucket with its own origin,
+    as many origins refuse it; InvalidArgument for both conditions, and for no or several ETags.
     """
-    has_if_match, is_new = "if-match" in request.headers, "if-none-match" in request.headers
-    if is_new and request.header("if-none-match") != ANY:
-        raise S3Error("NotImplemented", "If-None-Match of a write must be *.")
-    if has_if_match and is_new:
+    match, none_match = _value(request, "if-match"), _value(request, "if-none-match")
+    if none_match not in {None, ANY} and bucket.origin_id is not None:
+        raise not_implemented("If-None-Match other than * in a bucket with an origin of its own")
+    if match is not None and none_match is not None:
         raise S3Error("InvalidArgument", "If-Match and If-None-Match exclude each other.")
-    return Conditions(one_etag(request.header("if-match")) if has_if_match else None, is_new)
+    return Conditions(
+        None if match is None else one_etag(match),
+        None if none_match is None else one_etag(none_match),
+    )
 
 
 def one_etag(text: str) -> str:
@@ -103,6 +107,10 @@ def _check(header: Callable[[str], str], prefix: str, etag: str, last_modified: 
     # stored.
     if since is not None and modified <= since and etag:
         raise NotModified(f"{named}If-Modified-Since")
+
+
+def _value(request: S3Request, header: str) -> str | None:
+    return request.header(header) if header in request.headers else None
 
 
 def _etags(text: str) -> list[str]:

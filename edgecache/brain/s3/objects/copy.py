@@ -134,7 +134,7 @@ async def copy_object(context: RequestContext) -> S3Response:
     """
     bucket = await context.writable_bucket()
     encryption.check(context, bucket)
-    wanted = conditions.write_conditions(context.request)
+    wanted = conditions.write_conditions(context.request, bucket)
 
     async def copy(source: CopySource) -> tuple[CopySource, ObjectVersion]:
         name = _algorithm(context.request, source.version)

@@ -54,7 +54,7 @@ async def delete_object(context: RequestContext) -> S3Response:
     """
     bucket = await context.writable_bucket()
     objects, key = context.dependencies.objects, context.request.key
-    if_match = conditions.write_conditions(context.request).if_match
+    if_match = conditions.write_conditions(context.request, bucket).if_match
     named = wanted_version(context, bucket)
     if named is not None:
         _refuse_condition_of_version(if_match)

@@ -17,7 +17,7 @@ async def put_object(context: RequestContext) -> S3Response:
     bucket = await context.writable_bucket()
     encryption.check(context, bucket)
     fields = headers.upload_fields(context.request, bucket)
-    wanted = conditions.write_conditions(context.request)
+    wanted = conditions.write_conditions(context.request, bucket)
     # Other origins' drivers send files.
     buffered = await bodies.buffer(context) if bucket.origin_id is None else None
     received = buffered or await bodies.receive(context)

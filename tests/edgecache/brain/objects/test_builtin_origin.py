@@ -141,7 +141,7 @@ async def test_an_object_may_be_empty(brain: Brain) -> None:
 
 async def test_one_of_many_concurrent_creations_succeeds(brain: Brain) -> None:
     bucket = await brain.bucket()
-    create = Conditions(if_none_match=True)
+    create = Conditions(if_none_match="*")
 
     outcomes = await asyncio.gather(
         *(brain.put(bucket, "k", b"%d" % n, conditions=create) for n in range(12)),

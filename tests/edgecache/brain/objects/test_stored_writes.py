@@ -25,7 +25,7 @@ from tests.edgecache.brain.objects.writes import is_tidy, kinds, locked, outcome
 pytestmark = pytest.mark.slow
 
 RACED = [f"k{n}" for n in range(6)]
-CREATE = Conditions(if_none_match=True)
+CREATE = Conditions(if_none_match="*")
 
 
 async def test_objects_written_concurrently_are_all_stored(brain: Brain, other: Brain) -> None:

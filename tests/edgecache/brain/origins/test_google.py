@@ -109,7 +109,7 @@ async def test_packed_bytes_come_as_they_are_stored(
     assert await brain.get(bucket, "k") == packed
 
 
-@pytest.mark.parametrize("conditions", [Conditions(if_none_match=True), Conditions(if_match="*")])
+@pytest.mark.parametrize("conditions", [Conditions(if_none_match="*"), Conditions(if_match="*")])
 async def test_a_write_with_a_condition_is_refused(
     brain: Brain, origin: GoogleOrigin, bucket: BucketInfo, conditions: Conditions
 ) -> None:

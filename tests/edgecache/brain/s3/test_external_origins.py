@@ -141,6 +141,17 @@ def test_a_condition_of_a_delete_is_not_left_to_an_origin(
     assert (many.code, many.text("Key")) == ("NotImplemented", "k")
 
 
+def test_an_etag_that_must_not_be_there_is_not_left_to_an_origin(
+    cluster: Cluster, keys: Keys, bucket: str, pulled: str
+) -> None:
+    signer = Signer(keys, cluster.url)
+    signer.send("PUT", f"/{bucket}/k", b"bytes")
+    for headers in ({}, {"x-amz-copy-source": f"{bucket}/k"}):
+        wanted = {**headers, "if-none-match": '"v1"'}
+        answer = signer.send("PUT", f"/{pulled}/k", headers=wanted)
+        assert (answer.status, "If-None-Match" in answer.text("Message")) == (501, True)
+
+
 def test_a_range_of_an_uncached_object_is_correct(s3: Any, origin: Origin, pulled: str) -> None:
     got = s3.get_object(Bucket=pulled, Key="cold", Range="bytes=299990-")
     assert (got["Body"].read(), got["ContentRange"]) == (

@@ -286,7 +286,7 @@ def test_a_marker_counts_as_absent_for_conditions(s3: Any, versioned: str) -> No
     assert refused(lambda: put(s3, b"x", IfNoneMatch="*"))[0] == 412
     delete(s3)
     assert refused(lambda: put(s3, b"x", IfMatch=etag))[0] == 404
-    second = put(s3, b"two", IfNoneMatch="*")
+    second = put(s3, b"two", IfNoneMatch=etag)
     wrong = {"Bucket": versioned, "Key": "k", "IfMatch": etag}
     assert refused(lambda: s3.delete_object(**wrong))[0] == 412
     assert refused(lambda: s3.delete_object(**wrong, VersionId=second))[1] == "NotImplemented"

@@ -94,7 +94,7 @@ async def test_a_condition_that_does_not_hold_leaves_no_bytes_in_the_store(
             small.upload_parts.read(parts),
             len(whole),
             PLAIN,
-            conditions=Conditions(if_none_match=True),
+            conditions=Conditions(if_none_match="*"),
         )
 
     assert await small.get(bucket, "k") == b"first"

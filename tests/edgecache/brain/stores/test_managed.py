@@ -114,7 +114,7 @@ async def test_a_refused_write_leaves_nothing_in_the_store(stored: Brain) -> Non
     bucket = await stored.bucket()
     await stored.put(bucket, "k", b"first")
     with pytest.raises(PreconditionFailed):
-        await stored.put(bucket, "k", b"second", conditions=Conditions(if_none_match=True))
+        await stored.put(bucket, "k", b"second", conditions=Conditions(if_none_match="*"))
 
     for _ in range(100):
         if len(await names(stored)) == 1:

@@ -57,7 +57,7 @@ async def test_a_second_completion_with_a_condition_is_told_that_the_upload_has_
     brain: Brain, bucket: BucketInfo
 ) -> None:
     upload = await begin(brain, bucket)
-    once = Conditions(if_none_match=True, upload=upload)
+    once = Conditions(if_none_match="*", upload=upload)
     await brain.put(bucket, "k", b"of parts", conditions=once)
 
     with pytest.raises(UploadMissing):
@@ -81,7 +81,7 @@ async def test_what_cannot_be_written_leaves_the_upload(brain: Brain, bucket: Bu
 
     with pytest.raises(PreconditionFailed):
         await brain.put(
-            bucket, "k", b"of parts", conditions=Conditions(if_none_match=True, upload=upload)
+            bucket, "k", b"of parts", conditions=Conditions(if_none_match="*", upload=upload)
         )
 
     await brain.put(bucket, "k", b"of parts", conditions=Conditions(upload=upload))

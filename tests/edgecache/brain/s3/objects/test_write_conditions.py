@@ -89,14 +89,45 @@ def test_a_condition_twice_in_a_list_is_answered_for_each(s3: Any, bucket: str) 
 def test_a_condition_names_one_etag(signer: Signer, s3: Any) -> None:
     etag = put(s3)
     for value in ("", f'{etag}, "other"'):
-        for method in ("DELETE", "PUT"):
-            answer = signer.send(method, "/docs/k", headers={"if-match": value})
+        for method, name in (
+            ("DELETE", "if-match"),
+            ("PUT", "if-match"),
+            ("PUT", "if-none-match"),
+        ):
+            answer = signer.send(method, "/docs/k", headers={name: value})
             assert (answer.status, answer.code) == (400, "InvalidArgument")
         body = f"<Delete><Object><Key>k</Key><ETag>{value}</ETag></Object></Delete>".encode()
         digest = {"content-md5": base64.b64encode(md5(body)).decode()}
         assert signer.send("POST", "/docs?delete", body, digest).code == "InvalidArgument"
-    assert signer.send("PUT", "/docs/k", headers={"if-none-match": ""}).status == 501
+    both = signer.send("PUT", "/docs/k", headers={"if-match": etag, "if-none-match": '"other"'})
+    assert (both.status, both.code) == (400, "InvalidArgument")
     assert s3.get_object(Bucket="docs", Key="k")["Body"].read() == b"bytes"
+
+
+def test_an_object_is_written_unless_it_has_the_etag(s3: Any, bucket: str) -> None:
+    put(s3, "source", b"source")
+
+    def write(body: bytes, etag: str) -> str:
+        return str(s3.put_object(Bucket=bucket, Key="k", Body=body, IfNoneMatch=etag)["ETag"])
+
+    def copy(_: bytes, etag: str) -> str:
+        answer = s3.copy_object(
+            Bucket=bucket, Key="k", CopySource=f"{bucket}/source", IfNoneMatch=etag
+        )
+        return str(answer["CopyObjectResult"]["ETag"])
+
+    def complete(body: bytes, etag: str) -> str:
+        upload = Upload(s3, "k")
+        upload.add(1, body)
+        return str(upload.complete(IfNoneMatch=etag)["ETag"])
+
+    etag = write(b"absent", '"other"')
+    for number, made in enumerate((write, complete, copy)):
+        body = b"%d" % number
+        for same in (etag, etag.strip('"'), f"W/{etag}"):
+            assert refused(partial(made, body, same)) == FAILED
+        etag = made(body, '"other"')
+        assert s3.head_object(Bucket=bucket, Key="k")["ETag"] == etag
 
 
 def test_of_concurrent_changes_with_one_etag_one_is_made(signer: Signer, s3: Any) -> None:
@@ -118,7 +149,6 @@ def test_of_concurrent_changes_with_one_etag_one_is_made(signer: Signer, s3: Any
 
 
 def test_a_write_names_the_condition_that_failed(signer: Signer, s3: Any) -> None:
-    put(s3)
     put(s3, "source")
     upload = Upload(s3, "k")
     upload.add(1, b"part")
@@ -128,7 +158,11 @@ def test_a_write_names_the_condition_that_failed(signer: Signer, s3: Any) -> Non
         f"<ETag>{etag.strip(chr(34))}</ETag></Part></CompleteMultipartUpload>"
     ).encode()
     copy = {"x-amz-copy-source": "docs/source"}
-    for name, value in (("If-None-Match", "*"), ("If-Match", '"other"')):
+    for name, value in (
+        ("If-None-Match", "*"),
+        ("If-None-Match", put(s3)),
+        ("If-Match", '"other"'),
+    ):
         for method, target, body, headers in (
             ("PUT", "/docs/k", b"other", {}),
             ("PUT", "/docs/k", b"", copy),
