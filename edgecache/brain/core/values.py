@@ -143,6 +143,24 @@ class DeleteMarker(NamedTuple):
     last_modified: datetime
 
 
+class Deletion(NamedTuple):
+    """A delete of an object, or of one of its versions, and its conditions: all must hold.
+
+    version_id: None for the object. etag: without quotes, ``*`` for any. last_modified: to the
+    second. size: bytes.
+    """
+
+    key: str
+    version_id: str | None = None
+    etag: str | None = None
+    last_modified: datetime | None = None
+    size: int | None = None
+
+    @property
+    def has_conditions(self) -> bool:
+        return (self.etag, self.last_modified, self.size) != (None, None, None)
+
+
 class WorkerSource(NamedTuple):
     """A worker that holds the bytes. endpoint: base URL, as ``http://127.0.0.1:9101``."""
 

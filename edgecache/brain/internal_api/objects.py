@@ -19,7 +19,7 @@ from edgecache.brain.access.presigned_urls import (
     presigned_url,
 )
 from edgecache.brain.core.errors import Invalid, KeyRefused, NoSuchBucket, NoSuchHost
-from edgecache.brain.core.values import BucketInfo, ObjectVersion, check_key, has_dots
+from edgecache.brain.core.values import BucketInfo, Deletion, ObjectVersion, check_key, has_dots
 from edgecache.brain.directory.pasted_names import SAFE_QUERY
 from edgecache.brain.http_caching.cache_keys import LINK_PARAMETER, SAFE
 from edgecache.brain.internal_api.bodies import TenantMessage, charged_tenant
@@ -207,7 +207,7 @@ class ObjectsApi:
     async def _delete_version(self, call: JsonCall) -> JsonResponse:
         query = call.read(VersionQuery)
         bucket = await self._bucket(query, query.bucket)
-        wanted = [(query.key, _stored_id(query.version_id))]
+        wanted = [Deletion(query.key, _stored_id(query.version_id))]
         await self._objects.delete_versions(bucket, wanted)
         return JsonResponse(status=204)
 

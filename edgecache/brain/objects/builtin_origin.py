@@ -14,6 +14,7 @@ from edgecache.brain.core.values import (
     BucketInfo,
     Conditions,
     DeleteMarker,
+    Deletion,
     KeyPage,
     ListedObject,
     ObjectVersion,
@@ -278,41 +279,40 @@ async def delete(
 
 
 async def delete_versions(
-    coherence: Coherence, bucket: BucketInfo, wanted: Collection[tuple[str, str]]
-) -> dict[tuple[str, str], bool]:
-    """Delete versions by key and id, ignoring absent ones; the next ones become current.
+    coherence: Coherence, bucket: BucketInfo, wanted: Collection[Deletion]
+) -> tuple[set[Deletion], dict[tuple[str, str | None], bool]]:
+    """Delete versions whose conditions hold, ignoring absent ones; the next ones become current.
 
-    Returns those that existed, with True for a delete marker. Raises NoSuchBucket,
-    DatabaseUnavailable.
+    Returns those whose conditions do not hold; and those that existed, by key and id, with True for
+    a delete marker. Raises NoSuchBucket, DatabaseUnavailable.
     """
-    keys = sorted({key for key, _ in wanted})
+    keys = sorted({each.key for each in wanted})
     async with coherence.transaction() as change:
         await commits.lock_keys(change, bucket.id, keys)
-        found, gone = await object_versions.delete(change, bucket.id, wanted)
+        differing = await object_versions.differing(change, bucket.id, wanted)
+        matching = {(each.key, each.version_id) for each in wanted if each not in differing}
+        found, gone = await object_versions.delete(change, bucket.id, matching)
         if found:
             await commits.forget_keys(change, bucket.id, sorted({key for key, _ in found}))
             await commits.release_stored(change, gone)
-        return found
+        return differing, found
 
 
 async def delete_matching(
-    coherence: Coherence, bucket: BucketInfo, wanted: Sequence[tuple[str, str]]
-) -> tuple[set[tuple[str, str]], Mapping[str, str]]:
-    """Delete objects that have these ETags; return those that have not, and delete markers by key.
+    coherence: Coherence, bucket: BucketInfo, wanted: Collection[Deletion]
+) -> tuple[set[Deletion], Mapping[str, str]]:
+    """Delete objects whose conditions hold.
 
-    wanted: keys with ETags, ``*`` for any. Raises NoSuchBucket, DatabaseUnavailable.
+    Returns those whose conditions do not hold, and delete markers by key. Raises NoSuchBucket,
+    DatabaseUnavailable.
     """
-    keys = sorted({key for key, _ in wanted})
+    keys = sorted({each.key for each in wanted})
     async with coherence.transaction() as change:
         versioning = await commits.lock_keys(change, bucket.id, keys)
-        rows = await change.all(
-            "SELECT key, etag FROM brain_storedobject WHERE bucket_id = %s AND key = ANY(%s)",
-            [bucket.id, keys],
-        )
-        present = {*((row.key, row.etag) for row in rows), *((row.key, "*") for row in rows)}
-        matching = sorted({key for key, _ in present.intersection(wanted)})
+        differing = await object_versions.differing(change, bucket.id, wanted)
+        matching = sorted({each.key for each in wanted if each not in differing})
         markers = await _delete(change, bucket, matching, versioning) if matching else {}
-        return set(wanted) - present, markers
+        return differing, markers
 
 
 async def expire(coherence: Coherence, bucket: BucketInfo, objects: Sequence[Row]) -> int:

@@ -35,6 +35,7 @@ from edgecache.brain.core.values import (
     BucketInfo,
     Conditions,
     DeleteMarker,
+    Deletion,
     KeyPage,
     Name,
     ObjectVersion,
@@ -418,30 +419,31 @@ class ObjectCache:
         return await self._uncancelled(self._delete(bucket, wanted))
 
     async def delete_versions(
-        self, bucket: BucketInfo, wanted: Collection[tuple[str, str]]
-    ) -> dict[tuple[str, str], bool]:
-        """Delete versions of the built-in origin by key and id; the next ones become current.
+        self, bucket: BucketInfo, wanted: Collection[Deletion]
+    ) -> tuple[set[Deletion], dict[tuple[str, str | None], bool]]:
+        """Delete versions of the built-in origin whose conditions hold; the next become current.
 
-        Returns those that existed, with True for a delete marker. Continues when the caller is
-        cancelled. Raises KeyRefused, NoSuchBucket, DatabaseUnavailable.
+        Returns those whose conditions do not hold; and those that existed, by key and id, with True
+        for a delete marker. Continues when the caller is cancelled. Raises KeyRefused,
+        NoSuchBucket, DatabaseUnavailable.
         """
-        for key, _ in wanted:
-            check_key(key)
+        for each in wanted:
+            check_key(each.key)
         return await self._uncancelled(
             builtin_origin.delete_versions(self._coherence, bucket, wanted)
         )
 
     async def delete_matching(
-        self, bucket: BucketInfo, wanted: Sequence[tuple[str, str]]
-    ) -> tuple[set[tuple[str, str]], Mapping[str, str]]:
-        """Delete objects of the built-in origin that have these ETags.
+        self, bucket: BucketInfo, wanted: Collection[Deletion]
+    ) -> tuple[set[Deletion], Mapping[str, str]]:
+        """Delete objects of the built-in origin whose conditions hold.
 
-        Returns those that have not, and the ids of the delete markers by key. wanted: keys with
-        ETags, ``*`` for any. Nothing comes between the comparison and the deletion. Continues when
-        the caller is cancelled. Raises KeyRefused, NoSuchBucket, DatabaseUnavailable.
+        Returns those whose conditions do not hold, and the ids of the delete markers by key.
+        Nothing comes between the comparison and the deletion. Continues when the caller is
+        cancelled. Raises KeyRefused, NoSuchBucket, DatabaseUnavailable.
         """
-        for key, _ in wanted:
-            check_key(key)
+        for each in wanted:
+            check_key(each.key)
         return await self._uncancelled(
             builtin_origin.delete_matching(self._coherence, bucket, wanted)
         )

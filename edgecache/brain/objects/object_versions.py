@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from edgecache.brain.core.values import VERSION_HEADER, WrittenFields
-from edgecache.brain.db.database import DatabaseTransaction
+from edgecache.brain.core.values import VERSION_HEADER, Deletion, WrittenFields
+from edgecache.brain.db.database import DatabaseTransaction, Row
 
 ENABLED: Final = "Enabled"
 SUSPENDED: Final = "Suspended"
@@ -62,6 +62,20 @@ DELETE_NONCURRENT: Final = (
     " USING unnest(%s::text[], %s::text[]) given (key, version_id) WHERE v.bucket_id = %s"
     " AND v.key = given.key AND v.version_id = given.version_id"
     " RETURNING v.key, v.version_id, v.blob_id"
+)
+# What conditions of deletes are compared with: the newest version of a key, or the one of an id.
+STATES: Final = (
+    "SELECT given.key, given.version_id, v.etag, v.last_modified, b.size"
+    " FROM unnest(%(keys)s::text[], %(ids)s::text[]) given (key, version_id) CROSS JOIN LATERAL"
+    " ((SELECT etag, last_modified, blob_id, position FROM brain_storedobject"
+    " WHERE bucket_id = %(bucket)s AND key = given.key AND (given.version_id IS NULL"
+    " OR coalesce(headers ->> 'x-amz-version-id', '') = given.version_id))"
+    " UNION ALL (SELECT etag, last_modified, blob_id, position FROM brain_noncurrentversion"
+    " WHERE bucket_id = %(bucket)s AND key = given.key AND given.version_id IS NULL"
+    " ORDER BY position DESC LIMIT 1)"
+    " UNION ALL (SELECT etag, last_modified, blob_id, position FROM brain_noncurrentversion"
+    " WHERE bucket_id = %(bucket)s AND key = given.key AND version_id = given.version_id)"
+    " ORDER BY position DESC LIMIT 1) v LEFT JOIN brain_blob b ON b.sha256 = v.blob_id"
 )
 # Where the newest version was deleted, the next one is current, unless that is a delete marker.
 PROMOTE: Final = (
@@ -122,9 +136,38 @@ async def mark_deleted(change: DatabaseTransaction, bucket_id: int, markers: Nex
     await change.run(MARK, [bucket_id, now, keys, ids, positions])
 
 
+async def differing(
+    change: DatabaseTransaction, bucket_id: int, wanted: Collection[Deletion]
+) -> set[Deletion]:
+    """Return the deletions whose conditions do not hold; their keys are locked."""
+    checked = [each for each in wanted if each.has_conditions]
+    if not checked:
+        return set()
+    keys, ids = [each.key for each in checked], [each.version_id for each in checked]
+    rows = await change.all(STATES, {"bucket": bucket_id, "keys": keys, "ids": ids})
+    states = {(row.key, row.version_id): row for row in rows}
+    return {each for each in checked if not _holds(each, states.get((each.key, each.version_id)))}
+
+
+def _holds(wanted: Deletion, state: Row | None) -> bool:
+    """True if a deletion's conditions hold. state: a delete marker's has no size.
+
+    An absent version is deleted already. An absent object has no ETag, but as at AWS any time and
+    size.
+    """
+    if state is None:
+        return wanted.version_id is not None or wanted.etag is None
+    return (
+        state.size is not None
+        and wanted.etag in {None, "*", state.etag}
+        and wanted.last_modified in {None, state.last_modified.replace(microsecond=0)}
+        and wanted.size in {None, state.size}
+    )
+
+
 async def delete(
-    change: DatabaseTransaction, bucket_id: int, wanted: Collection[tuple[str, str]]
-) -> tuple[dict[tuple[str, str], bool], set[bytes]]:
+    change: DatabaseTransaction, bucket_id: int, wanted: Collection[tuple[str, str | None]]
+) -> tuple[dict[tuple[str, str | None], bool], set[bytes]]:
     """Delete versions and delete markers by key and id; the next ones become current.
 
     Returns those that existed, with True for a delete marker; and the blobs to release.

@@ -147,7 +147,15 @@ TAKES: Final = {
     "DeleteBucketReplication": Takes(),
     "DeleteBucketTagging": Takes(),
     "DeleteBucketWebsite": Takes(),
-    "DeleteObject": Takes(parameters=("versionId",), headers=("if-match", *_LOCK)),
+    "DeleteObject": Takes(
+        parameters=("versionId",),
+        headers=(
+            "if-match",
+            "x-amz-if-match-last-modified-time",
+            "x-amz-if-match-size",
+            *_LOCK,
+        ),
+    ),
     "DeleteObjectTagging": Takes(parameters=("versionId",)),
     "DeleteObjects": Takes(headers=(*_BODY, *_LOCK)),
     "DeletePublicAccessBlock": Takes(),

@@ -1,7 +1,7 @@
 """Conditional requests: If-Match and others, against an object's ETag and time (RFC 9110 §13)."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from edgecache.brain.aws.errors import S3Error, not_implemented
 from edgecache.brain.aws.requests import S3Request
@@ -9,6 +9,9 @@ from edgecache.brain.core.values import BucketInfo, Conditions
 from edgecache.http.response_head import parse_http_date
 
 ANY = "*"
+# Conditions of a delete beside If-Match: time and size.
+OF_DELETES = ("x-amz-if-match-last-modified-time", "x-amz-if-match-size")
+SIZE_DIGITS = 18
 _OF_READS = frozenset(("if-match", "if-none-match", "if-modified-since", "if-unmodified-since"))
 
 
@@ -70,9 +73,35 @@ def one_etag(text: str) -> str:
     return etags[0]
 
 
+def moment(text: str, name: str) -> datetime:
+    """Return the time that a delete's condition names, to the second.
+
+    text: as HTTP or ISO 8601 has it, with a time of day. name: of the condition. Raises S3Error
+    InvalidArgument.
+    """
+    found = parse_http_date(text)
+    try:
+        if "T" in text[10:11]:
+            iso = datetime.fromisoformat(text)
+            found = iso.replace(tzinfo=iso.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        found = None
+    if found is None:
+        raise S3Error("InvalidArgument", f"{name} is not a time.")
+    return found.replace(microsecond=0)
+
+
+def size_bytes(text: str, name: str) -> int:
+    """Return the size that a delete's condition names. Raises S3Error InvalidArgument."""
+    if not (text.isascii() and text.isdigit() and len(text) <= SIZE_DIGITS):
+        raise S3Error("InvalidArgument", f"{name} is not a number of bytes.")
+    return int(text)
+
+
 def of_write(request: S3Request) -> str:
-    """Return the name of a write's condition, as errors have it."""
-    return "If-None-Match" if "if-none-match" in request.headers else "If-Match"
+    """Return the names of the conditions of a write or delete, as errors have them."""
+    headers = ("If-None-Match", "If-Match", *OF_DELETES)
+    return ", ".join(name for name in headers if name.lower() in request.headers)
 
 
 def holds_range(request: S3Request, etag: str, last_modified: datetime) -> bool:

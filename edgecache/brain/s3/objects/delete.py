@@ -1,33 +1,22 @@
 """DeleteObject and DeleteObjects: deleted at the origin and in every brain before they return."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from edgecache.brain.aws.errors import S3Error, from_brain_error, not_implemented
 from edgecache.brain.aws.xml import Element, Node, long_document, parse
 from edgecache.brain.core.errors import BrainError, KeyRefused, PreconditionFailed
-from edgecache.brain.core.values import VERSION_HEADER, BucketInfo, check_key
+from edgecache.brain.core.values import VERSION_HEADER, BucketInfo, Deletion, check_key
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.objects import conditions, version_ids
 from edgecache.brain.s3.objects.first_steps import wanted_version
 
 LIMIT: Final = 1000
-# Conditions of AWS's directory buckets.
-OF_DIRECTORY_BUCKETS: Final = ("LastModifiedTime", "Size")
-
-
-class Deletion(NamedTuple):
-    """What a row asks for.
-
-    etag: the one that must be there, ``*`` for any, None for no condition. version_id: of the only
-    version that is deleted; None for the object.
-    """
-
-    key: str
-    etag: str | None = None
-    version_id: str | None = None
+# The conditions of an object in a list, and of one object.
+ELEMENTS: Final = ("ETag", "LastModifiedTime", "Size")
+HEADERS: Final = ("if-match", *conditions.OF_DELETES)
 
 
 @dataclass(slots=True)
@@ -49,25 +38,26 @@ class Deleted:
 async def delete_object(context: RequestContext) -> S3Response:
     """Delete one object, or one of its versions, if it exists.
 
-    Raises S3Error: PreconditionFailed where the object of If-Match is absent or another one;
-    NotImplemented for a condition in a bucket with its own origin, or on a version.
+    Raises S3Error: PreconditionFailed where a condition does not hold; InvalidArgument for a
+    malformed one; NotImplemented for one in a bucket with its own origin.
     """
     bucket = await context.writable_bucket()
-    objects, key = context.dependencies.objects, context.request.key
-    if_match = conditions.write_conditions(context.request, bucket).if_match
+    objects, request = context.dependencies.objects, context.request
     named = wanted_version(context, bucket)
+    texts = [request.header(name) if name in request.headers else None for name in HEADERS]
+    wanted = _deletion(bucket, request.key, named, HEADERS, texts)
     if named is not None:
-        _refuse_condition_of_version(if_match)
-        found = await objects.delete_versions(bucket, [(key, named)])
-        return _deleted_one(named, is_marker=found.get((key, named), False))
-    if if_match is None:
-        markers = await objects.delete(bucket, [key])
-    else:
-        _refuse_external(bucket)
-        differing, markers = await objects.delete_matching(bucket, [(key, if_match)])
+        differing, found = await objects.delete_versions(bucket, [wanted])
         if differing:
             raise PreconditionFailed
-    return _deleted_one(markers[key], is_marker=True) if markers else S3Response(204)
+        return _deleted_one(named, is_marker=found.get((request.key, named), False))
+    if wanted.has_conditions:
+        differing, markers = await objects.delete_matching(bucket, [wanted])
+        if differing:
+            raise PreconditionFailed
+    else:
+        markers = await objects.delete(bucket, [request.key])
+    return _deleted_one(markers[request.key], is_marker=True) if markers else S3Response(204)
 
 
 def _deleted_one(version_id: str, *, is_marker: bool) -> S3Response:
@@ -88,7 +78,7 @@ async def delete_objects(context: RequestContext) -> S3Response:
     for row in rows:
         key = _key(row)
         try:
-            wanted.append(_deletion(bucket, row, key))
+            wanted.append(_row_deletion(bucket, row, key))
         except S3Error as refusal:
             errors.append(_error(key, row.value("VersionId"), refusal))
     deleted = await _delete(context, bucket, wanted)
@@ -124,14 +114,14 @@ def _error(key: str, version: str, error: S3Error) -> Node:
 
 
 def _key(row: Element) -> str:
-    row.check("Key", "VersionId", "ETag", *OF_DIRECTORY_BUCKETS, are_texts=True)
+    row.check("Key", "VersionId", *ELEMENTS, are_texts=True)
     for child in row.children:
         if child.name == "Key":
             return child.text
     raise S3Error("MalformedXML")
 
 
-def _deletion(bucket: BucketInfo, row: Element, key: str) -> Deletion:
+def _row_deletion(bucket: BucketInfo, row: Element, key: str) -> Deletion:
     """Return what a row asks for. Raises S3Error, which is the row's own."""
     named = None
     if row.value("VersionId"):
@@ -139,44 +129,48 @@ def _deletion(bucket: BucketInfo, row: Element, key: str) -> Deletion:
             named = version_ids.parse(row.value("VersionId"), bucket)
         except S3Error:
             raise S3Error("NoSuchVersion") from None
-    for name in OF_DIRECTORY_BUCKETS:
-        if row.all(name):
-            # Ignoring it would delete a changed object.
-            raise not_implemented(f"The condition {name} of a delete")
     try:
         check_key(key)
     except KeyRefused:
         raise S3Error("KeyTooLongError" if key else "InvalidArgument") from None
-    if not row.all("ETag"):
-        return Deletion(key, version_id=named)
-    etag = conditions.one_etag(row.value("ETag"))
-    if named is not None:
-        _refuse_condition_of_version(etag)
-    _refuse_external(bucket)
-    return Deletion(key, etag)
+    texts = [row.value(name) if row.all(name) else None for name in ELEMENTS]
+    return _deletion(bucket, key, named, ELEMENTS, texts)
 
 
-def _refuse_external(bucket: BucketInfo) -> None:
-    """Refuse a condition in a bucket with its own origin: many origins ignore it, and delete.
+def _deletion(
+    bucket: BucketInfo,
+    key: str,
+    version_id: str | None,
+    names: Sequence[str],
+    texts: Sequence[str | None],
+) -> Deletion:
+    """Return a deletion with its conditions: ETag, time and size, None where there is none.
 
-    Raises S3Error NotImplemented.
+    names: of the conditions. Raises S3Error: InvalidArgument; NotImplemented in a bucket with its
+    own origin, as many origins ignore a condition, and delete.
     """
-    if bucket.origin_id is not None:
-        raise not_implemented("A condition of a delete in a bucket with an origin of its own")
-
-
-def _refuse_condition_of_version(if_match: str | None) -> None:
-    """Refuse a condition on one version, which has its ETag for ever. Raises S3Error."""
-    if if_match is not None:
-        raise not_implemented("A condition of a delete with a version id")
+    asked = [name for name, text in zip(names, texts, strict=True) if text is not None]
+    if asked and bucket.origin_id is not None:
+        raise not_implemented(
+            f"A condition of a delete ({', '.join(asked)}) in a bucket with an origin of its own"
+        )
+    etag, time, size = texts
+    return Deletion(
+        key,
+        version_id,
+        None if etag is None else conditions.one_etag(etag),
+        None if time is None else conditions.moment(time, names[1]),
+        None if size is None else conditions.size_bytes(size, names[2]),
+    )
 
 
 async def _delete(context: RequestContext, bucket: BucketInfo, wanted: list[Deletion]) -> Deleted:
     """Delete objects and versions; return what became of them."""
     objects = context.dependencies.objects
-    plain = [each for each in wanted if each.etag is None and each.version_id is None]
-    matching = {(each.key, each.etag): each for each in wanted if each.etag is not None}
-    versions = {(each.key, each.version_id): each for each in wanted if each.version_id is not None}
+    versions = [each for each in wanted if each.version_id is not None]
+    current = [each for each in wanted if each.version_id is None]
+    plain = [each for each in current if not each.has_conditions]
+    matching = [each for each in current if each.has_conditions]
     deleted = Deleted()
     try:
         if plain:
@@ -185,17 +179,18 @@ async def _delete(context: RequestContext, bucket: BucketInfo, wanted: list[Dele
         deleted.fail(plain, from_brain_error(error))
     try:
         if matching:
-            differing, markers = await objects.delete_matching(bucket, [*matching])
+            differing, markers = await objects.delete_matching(bucket, matching)
             deleted.markers |= markers
-            deleted.fail((matching[each] for each in differing), S3Error("PreconditionFailed"))
+            deleted.fail(differing, S3Error("PreconditionFailed"))
     except BrainError as error:
-        deleted.fail(matching.values(), from_brain_error(error))
+        deleted.fail(matching, from_brain_error(error))
     try:
         if versions:
-            found = await objects.delete_versions(bucket, versions)
+            differing, found = await objects.delete_versions(bucket, versions)
+            deleted.fail(differing, S3Error("PreconditionFailed"))
             deleted.were_markers = {
-                versions[each] for each, is_marker in found.items() if is_marker
+                each for each in versions if found.get((each.key, each.version_id))
             }
     except BrainError as error:
-        deleted.fail(versions.values(), from_brain_error(error))
+        deleted.fail(versions, from_brain_error(error))
     return deleted

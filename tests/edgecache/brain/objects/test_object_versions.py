@@ -4,7 +4,7 @@ import asyncio
 
 import psycopg
 
-from edgecache.brain.core.values import BucketInfo, DeleteMarker, ObjectVersion
+from edgecache.brain.core.values import BucketInfo, DeleteMarker, Deletion, ObjectVersion
 from edgecache.brain.directory import tenants
 from edgecache.brain.metering import usage_lines
 from edgecache.brain.stores import archived_bytes
@@ -51,13 +51,13 @@ async def test_a_change_of_one_brain_is_seen_by_the_other(brain: Brain, other: B
     first = await put(brain, bucket, "k", b"one")
     second = await put(brain, bucket, "k", b"two")
     assert await other.get(bucket, "k") == b"two"
-    await brain.objects.delete_versions(bucket, [("k", second.version_id)])
+    await brain.objects.delete_versions(bucket, [Deletion("k", second.version_id)])
     assert await other.get(bucket, "k") == b"one"
     await other.objects.delete(bucket, ["k"])
     marker = await brain.objects.newest_marker(bucket, "k")
     assert isinstance(marker, DeleteMarker)
     assert await brain.directory.find(bucket.id, "k") is None
-    await other.objects.delete_versions(bucket, [("k", marker.version_id)])
+    await other.objects.delete_versions(bucket, [Deletion("k", marker.version_id)])
     assert await brain.get(bucket, "k") == b"one"
     tagged = await other.objects.tag_version(bucket, "k", "a=b", first.version_id)
     assert isinstance(tagged, ObjectVersion)
@@ -78,7 +78,7 @@ async def test_versions_of_concurrent_writes_are_all_kept(brain: Brain, other: B
     for version_id in sorted(ids, reverse=True):
         current = (await brain.objects.open(bucket, "k")).version
         assert current.version_id == version_id
-        await other.objects.delete_versions(bucket, [("k", version_id)])
+        await other.objects.delete_versions(bucket, [Deletion("k", version_id)])
         left.remove(version_id)
     assert left == []
 
@@ -93,11 +93,11 @@ async def test_bytes_stay_as_long_as_a_version_has_them(brain: Brain, rows: Rows
     assert (len(stored_files(folder)), rows.count("smallbody"), rows.count("blob")) == (1, 1, 2)
     assert await body_of(brain, bucket, ids[0]) == LARGE
     assert await body_of(brain, bucket, ids[1]) == b"small"
-    await brain.objects.delete_versions(bucket, [("k", ids[0]), ("k", ids[1])])
+    await brain.objects.delete_versions(bucket, [Deletion("k", ids[0]), Deletion("k", ids[1])])
     await brain.garbage_collector.round()
     assert await body_of(brain, bucket, ids[2]) == LARGE
     assert (rows.count("smallbody"), rows.count("blob")) == (0, 1)
-    await brain.objects.delete_versions(bucket, [("k", ids[2])])
+    await brain.objects.delete_versions(bucket, [Deletion("k", ids[2])])
     await brain.garbage_collector.round()
     assert (len(stored_files(folder)), rows.count("blob")) == (0, 0)
 

@@ -1,6 +1,7 @@
 """Versions of objects: kept, read, restored and deleted by their ids, as AWS answers."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -289,9 +290,68 @@ def test_a_marker_counts_as_absent_for_conditions(s3: Any, versioned: str) -> No
     second = put(s3, b"two", IfNoneMatch=etag)
     wrong = {"Bucket": versioned, "Key": "k", "IfMatch": etag}
     assert refused(lambda: s3.delete_object(**wrong))[0] == 412
-    assert refused(lambda: s3.delete_object(**wrong, VersionId=second))[1] == "NotImplemented"
     assert s3.delete_object(**wrong | {"IfMatch": "*"})["DeleteMarker"] is True
     assert get(s3, second) == b"two"
+
+
+def test_a_version_is_deleted_if_its_own_conditions_hold(s3: Any, versioned: str) -> None:
+    first, second = put(s3, b"one"), put(s3, b"three")
+    marker = delete(s3)["VersionId"]
+    named = {"Bucket": versioned, "Key": "k"}
+    heads = {each: s3.head_object(**named, VersionId=each) for each in (first, second)}
+    etags = {each: head["ETag"] for each, head in heads.items()}
+    time = heads[first]["LastModified"]
+    for version, wrong in (
+        (first, {"IfMatch": etags[second]}),
+        (first, {"IfMatchSize": 5}),
+        (first, {"IfMatchLastModifiedTime": time - timedelta(seconds=1)}),
+        (first, {"IfMatch": etags[first], "IfMatchSize": 5}),
+        (second, {"IfMatch": etags[first], "IfMatchLastModifiedTime": time}),
+        (marker, {"IfMatch": "*"}),
+        (marker, {"IfMatchSize": 0}),
+    ):
+        made = partial(s3.delete_object, **named, VersionId=version, **wrong)
+        assert refused(made)[:2] == (412, "PreconditionFailed")
+    assert {row[1] for row in listed(s3)} == {marker, second, first}
+    right = {"IfMatch": etags[first], "IfMatchLastModifiedTime": time, "IfMatchSize": 3}
+    for _ in range(2):
+        # Absent, the second time.
+        assert "DeleteMarker" not in s3.delete_object(**named, VersionId=first, **right)
+    assert {row[1] for row in listed(s3)} == {marker, second}
+
+
+def test_versions_of_a_list_are_deleted_by_their_own_conditions(s3: Any, versioned: str) -> None:
+    first, second, third = (put(s3, body) for body in (b"1", b"22", b"333"))
+    etag = s3.head_object(Bucket=versioned, Key="k", VersionId=first)["ETag"]
+    rows = [
+        {"Key": "k", "VersionId": first, "ETag": '"other"'},
+        {"Key": "k", "VersionId": first, "ETag": etag, "Size": 1},
+        {"Key": "k", "VersionId": second, "ETag": etag, "Size": 2},
+        {"Key": "k", "VersionId": third, "Size": 3},
+        {"Key": "k", "VersionId": second[:-4] + "0000", "Size": 3},
+    ]
+    answer = s3.delete_objects(Bucket=versioned, Delete={"Objects": rows})
+    assert [row["VersionId"] for row in answer["Deleted"]] == [
+        rows[i]["VersionId"] for i in (1, 3, 4)
+    ]
+    errors = {(row["VersionId"], row["Code"]) for row in answer["Errors"]}
+    assert errors == {(each, "PreconditionFailed") for each in (first, second)}
+    assert [row[1] for row in listed(s3)] == [second]
+    assert get(s3) == b"22"
+
+
+def test_no_condition_holds_for_a_marker_that_is_current(s3: Any, versioned: str) -> None:
+    put(s3, b"")
+    time = s3.head_object(Bucket=versioned, Key="k")["LastModified"]
+    delete(s3)
+    for wrong in (
+        {"IfMatch": "*"},
+        {"IfMatchSize": 0},
+        {"IfMatchLastModifiedTime": time},
+    ):
+        made = partial(s3.delete_object, Bucket=versioned, Key="k", **wrong)
+        assert refused(made)[:2] == (412, "PreconditionFailed")
+    assert len(listed(s3)) == 2
 
 
 def test_a_version_is_restored_by_a_copy(s3: Any, versioned: str) -> None:
@@ -349,7 +409,7 @@ def test_many_versions_are_deleted_by_one_request(s3: Any, versioned: str) -> No
         {"Key": "k", "VersionId": UNKNOWN},
         {"Key": "other"},
         {"Key": "k", "VersionId": "bad"},
-        {"Key": "k", "VersionId": first, "ETag": "*"},
+        {"Key": "k", "VersionId": first, "ETag": "other"},
     ]
     answer = s3.delete_objects(Bucket=versioned, Delete={"Objects": wanted})
     found = {(row["Key"], row.get("VersionId")): row for row in answer["Deleted"]}
@@ -357,7 +417,7 @@ def test_many_versions_are_deleted_by_one_request(s3: Any, versioned: str) -> No
     assert found["other", None]["DeleteMarker"] is True
     marker = found["other", None]["DeleteMarkerVersionId"]
     errors = {row["VersionId"]: row["Code"] for row in answer["Errors"]}
-    assert errors == {"bad": "NoSuchVersion", first: "NotImplemented"}
+    assert errors == {"bad": "NoSuchVersion", first: "PreconditionFailed"}
     assert get(s3) == b"one"
     named = [{"Key": "other", "VersionId": version} for version in (marker, other)]
     answer = s3.delete_objects(Bucket=versioned, Delete={"Objects": named})

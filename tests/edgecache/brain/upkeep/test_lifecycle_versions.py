@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edgecache.brain.core.errors import OriginMissing
-from edgecache.brain.core.values import BucketInfo
+from edgecache.brain.core.values import BucketInfo, Deletion
 from edgecache.brain.directory import commits
 from edgecache.brain.upkeep import lifecycle_versions
 from edgecache.brain.upkeep.lifecycle_rules import loaded, stored
@@ -203,13 +203,15 @@ async def test_what_changes_between_the_look_and_the_deletion_survives(
     bucket = await versioned(brain)
     found = [await brain.put(bucket, "k", data) for data in (b"1", b"2")]
     if change == "marked again":
-        await brain.objects.delete_versions(bucket, {("k", each.version_id) for each in found})
+        await brain.objects.delete_versions(
+            bucket, {Deletion("k", each.version_id) for each in found}
+        )
         await brain.objects.delete(bucket, ["k"])
     age(rows)
     await rule(brain, bucket, VERSIONS, MARKERS)
     changes: dict[str, Callable[[], Awaitable[Any]]] = {
         "current again": lambda: brain.objects.delete_versions(
-            bucket, {("k", found[1].version_id)}
+            bucket, {Deletion("k", found[1].version_id)}
         ),
         "marked again": lambda: brain.put(bucket, "k", b"3"),
         "no rules": lambda: rule(brain, bucket),

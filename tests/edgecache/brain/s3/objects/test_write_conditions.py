@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -102,6 +103,83 @@ def test_a_condition_names_one_etag(signer: Signer, s3: Any) -> None:
     both = signer.send("PUT", "/docs/k", headers={"if-match": etag, "if-none-match": '"other"'})
     assert (both.status, both.code) == (400, "InvalidArgument")
     assert s3.get_object(Bucket="docs", Key="k")["Body"].read() == b"bytes"
+
+
+def test_an_object_is_deleted_if_it_has_the_time_and_the_size(s3: Any, bucket: str) -> None:
+    etag = put(s3)
+    time = s3.head_object(Bucket=bucket, Key="k")["LastModified"]
+    delete = partial(s3.delete_object, Bucket=bucket, Key="k")
+    for wrong in (
+        {"IfMatchSize": 6},
+        {"IfMatchLastModifiedTime": time + timedelta(seconds=1)},
+        {"IfMatchSize": 5, "IfMatchLastModifiedTime": time, "IfMatch": '"other"'},
+        {"IfMatchSize": 6, "IfMatchLastModifiedTime": time, "IfMatch": etag},
+    ):
+        assert refused(partial(delete, **wrong)) == FAILED
+    assert stored(s3) == ["k"]
+    delete(IfMatchSize=5, IfMatchLastModifiedTime=time, IfMatch=etag)
+    assert stored(s3) == []
+    delete(IfMatchSize=5, IfMatchLastModifiedTime=time)
+
+
+def test_each_object_of_a_list_is_deleted_by_its_time_and_size(s3: Any, bucket: str) -> None:
+    etags = {key: put(s3, key, key.encode()) for key in ("a", "bb", "ccc", "dddd")}
+    time = s3.head_object(Bucket=bucket, Key="a")["LastModified"]
+    rows: list[dict[str, Any]] = [
+        {"Key": "a", "Size": 1, "LastModifiedTime": time},
+        {"Key": "bb", "Size": 1},
+        {"Key": "ccc", "Size": 3, "ETag": etags["ccc"]},
+        {"Key": "dddd", "LastModifiedTime": time - timedelta(days=1)},
+        {"Key": "absent", "Size": 1},
+    ]
+    keys, errors = deleted(s3, *rows)
+    assert keys == ["a", "ccc", "absent"]
+    assert errors == dict.fromkeys(["bb", "dddd"], "PreconditionFailed")
+    assert stored(s3) == ["bb", "dddd"]
+
+
+def test_a_time_is_compared_to_the_second_in_each_form(signer: Signer, s3: Any) -> None:
+    for form in (
+        "%Y-%m-%dT%H:%M:%SZ",
+        "%Y-%m-%dT%H:%M:%S.250+00:00",
+        "%a, %d %b %Y %H:%M:%S GMT",
+        "%d %b %Y %H:%M:%S +0000",
+    ):
+        put(s3)
+        text = s3.head_object(Bucket="docs", Key="k")["LastModified"].strftime(form)
+        headers = {"x-amz-if-match-last-modified-time": text}
+        assert (form, signer.send("DELETE", "/docs/k", headers=headers).status) == (form, 204)
+        assert stored(s3) == []
+
+
+def test_a_malformed_condition_deletes_nothing(signer: Signer, s3: Any) -> None:
+    put(s3)
+    time, size = "x-amz-if-match-last-modified-time", "x-amz-if-match-size"
+    for header, element, value in (
+        (time, "LastModifiedTime", ""),
+        (time, "LastModifiedTime", "5"),
+        (time, "LastModifiedTime", "2026-01-01"),
+        (time, "LastModifiedTime", "2026-13-01T00:00:00Z"),
+        (time, "LastModifiedTime", "0001-01-01T00:00:00+23:00"),
+        (size, "Size", ""),
+        (size, "Size", "-5"),
+        (size, "Size", "5.0"),
+        (size, "Size", "5" * 5000),
+    ):
+        one = signer.send("DELETE", "/docs/k", headers={header: value})
+        assert (value[:30], one.status, one.code) == (value[:30], 400, "InvalidArgument")
+        row = f"<Key>k</Key><{element}>{value}</{element}>"
+        body = f"<Delete><Object>{row}</Object></Delete>".encode()
+        digest = {"content-md5": base64.b64encode(md5(body)).decode()}
+        assert signer.send("POST", "/docs?delete", body, digest).code == "InvalidArgument"
+    assert stored(s3) == ["k"]
+
+
+def test_a_delete_names_the_conditions_of_which_one_failed(signer: Signer, s3: Any) -> None:
+    wanted = {"if-match": put(s3), "x-amz-if-match-size": "6"}
+    answer = signer.send("DELETE", "/docs/k", headers=wanted)
+    named = answer.text("Condition")
+    assert (answer.status, named) == (412, "If-Match, x-amz-if-match-size")
 
 
 def test_an_object_is_written_unless_it_has_the_etag(s3: Any, bucket: str) -> None:
