@@ -96,7 +96,7 @@ def stop_placing(cluster: Cluster) -> int:
 
 
 def drop_stock(cluster: Cluster) -> None:
-    """Drop the databases that are prepared for nobody yet. Raises EngineUnavailable."""
+    """Drop the prepared databases of the stock. Raises EngineUnavailable."""
     while _drop_one_of_stock(cluster):
         pass
 

@@ -1,8 +1,8 @@
 """Which responses are compressed, in which content coding, and their headers then.
 
-A response is compressed only where the bytes themselves are asked for by nobody: no range, no
+A response is compressed only where no one asks for the bytes themselves: no range, no
 digest, no ``no-transform`` on either side. What is not kept for all clients is passed on as it is,
-so that nobody learns a secret of a page from its compressed length (BREACH).
+so that its compressed length tells no secret of a page (BREACH).
 """
 
 import re

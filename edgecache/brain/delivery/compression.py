@@ -41,7 +41,7 @@ class Compression:
         self._streamer = streamer
         self._threads = threads
         self._running = Shares(MAX_COMPRESSING, refusal=Overloaded)
-        # By bucket and name: nobody gets an error of another bucket's origin.
+        # By bucket and name: no request gets an error of another bucket's origin.
         self._calls: SharedCalls[tuple[int, bytes], bytes] = SharedCalls()
 
     async def body(

@@ -44,7 +44,7 @@ def ask(bucket: CdnBucket, target: str, method: str = "GET", **headers: str) -> 
 
 
 def refused(answer: Answer) -> str:
-    """Return the cause of a refusal, which nobody may keep."""
+    """Return the cause of a refusal, which no cache may keep."""
     assert answer.status == 403, answer
     assert answer.headers["cache-control"] == "no-store"
     return answer.headers["cache-status"].removeprefix("Zonal; detail=")

@@ -175,7 +175,7 @@ class ListVersions(Operation):
         for row in rows:
             is_known = (row.key, row.version) in model.kept or row.version == NULL
             if not is_known and not any(map(row.fits, model.lost[row.key])):
-                raise WrongAnswerError(f"nobody wrote {row}")
+                raise WrongAnswerError(f"no write made {row}")
         for key, states in model.states.items():
             mine = [row for row in rows if row.key == key]
             if [row.is_latest for row in mine] != [True, *[False] * len(mine)][: len(mine)]:

@@ -110,7 +110,7 @@ def test_a_form_of_another_origin_uploads_a_file_that_the_user_chose(
     page.click("input[type=submit]")
     page.wait_for_url(f"{origin}/done?*")
     (row,) = s3.list_objects_v2(Bucket=bucket)["Contents"]
-    # A browser writes a quote so, and nobody can tell it from a name with these three characters.
+    # A browser writes a quote so: it looks like a name with these three characters.
     assert row["Key"] == "in/ä %22b%22.txt"
     found = s3.get_object(Bucket=bucket, Key=row["Key"])
     assert (found["Body"].read(), found["ContentType"]) == (b"from a user", "text/plain")
