@@ -40,6 +40,7 @@ BrainError
     ├── OriginReadOnly     405  it takes no writes (HTTP origins)
     ├── OriginTimeout      504  it did not answer, or stalled
     ├── OriginFailed       502  any other error: a body cut short, a wrong Content-Length
+    │   └── NotKept             its bytes are passed on, not kept
     ├── OriginChanged      502  it no longer has the bytes with the requested hash
     └── StoreMissing       502  the managed store has lost bytes
         └── PartMissing         of a part of a multipart upload
@@ -412,6 +413,13 @@ class OriginTimeout(OriginError):
 
 class OriginFailed(OriginError):
     """An error, a body cut short or a wrong Content-Length."""
+
+
+class NotKept(OriginFailed):
+    """The whole was asked for, and the fetch passes its bytes on to those who read them."""
+
+    code = "not_kept"
+    sentence = "The cache does not keep the object."
 
 
 class OriginChanged(OriginError):

@@ -23,7 +23,7 @@ import structlog
 
 from common import tracing
 from common.machine.reasons import reason
-from edgecache.brain.core.errors import BrainError, OriginFailed, StorageFull
+from edgecache.brain.core.errors import BrainError, NotKept, OriginFailed, StorageFull
 from edgecache.brain.core.values import Name, ObjectVersion, Span, StagedFile
 from edgecache.brain.disk.data_directory import READ_BYTES, DataDirectory, Receiver
 from edgecache.brain.http_caching import caching_rules
@@ -314,7 +314,7 @@ class SharedFetch:
                     if self.failure is not None:
                         raise self.failure.copy()
                     if self.is_passing:
-                        raise OriginFailed("The cache does not keep the object.")
+                        raise NotKept
                     await self._progress.wait()
         finally:
             self._settle(0.0 if self.is_passing else ABANDON_S)

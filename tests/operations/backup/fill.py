@@ -18,7 +18,7 @@ from billing.models.usage import Charge, UsageLine
 from common.crypto import encrypt
 from edgecache.brain.disk.data_directory import objects_folder
 from edgecache.brain.models.buckets import AccessKey, Bucket
-from edgecache.brain.models.objects import Blob, SmallBody, StoredObject
+from edgecache.brain.models.objects import Blob, NoncurrentVersion, SmallBody, StoredObject
 from edgecache.brain.models.stores import DiscardedBytes, Store, StoredBlob
 from environments import environments
 from environments.models import Organization
@@ -190,7 +190,12 @@ def add_objects(organization_id: int, count: int) -> None:
             etag="e",
             content_type="text/plain",
             last_modified=timezone.now(),
+            position=2,
         )
+        if number == 0:
+            NoncurrentVersion.objects.create(
+                bucket=bucket, key="folder/0.txt", blob=blob, position=1, last_modified=timezone.now()
+            )
         if number == count:
             SmallBody.objects.create(blob=blob, body=body)
             continue
