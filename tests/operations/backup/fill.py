@@ -194,7 +194,11 @@ def add_objects(organization_id: int, count: int) -> None:
         )
         if number == 0:
             NoncurrentVersion.objects.create(
-                bucket=bucket, key="folder/0.txt", blob=blob, position=1, last_modified=timezone.now()
+                bucket=bucket,
+                key="folder/0.txt",
+                blob=blob,
+                position=1,
+                last_modified=timezone.now(),
             )
         if number == count:
             SmallBody.objects.create(blob=blob, body=body)
