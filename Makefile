@@ -20,7 +20,7 @@ FUZZED ?= tests/rules/fuzzing tests/edgecache/brain/test_random_history.py
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: screenshots run free-ports test test-again test-slow test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients docs bench help
+.PHONY: screenshots run free-ports test test-again test-slow test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients docs bench soak help
 
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -137,6 +137,10 @@ clients: $(VENV)/.dev  ## write what the clients take from docs/openapi.yaml
 	$(BIN)/python clients/python/tools/write_types.py
 	$(BIN)/python clients/python/tools/write_sync.py
 	$(BIN)/python clients/typescript/tools/build.py
+
+# SOAK=--minutes=3 for a shorter one.
+soak: $(VENV)/.dev  ## half an hour of mixed load on a whole installation whose processes are killed
+	$(BIN)/python -m benchmarks.soak $(SOAK)
 
 bench: $(VENV)/.dev  ## measure against the baselines; prints ratios
 	$(BIN)/python -m operations.embedded exec --durable -- $(BIN)/python -m benchmarks

@@ -26,7 +26,6 @@ FOLDERS = {
         "neighbours",
         "crowd",
         "postgres_meta",
-        "soak",
     ),
     "cache": (
         "cache_writes",
