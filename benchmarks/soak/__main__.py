@@ -37,16 +37,20 @@ def main() -> int:
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     with Installation() as installation:
-        load = Load(installation, random.Random(options.seed))  # noqa: S311 - a load
+        load = Load(installation)
+        # Of its own, so that a seed repeats the kills.
+        chance = random.Random(options.seed)  # noqa: S311 - a load
         with load:
-            samples = _soak(installation, load, options.minutes * 60.0)
+            samples = _soak(installation, load, chance, options.minutes * 60.0)
         faults = [*load.faults, *load.lost(), *_growth(samples), *_ledger(installation)]
     print(load.report())
     print(f"{len(faults)} faults", *faults[:SHOWN], sep="\n")
     return 1 if faults else 0
 
 
-def _soak(installation: Installation, load: Load, seconds: float) -> list[Sample]:
+def _soak(
+    installation: Installation, load: Load, chance: random.Random, seconds: float
+) -> list[Sample]:
     """Kill and sample until the time is over; all is well at the end."""
     began, samples = time.monotonic(), list[Sample]()
     next_sample, next_kill = began, began + PAUSE_S[1]
@@ -58,10 +62,11 @@ def _soak(installation: Installation, load: Load, seconds: float) -> list[Sample
             next_sample = now + SAMPLE_S
         if now >= next_kill:
             with load.trouble():
-                name = installation.kill_one(load.chance)
-                ill_s = installation.wait_until_well(WELL_S)
-            print(f"{now - began:5.0f} s: killed {name}; well after {ill_s:.1f} s", flush=True)
-            next_kill = time.monotonic() + load.chance.uniform(*PAUSE_S)
+                print(f"{now - began:5.0f} s: killed {installation.kill_one(chance)}", flush=True)
+                print(
+                    f"        well after {installation.wait_until_well(WELL_S):.1f} s", flush=True
+                )
+            next_kill = time.monotonic() + chance.uniform(*PAUSE_S)
         time.sleep(0.2)
     return samples
 

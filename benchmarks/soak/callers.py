@@ -146,11 +146,11 @@ def _expect(answered: Answered, expected: int) -> bytes:
 class Load:
     """Threads that call until the block ends. faults: what no client should see."""
 
-    def __init__(self, installation: Installation, chance: random.Random) -> None:
-        self.chance = chance
+    def __init__(self, installation: Installation) -> None:
         self.faults: list[str] = []
         self.answers = Counter[tuple[str, int]]()
         self.broken = 0
+        self._chance = random.Random()  # noqa: S311 - a load
         self._installation = installation
         self._over = threading.Event()
         self._began = time.monotonic()
@@ -285,11 +285,11 @@ class Load:
 
     def _use_sql(self, at: int) -> None:
         client, mine = self._clients[at], self._acknowledged[at]
-        number = len(mine) + 1_000_000 * self.chance.randrange(1, 2000)
+        number = len(mine) + 1_000_000 * self._chance.randrange(1, 2000)
         written = client.sql("INSERT INTO soaked VALUES ($1, 'kept')", params=[number])
         if self._note("insert", written, frozenset({200})):
             mine.add(number)
-        kind = self.chance.choice([*WORK])
+        kind = self._chance.choice([*WORK])
         work, expected = WORK[kind]
         try:
             answered = work(client)
@@ -300,12 +300,12 @@ class Load:
 
     def _use_objects(self, at: int) -> None:
         digests = self._digests[at]
-        key = f"/{self._bucket}/soak{at}/{self.chance.randrange(KEYS)}"
-        if self.chance.random() < 0.6 and key in digests:
+        key = f"/{self._bucket}/soak{at}/{self._chance.randrange(KEYS)}"
+        if self._chance.random() < 0.6 and key in digests:
             self.faults += self._check(key, digests[key])
             return
-        body = self.chance.randbytes(self.chance.choice(SIZES))
-        is_write = self.chance.random() < 0.8
+        body = self._chance.randbytes(self._chance.choice(SIZES))
+        is_write = self._chance.random() < 0.8
         digest = hashlib.sha256(body).hexdigest() if is_write else NOT_THERE
         # Until it is acknowledged, both are right.
         digests.setdefault(key, {NOT_THERE}).add(digest)

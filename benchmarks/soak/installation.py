@@ -86,19 +86,19 @@ class Installation:
         try:
             wait_until(self._is_up, timeout_s=START_S)
         except BaseException:
-            self.__exit__()
+            self.__exit__(*sys.exc_info())
             raise
         return self
 
-    def __exit__(self, *_exc: object) -> None:
-        """Stop it; keep its log if it did not stop in order."""
+    def __exit__(self, *exc: object) -> None:
+        """Stop it; keep its log if something failed."""
         self._up.terminate()
         try:
             status = self._up.wait(STOP_S)
         except subprocess.TimeoutExpired:
             self._up.kill()
             status = self._up.wait()
-        if status:
+        if status or exc[0] is not None:
             print(f"`up` ended with {status}: {self._log}", flush=True)
         else:
             shutil.rmtree(self._folder, ignore_errors=True)
