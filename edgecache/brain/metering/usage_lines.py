@@ -12,6 +12,8 @@ from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.metering.meters import LINES_LOCK, hour_of
 
 KEPT_DAYS: Final = 400
+# Of the sum of all objects' bytes, which takes a minute for some tens of millions.
+STORAGE_TIMEOUT_S: Final = 1800.0
 # From these amounts on a bucket and node get a line within the running hour.
 MUCH_RESPONSES: Final = 100_000
 MUCH_BYTES: Final = 10**9
@@ -41,12 +43,11 @@ CLAIM_HOUR: Final[LiteralString] = (
     "INSERT INTO brain_storagehour (hour) VALUES (%s) ON CONFLICT DO NOTHING"
 )
 # Objects of the built-in origin with all their versions, and copies of external origins' objects:
-# each once for its bucket.
+# each once for its bucket. The lock comes after the sums, which the count has read to the end, and
+# before the lines: meanwhile the brains write their counters.
 ADD_STORAGE: Final[LiteralString] = """
-    INSERT INTO brain_usageline (line_id, organization_id, environment_pk, bucket_id, bucket_name,
-                                 used_at, storage_byte_hours)
-    SELECT gen_random_uuid(), b.organization_id, b.environment_pk, b.id, b.name, %s,
-        sum(stored.size)
+    WITH held AS MATERIALIZED (
+    SELECT b.organization_id, b.environment_pk, b.id, b.name, sum(stored.size) AS bytes
     FROM brain_bucket b JOIN (
         SELECT o.bucket_id, blob.size FROM brain_storedobject o
         JOIN brain_blob blob ON blob.sha256 = o.blob_id
@@ -58,7 +59,13 @@ ADD_STORAGE: Final[LiteralString] = """
         JOIN brain_blob blob ON blob.sha256 = c.blob_id
         WHERE NOT EXISTS (SELECT FROM brain_storedobject o
             WHERE o.bucket_id = c.bucket_id AND o.key = c.key)) stored ON stored.bucket_id = b.id
-    GROUP BY b.id HAVING sum(stored.size) > 0
+    GROUP BY b.id HAVING sum(stored.size) > 0),
+    locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s), count(*) FROM held)
+    INSERT INTO brain_usageline (line_id, organization_id, environment_pk, bucket_id, bucket_name,
+                                 used_at, storage_byte_hours)
+    SELECT gen_random_uuid(), held.organization_id, held.environment_pk, held.id, held.name, %s,
+        held.bytes
+    FROM locked CROSS JOIN held
 """
 OLD_LINES: Final[LiteralString] = (
     "DELETE FROM brain_usageline WHERE created_at < now() - make_interval(days => %s)"
@@ -90,10 +97,10 @@ async def add_storage(database: BrainDatabase, *, clock: Callable[[], float]) ->
     The bytes stored now count for the whole hour. Raises DatabaseUnavailable.
     """
     hour = hour_of(clock()) - timedelta(hours=1)
-    async with database.transaction() as connection:
-        await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
+    async with database.transaction(timeout_s=STORAGE_TIMEOUT_S) as connection:
+        # Another brain's claim waits for the end of this transaction.
         if await connection.run(CLAIM_HOUR, [hour]):
-            await connection.run(ADD_STORAGE, [hour])
+            await connection.run(ADD_STORAGE, [LINES_LOCK, hour])
 
 
 async def forget(database: BrainDatabase) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
 from edgecache.brain.core.errors import DatabaseUnavailable
@@ -16,6 +17,7 @@ from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.metering import usage_lines
 from edgecache.brain.metering.meters import (
     HOUR_S,
+    LINES_LOCK,
     SLICE_S,
     Meters,
     UsageCount,
@@ -24,7 +26,8 @@ from edgecache.brain.metering.meters import (
     hour_of,
 )
 from edgecache.brain.metering.statistics import Statistics
-from tests.edgecache.brain.brains import Rows
+from edgecache.brain.metering.usage_lines import add_storage
+from tests.edgecache.brain.brains import Rows, until
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +71,10 @@ def count(meters: Meters, tenant: EnvironmentKey = ALICE, **changes: Any) -> Non
 LINES = (
     "SELECT organization_id, bucket_id, node_id, hits, misses, bytes_served FROM brain_usagecounter"
     " ORDER BY organization_id, node_id"
+)
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND wait_event_type = 'Lock'"
 )
 MEASURES = "SELECT node_id, hits, misses, bytes_served FROM brain_measurement ORDER BY node_id"
 
@@ -205,7 +212,8 @@ def test_an_hour_makes_one_line_and_large_amounts_of_the_running_one_are_cut(
     assert last == (2, 20)
 
 
-def test_storage_is_added_up_once_an_hour(rows: Rows) -> None:
+def store_two_objects(rows: Rows) -> None:
+    """Add a bucket with 1,400 bytes."""
     rows.run(
         "WITH bucket AS (INSERT INTO brain_bucket"
         " (organization_id, environment_pk, name, public_name)"
@@ -217,6 +225,10 @@ def test_storage_is_added_up_once_an_hour(rows: Rows) -> None:
         " SELECT bucket.id, key, blob.sha256, '', '', '{}', '{}', '{}', '[]', now()"
         " FROM bucket, blob, unnest(ARRAY['a', 'b']) key"
     )
+
+
+def test_storage_is_added_up_once_an_hour(rows: Rows) -> None:
+    store_two_objects(rows)
     clock = Clock()
 
     async def play() -> list[Any]:
@@ -233,6 +245,46 @@ def test_storage_is_added_up_once_an_hour(rows: Rows) -> None:
     before = datetime.fromtimestamp(BEGIN - HOUR_S, UTC)
     now = datetime.fromtimestamp(BEGIN, UTC)
     assert asyncio.run(play()) == [("assets", 1400, before), ("assets", 1400, now)]
+
+
+async def test_counters_are_written_while_storage_is_added_up(rows: Rows) -> None:
+    """The sum over all objects may take minutes; a lock on their table makes it wait here."""
+    store_two_objects(rows)
+    clock = Clock()
+    brains = [BrainDatabase(rows.url) for _ in range(2)]
+    meters = Meters(brains[0], uuid4(), clock=clock)
+    for database in brains:
+        await database.start()
+    async with await psycopg.AsyncConnection.connect(rows.url) as connection:
+        await connection.execute("LOCK TABLE brain_storedobject")
+        adding = [asyncio.create_task(add_storage(each, clock=clock)) for each in brains]
+        await until(lambda: rows.value(WAITING) == len(brains))
+        count(meters)
+        await meters.flush()
+        lines = await usage_lines.page(brains[1], 0, 10, cuts_all=True)
+        assert [line.hits for line in lines] == [1]
+    await asyncio.gather(*adding)
+    added = await usage_lines.page(brains[1], lines[-1].id, 10, cuts_all=True)
+    assert [int(line.storage_byte_hours) for line in added] == [1400]
+    for database in brains:
+        await database.stop()
+
+
+async def test_lines_of_storage_come_after_those_that_are_written_now(rows: Rows) -> None:
+    """Billing reads lines after an id: one that appears below it later would never be paid."""
+    store_two_objects(rows)
+    database = BrainDatabase(rows.url)
+    await database.start()
+    async with database.transaction() as connection:
+        await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
+        adding = asyncio.create_task(add_storage(database, clock=Clock()))
+        await until(lambda: rows.value(WAITING) == 1)
+        row = await connection.one("SELECT nextval('brain_usageline_id_seq') AS id")
+        assert row is not None
+    await adding
+    lines = await usage_lines.page(database, 0, 10, cuts_all=True)
+    assert [line.id > row.id for line in lines] == [True]
+    await database.stop()
 
 
 def test_old_minutes_become_hours_and_keep_their_sums(rows: Rows) -> None:
