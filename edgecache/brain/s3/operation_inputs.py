@@ -10,9 +10,10 @@ from typing import Final
 
 from edgecache.brain.access.presigned_urls import ORIGIN_PARAMETER
 from edgecache.brain.aws.checksums import HEADER, SIZES
-from edgecache.brain.aws.errors import not_implemented
+from edgecache.brain.aws.errors import S3Error, not_implemented
 from edgecache.brain.aws.sigv2 import PARAMETERS as OF_VERSION_2
 from edgecache.brain.core.values import METADATA_PREFIX
+from edgecache.http.headers import Headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,16 @@ HEADERS_OF_ALL: Final = frozenset(
 # Headers of a write without the prefix that change what it does (RFC 9110 §13.1, §14.5; a write
 # ignores If-Modified-Since).
 OF_WRITES: Final = frozenset(("content-range", "if-match", "if-none-match", "if-unmodified-since"))
+ENCRYPTION: Final = "x-amz-server-side-encryption"
+# What AWS knows of the header; any other value is a mistake there as well.
+_ENCRYPTIONS: Final = frozenset(("aes256", "aws:fsx", "aws:kms", "aws:kms:dsse"))
 # The values of headers that ask for what holds anyway; other values are refused.
 VALUES: Final = {
     "x-amz-api-version": "2006-03-01",
     "x-amz-bucket-namespace": "global",
     "x-amz-bucket-object-lock-enabled": "false",
     "x-amz-object-ownership": "BucketOwnerEnforced",
-    "x-amz-server-side-encryption": "AES256",
+    ENCRYPTION: "AES256",
     # No rule moves objects.
     "x-amz-transition-default-minimum-object-size": "all_storage_classes_128K",
     # No object is archived.
@@ -76,7 +80,7 @@ _BODY: Final = (
 _NEW_OBJECT: Final = (
     "x-amz-acl",
     METADATA_PREFIX,
-    "x-amz-server-side-encryption",
+    ENCRYPTION,
     "x-amz-storage-class",
     "x-amz-tagging",
 )
@@ -267,11 +271,37 @@ TAKES: Final = {
 
 # Fields of a form that are headers of the object's PutObject, beside those of its content.
 OF_FORMS: Final = frozenset(
-    ("x-amz-checksum-algorithm", "x-amz-server-side-encryption", "x-amz-storage-class", *_CHECKSUMS)
+    ("x-amz-checksum-algorithm", ENCRYPTION, "x-amz-storage-class", *_CHECKSUMS)
 )
 
 
 def check_value(header: str, value: str) -> None:
-    """Refuse a value that asks for what does not hold. Raises S3Error NotImplemented."""
+    """Refuse a value that asks for what does not hold.
+
+    Raises S3Error: NotImplemented; InvalidArgument for an encryption that AWS does not know either.
+    """
+    if header == ENCRYPTION and value.lower() not in _ENCRYPTIONS:
+        raise S3Error("InvalidArgument", "The encryption method specified is not supported")
     if header in VALUES and value.lower() != VALUES[header].lower():
         raise not_implemented(f"The value {value[:100]} of the header {header}")
+
+
+def check_encryption(name: str, headers: Headers) -> None:
+    """Refuse headers of encryption that are a mistake at AWS as well.
+
+    name: of the operation. Raises S3Error InvalidArgument.
+    """
+    method = headers.get(ENCRYPTION, "")
+    if ENCRYPTION not in TAKES[name].headers:
+        if method:
+            raise _mistake(f"{ENCRYPTION} header is not supported for this operation")
+        return
+    if method and any(header.startswith(f"{ENCRYPTION}-customer-") for header in headers):
+        raise _mistake(f"{ENCRYPTION} excludes a key of the customer")
+    key = f"{ENCRYPTION}-aws-kms-key-id"
+    if key in headers and not method.startswith("aws:kms"):
+        raise _mistake(f"{key} requires the header {ENCRYPTION}: aws:kms")
+
+
+def _mistake(sentence: str) -> S3Error:
+    return S3Error("InvalidArgument", f"{sentence}.")

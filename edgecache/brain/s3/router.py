@@ -39,11 +39,13 @@ from edgecache.brain.s3.objects.get import get_object, head_object
 from edgecache.brain.s3.objects.post import post_object
 from edgecache.brain.s3.objects.put import put_object
 from edgecache.brain.s3.operation_inputs import (
+    ENCRYPTION,
     HEADERS_OF_ALL,
     OF_ALL,
     OF_WRITES,
     OPERATION_PARAMETER,
     TAKES,
+    check_encryption,
     check_value,
 )
 
@@ -190,7 +192,8 @@ def _may_name_operation(parameter: str, value: str) -> bool:
 def _check_headers(request: S3Request, name: str) -> None:
     """Refuse a header that the operation does not take.
 
-    Raises S3Error: NotImplemented; InvalidArgument for two values of a header of a write.
+    Raises S3Error: NotImplemented; InvalidArgument for two values of a header of a write, and for
+    headers of encryption that contradict each other.
     """
     takes = TAKES[name].headers
     is_read = request.method in _READS
@@ -203,6 +206,8 @@ def _check_headers(request: S3Request, name: str) -> None:
             is_taken = METADATA_PREFIX in takes
         else:
             is_taken = header in HEADERS_OF_ALL or header in takes
+            if header.startswith(ENCRYPTION):
+                check_encryption(name, request.headers)
         if not is_taken:
             raise not_implemented(f"The header {header[:100]} of {name}")
         check_value(header, request.header(header))

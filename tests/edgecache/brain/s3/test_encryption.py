@@ -16,6 +16,12 @@ AES256 = {"ServerSideEncryption": "AES256"}
 RULES = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
 
 
+@pytest.fixture
+def signer(cluster: Cluster, keys: Keys, s3: Any, bucket: str) -> Signer:
+    s3.put_object(Bucket=bucket, Key="k", Body=b"bytes")
+    return Signer(keys, cluster.url)
+
+
 def calls(s3: Any, **options: str) -> list[partial[Any]]:
     """Return the writes that may ask for encryption."""
     named = {"Bucket": "docs", "Key": "k", **options}
@@ -38,6 +44,28 @@ def test_encryption_that_is_not_declared_is_refused(s3: Any, bucket: str) -> Non
         s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration=RULES)
     with pytest.raises(ClientError, match="ServerSideEncryptionConfigurationNotFoundError"):
         s3.get_bucket_encryption(Bucket=bucket)
+
+
+def test_headers_that_are_a_mistake_at_aws_are_refused_as_there(signer: Signer, s3: Any) -> None:
+    encryption = "x-amz-server-side-encryption"
+    customer, kms_key = f"{encryption}-customer-algorithm", f"{encryption}-aws-kms-key-id"
+    for method, target, headers, why in (
+        ("PUT", "/docs/k", {encryption: "aes:kms"}, "method"),
+        ("PUT", "/docs/k", {encryption: "AES256", customer: "AES256"}, "customer"),
+        ("PUT", "/docs/k", {encryption: "aws:kms", customer: "AES256", kms_key: "a"}, "customer"),
+        ("PUT", "/docs/k", {encryption: "AES256", kms_key: "a"}, "aws:kms"),
+        ("POST", "/docs/k?uploads", {kms_key: "a"}, "aws:kms"),
+        ("GET", "/docs/k", {encryption: "AES256"}, "not supported"),
+        ("GET", "/docs?list-type=2", {encryption: "AES256"}, "not supported"),
+    ):
+        answer = signer.send(method, target, headers=headers)
+        assert (answer.status, answer.code) == (400, "InvalidArgument")
+        assert why in answer.text("Message")
+    assert signer.send("HEAD", "/docs/k", headers={encryption: "aws:kms"}).status == 400
+    for asked in ({encryption: "aws:kms", kms_key: "a"}, {customer: "AES256"}):
+        answer = signer.send("PUT", "/docs/k", headers=asked)
+        assert (answer.status, answer.code) == (501, "NotImplemented")
+    assert s3.get_object(Bucket="docs", Key="k")["Body"].read() == b"bytes"
 
 
 @pytest.mark.slow
