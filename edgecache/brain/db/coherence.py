@@ -4,9 +4,10 @@ Every write announces, inside its transaction, what it changed. Each brain liste
 of its own and renews a lease on it once a second. A brain uses its in-memory caches only while that
 lease is valid; one that lost its listener empties them before it uses them again. A write that must
 be seen by all returns when every brain with a valid lease has acknowledged it, or when that lease
-has expired. A new brain begins with a handshake: it uses no caches until the others have
-acknowledged it, and they wait for it from then on. A brain that waits for long repeats the
-handshake, because a lost listener loses acknowledgements. A single brain never waits.
+has expired. A brain that is new, or whose lease had ended, begins with a handshake: it uses no
+caches until the others have acknowledged it, and they wait for it from then on. A brain that waits
+for long repeats the handshake, because a lost listener loses acknowledgements. A single brain
+never waits.
 """
 
 import asyncio
@@ -272,7 +273,6 @@ class Coherence:
             if self._is_listener_lost:
                 self._is_listener_lost = False
                 log.info("brain_listener_back")
-            self._start_handshake()
             due = _clock() + RENEW_S
             while True:
                 await self._take_in(connection, due - _clock())
@@ -290,6 +290,10 @@ class Coherence:
         # Announcements before the renewal have arrived with its result; they are processed before
         # the renewal counts, and may include a new brain's handshake.
         await self._take_in(connection, 0)
+        if _clock() >= self._lease_until:
+            # It had ended: the others may not wait for this brain any more.
+            self._has_handshake = False
+            self._start_handshake()
         self._lease_until = begun + LEASE_S - MARGIN_S
         await self._wake()
 

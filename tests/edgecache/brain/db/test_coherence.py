@@ -177,6 +177,33 @@ async def test_a_brain_with_an_expired_lease_does_not_use_its_cache(
     assert (await brain.objects.open(bucket, "k")).version.etag == "new"
 
 
+async def test_a_brain_whose_lease_ended_uses_its_cache_when_the_others_wait_for_it_again(
+    brain: Brain, other: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stood still for long, and its connections outlived that."""
+    await until(lambda: brain.coherence.peers)
+    renew, wakes = other.coherence._renew, asyncio.Event()
+
+    async def renew_late(connection: psycopg.AsyncConnection[Any]) -> None:
+        await wakes.wait()
+        await renew(connection)
+
+    monkeypatch.setattr(other.coherence, "_renew", renew_late)
+    rows.run("UPDATE brain_braininstance SET lease_until = now() WHERE id = %s", [other.id])
+    await until(lambda: not brain.coherence.peers)
+    monkeypatch.setattr(other.coherence, "_lease_until", 0.0)
+
+    async def renew_nothing(_connection: psycopg.AsyncConnection[Any]) -> None:
+        """Leave the brain with what it knew of the others at its last renewal."""
+        brain.coherence._lease_until = module._clock() + module.LEASE_S
+
+    monkeypatch.setattr(brain.coherence, "_renew", renew_nothing)
+    wakes.set()
+    await until(lambda: other.coherence.is_current)
+
+    assert brain.coherence.peers == {other.id}
+
+
 async def test_a_write_waits_for_an_unresponsive_brain_until_its_lease_ends(
     brain: Brain, rows: Rows
 ) -> None:
