@@ -20,7 +20,7 @@ FUZZED ?= tests/rules/fuzzing tests/edgecache/brain/test_random_history.py
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: screenshots run free-ports test test-again test-slow test-browser test-postgres15 test-store check check-deploy format lock vendor clients check-clients docs bench soak help
+.PHONY: screenshots run free-ports test test-again test-slow test-browser test-postgres15 test-store test-scale check check-deploy format lock vendor clients check-clients docs bench soak help
 
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -68,6 +68,14 @@ test-store: $(VENV)/.dev  ## run the S3 tests and the random history on Ceph's R
 	  { apt-get update && apt-get install -y --no-install-recommends $(CEPH); }
 	TEST_STORE=1 $(EXEC) $(BIN)/python -m pytest -n 2 --dist loadfile \
 	  tests/edgecache/ceph tests/edgecache/brain/s3 tests/edgecache/brain/test_random_history.py
+
+# On hosts of their own: network namespaces, which need root.
+SCALE := patroni etcd-server haproxy pgbouncer postgresql-15 iproute2 $(CEPH)
+
+test-scale: $(VENV)/.dev  ## run the tests of failover on several hosts; writes docs/scaling-figures.md
+	@dpkg-query -W $(SCALE) >/dev/null 2>&1 || \
+	  { apt-get update && apt-get install -y --no-install-recommends $(SCALE); }
+	TEST_SCALE=1 $(EXEC) $(BIN)/python -m pytest tests/scale
 
 check: check-clients $(VENV)/.dev  ## the gate: format, lint, layers, types, settings, migrations, schema
 	$(BIN)/ruff format --check .
