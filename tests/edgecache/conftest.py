@@ -4,6 +4,8 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +60,9 @@ def bucket(s3: Any) -> str:
     return "docs"
 
 
-@pytest.fixture(scope="session")
-def rados() -> Iterator[Rados]:
-    """Return a running cluster of Ceph."""
+@contextmanager
+def running_rados() -> Iterator[Rados]:
+    """Run a cluster of Ceph while the block runs."""
     assert not missing(), f"install {missing()}"
     # Ceph's sockets have paths of at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="rados") as folder:
@@ -71,21 +73,29 @@ def rados() -> Iterator[Rados]:
             cluster.stop()
 
 
+def store_on(rados: Rados) -> dict[str, str]:
+    """Create a bucket of the gateway; return the settings of brains."""
+    name = f"b{secrets.token_hex(8)}"
+    client = connect(Keys(0, 0, ACCESS_KEY, SECRET_KEY), rados.url)
+    client.create_bucket(Bucket=name)
+    client.close()
+    return {
+        "ZBRAIN_STORE_URL": f"s3://{ACCESS_KEY}@{name}/zonal?endpoint={rados.url}",
+        "ZBRAIN_STORE_SECRET_KEY": SECRET_KEY,
+    }
+
+
+@pytest.fixture(scope="session")
+def rados() -> Iterator[Rados]:
+    """Return a running cluster of Ceph."""
+    with running_rados() as cluster:
+        yield cluster
+
+
 @pytest.fixture(scope="session")
 def new_store(rados: Rados) -> Callable[[], dict[str, str]]:
     """Return a function that creates a bucket of the gateway; it returns the settings of brains."""
-
-    def make() -> dict[str, str]:
-        name = f"b{secrets.token_hex(8)}"
-        client = connect(Keys(0, 0, ACCESS_KEY, SECRET_KEY), rados.url)
-        client.create_bucket(Bucket=name)
-        client.close()
-        return {
-            "ZBRAIN_STORE_URL": f"s3://{ACCESS_KEY}@{name}/zonal?endpoint={rados.url}",
-            "ZBRAIN_STORE_SECRET_KEY": SECRET_KEY,
-        }
-
-    return make
+    return partial(store_on, rados)
 
 
 @pytest.fixture(scope="session")

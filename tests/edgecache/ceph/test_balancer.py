@@ -1,55 +1,25 @@
 """Three brains on three machines, over one store, behind the balancer of docs/scaling.md."""
 
-import re
-import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
+from tests.edgecache.balancer import balanced, is_ready
 from tests.edgecache.brain.restarts.test_restarts_under_load import (
     REQUESTS,
     START_S,
     answered,
     clients,
 )
-from tests.edgecache.ceph.test_gateway import Brains, Writers, check, tenant
 from tests.edgecache.cluster import Cluster
-from tests.edgecache.conftest import ROOT, connect
+from tests.edgecache.conftest import connect
+from tests.edgecache.several_brains import Brains
+from tests.edgecache.writers import Writers, check, tenant
 from tests.load import load
-from tests.ports import free_port
 from tests.waiting import wait_until
-
-# The defaults of deploy/haproxy.cfg, without TLS.
-BEGINNING = """\
-global
-    maxconn 2000
-defaults
-    mode http
-    timeout http-keep-alive 75s
-    timeout client 60s
-    timeout connect 2s
-    timeout server 60s
-    retries 20
-    retry-on conn-failure
-frontend objects
-    bind 127.0.0.1:{port}
-    default_backend brain
-"""
-
-
-def is_ready(cluster: Cluster) -> bool:
-    """Return whether a brain, or the balancer, takes requests."""
-    try:
-        urlopen(f"{cluster.url}/-/readyz", timeout=5).close()  # noqa: S310 - http, on loopback
-    except OSError:
-        return False
-    return True
 
 
 @pytest.fixture
@@ -61,22 +31,8 @@ def three(brains: Brains) -> list[Cluster]:
 @pytest.fixture
 def front(three: list[Cluster], tmp_path: Path) -> Iterator[Cluster]:
     """Return the three as clients see them: at the balancer's port."""
-    haproxy = shutil.which("haproxy")
-    assert haproxy, "Debian's package haproxy is missing"
-    page = (ROOT / "docs" / "scaling.md").read_text()
-    (backend,) = re.findall(r"```haproxy\n(backend brain\n.*?)```", page, re.DOTALL)
-    for number, brain in enumerate(three, 1):
-        backend = backend.replace(f"10.0.0.2{number}:9000", f"127.0.0.1:{brain.port}")
-    front = replace(three[0], port=free_port(), processes=[], commands=[], sockets=[])
-    file = tmp_path / "haproxy.cfg"
-    file.write_text(BEGINNING.format(port=front.port) + backend)
-    process = subprocess.Popen([haproxy, "-db", "-f", str(file)])
-    try:
-        wait_until(lambda: is_ready(front))
-        yield front
-    finally:
-        process.terminate()
-        process.wait(10)
+    with balanced(three, tmp_path) as found:
+        yield found
 
 
 def test_a_restart_of_each_brain_fails_no_request(three: list[Cluster], front: Cluster) -> None:
