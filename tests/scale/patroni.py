@@ -243,6 +243,8 @@ class PatroniCluster:
     def _settings_of(self, node: Node) -> dict[str, Any]:
         """Return the file of a node: the page's settings, and what is this node's or the test's."""
         shared = advised() | {"synchronous_mode": self.is_synchronous}
+        if not self.is_synchronous:
+            del shared["primary_start_timeout"]
         postgresql = shared["postgresql"]
         parameters = {**PARAMETERS, **postgresql.get("parameters", {})}
         address, network = node.host.address, self._network.network
