@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ class Web:
     process: "subprocess.Popen[bytes]"
     port: int
     notifications: socket.socket
+    start: Callable[[], "subprocess.Popen[bytes]"]
 
     def connect(self) -> http.client.HTTPConnection:
         """Return a connection, which is kept alive."""
@@ -49,6 +50,13 @@ class Web:
         """Send a request on a new connection; return the answer's body."""
         with closing(self.connect()) as client:
             return call(client, method, path, body, token)
+
+    def restart(self) -> None:
+        """Have it end as a supervisor does, and start it again on its port."""
+        self.process.terminate()
+        self.process.wait(30)
+        self.process = self.start()
+        wait_until(self.is_up, timeout_s=START_S)
 
     def main_pid(self) -> int:
         """Wait until another process is reported as the main one; return it."""
@@ -95,11 +103,14 @@ def web_process(
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifications:
         notifications.bind(str(path))
         words = [*command, "--bind", f"127.0.0.1:{port}"]
-        process = subprocess.Popen(words, env=environment, cwd=code)
+
+        def start() -> "subprocess.Popen[bytes]":
+            return subprocess.Popen(words, env=environment, cwd=code)
+
+        made = Web(start(), port, notifications, start)
         try:
-            made = Web(process, port, notifications)
             wait_until(made.is_up, timeout_s=START_S)
             yield made
         finally:
-            process.terminate()
-            process.wait(30)
+            made.process.terminate()
+            made.process.wait(30)
