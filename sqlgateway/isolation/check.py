@@ -13,6 +13,7 @@ from typing import Any, Final
 import psycopg
 import structlog
 from psycopg import pq, sql
+from psycopg.conninfo import conninfo_to_dict
 
 from common.commands import CommandRefused
 from common.errors import PlatformError
@@ -178,6 +179,7 @@ def names_of(own: Database, other: Database) -> dict[str, str]:
         "own_db": own.dbname,
         "other_db": other.dbname,
         "other_role": other.admin_role,
+        "superuser": str(conninfo_to_dict(own.cluster.url).get("user", "")),
         "template": TEMPLATE,
     }
 

@@ -1,8 +1,12 @@
 """``manage.py checkisolation`` on a server in use."""
 
 import secrets
+from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
+from django.conf import settings
+from django.test import override_settings
 
 from sqlgateway.clusters import servers
 from sqlgateway.databases import stock, tenant_databases
@@ -61,6 +65,24 @@ def test_a_safe_server_passes_and_nothing_stays(made: list[Database]) -> None:
     assert report.attacks > 400
     assert len(made) == 2
     assert _nothing_is_left_of(made)
+
+
+def test_the_superuser_may_have_any_name(
+    made: list[Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"Admin-{secrets.token_hex(4)}"
+    monkeypatch.setattr(check, "subjects", lambda: ["functions", "identity", "platform"])
+    as_provisioner(f"CREATE ROLE \"{name}\" SUPERUSER LOGIN PASSWORD 'secret'")
+    try:
+        url = urlsplit(settings.SQL.cluster_url)
+        own = url._replace(netloc=f"{name}:secret@{url.netloc.rpartition('@')[2]}").geturl()
+        with override_settings(SQL=replace(settings.SQL, cluster_url=own)):
+            report = check.check(servers.default())
+        assert report.findings == []
+    finally:
+        servers.default()
+        as_provisioner(f'REASSIGN OWNED BY "{name}" TO CURRENT_USER')
+        as_provisioner(f'DROP ROLE "{name}"')
 
 
 def test_an_attack_that_succeeds_is_reported_and_the_command_fails(
