@@ -31,8 +31,9 @@ def program() -> str | None:
 class PgBouncer:
     """The pooler. url: of the tenants' cluster through it, as the cluster's administrator."""
 
-    def __init__(self, *, pool_mode: str = "session") -> None:
-        self._server = conninfo_to_dict(settings.SQL.cluster_url)
+    def __init__(self, server: str = "", *, pool_mode: str = "session") -> None:
+        """server: the URL of another cluster than the configured one."""
+        self._server = conninfo_to_dict(server or settings.SQL.cluster_url)
         self._port = free_port()
         user, password = str(self._server["user"]), quote(str(self._server["password"]), safe="")
         self.url = f"postgresql://{user}:{password}@127.0.0.1:{self._port}/postgres"
