@@ -34,6 +34,7 @@ FOLDERS = {
         "cache_worker",
         "cache_compression",
         "metering",
+        "object_count",
     ),
     "platform": (
         "second_factor",
@@ -43,6 +44,7 @@ FOLDERS = {
         "python_client",
         "admin",
         "backup",
+        "unit_costs",
     ),
 }
 MODULES = {
