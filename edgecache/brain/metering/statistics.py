@@ -17,6 +17,8 @@ from edgecache.brain.nodes.node_rows import NodeRow
 
 # Counting a million objects takes a while: the result is kept this many times as long.
 COUNT_KEPT: Final = 20
+# Ten million take nearly as long as a statement may: above this the last ANALYZE counts.
+MAX_COUNTED: Final = 2_000_000
 # Rows older than this lose their latencies and become one an hour.
 DETAIL_DAYS: Final = 2
 ROLLED_UP: Final = UUID(int=0)
@@ -32,6 +34,9 @@ LAST_HOUR: Final[LiteralString] = (
     " AND minute > now() - interval '1 hour'"
 )
 OBJECTS: Final[LiteralString] = "SELECT count(*) AS objects FROM brain_cachedobject"
+ESTIMATED: Final[LiteralString] = (
+    "SELECT reltuples::bigint AS objects FROM pg_class WHERE oid = 'brain_cachedobject'::regclass"
+)
 ROLL_UP: Final[LiteralString] = """
     WITH gone AS (
         DELETE FROM brain_measurement
@@ -124,7 +129,9 @@ class Statistics:
     async def _objects(self) -> int:
         now = time.monotonic()
         if now >= self._counted_until:
-            row = await self._database.one(OBJECTS)
+            row = await self._database.one(ESTIMATED)
+            if row is None or row.objects <= MAX_COUNTED:
+                row = await self._database.one(OBJECTS)
             taken_s = time.monotonic() - now
             # A count that takes a few milliseconds is made each time, so it is never old.
             kept_s = taken_s * COUNT_KEPT if taken_s > 0.02 else 0.0

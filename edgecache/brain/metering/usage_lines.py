@@ -12,7 +12,7 @@ from edgecache.brain.db.database import BrainDatabase
 from edgecache.brain.metering.meters import LINES_LOCK, hour_of
 
 KEPT_DAYS: Final = 400
-# Of the sum of all objects' bytes, which takes a minute for some tens of millions.
+# Of the sum of all objects' bytes: ten million take half a minute of a processor.
 STORAGE_TIMEOUT_S: Final = 1800.0
 # From these amounts on a bucket and node get a line within the running hour.
 MUCH_RESPONSES: Final = 100_000

@@ -14,7 +14,7 @@ import pytest
 from edgecache.brain.core.errors import DatabaseUnavailable
 from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db.database import BrainDatabase
-from edgecache.brain.metering import usage_lines
+from edgecache.brain.metering import statistics, usage_lines
 from edgecache.brain.metering.meters import (
     HOUR_S,
     LINES_LOCK,
@@ -285,6 +285,29 @@ async def test_lines_of_storage_come_after_those_that_are_written_now(rows: Rows
     lines = await usage_lines.page(database, 0, 10, cuts_all=True)
     assert [line.id > row.id for line in lines] == [True]
     await database.stop()
+
+
+async def test_very_many_objects_are_counted_by_the_last_analyze(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_two_objects(rows)
+    rows.run(
+        "INSERT INTO brain_cachedobject (bucket_id, key, blob_id, etag, content_type, headers,"
+        " metadata, checksums, parts, last_modified, generation, http)"
+        " SELECT bucket_id, key, blob_id, '', '', '{}', '{}', '{}', '[]', now(), 1, '{}'"
+        " FROM brain_storedobject"
+    )
+    rows.run("ANALYZE brain_cachedobject")
+    rows.run("DELETE FROM brain_cachedobject WHERE key = 'a'")
+    database = BrainDatabase(rows.url)
+    await database.start()
+    counted = []
+    for limit in (statistics.MAX_COUNTED, 1):
+        monkeypatch.setattr(statistics, "MAX_COUNTED", limit)
+        made = Statistics(database, None, None)  # type: ignore[arg-type]  # not used here
+        counted.append(await made._objects())
+    await database.stop()
+    assert counted == [1, 2]
 
 
 def test_old_minutes_become_hours_and_keep_their_sums(rows: Rows) -> None:
