@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -65,7 +65,9 @@ BUCKET: Final = (
 )
 STORE: Final = "INSERT INTO brain_store (name, tag, is_active) VALUES ('file://', %s, true)"
 WRITE: Final = "INSERT INTO written (note) VALUES ('x')"
-NOTIFY: Final = "SELECT pg_notify('bench', %s)"
+NOTIFY: Final = "SELECT pg_notify('bench', repeat('x', 100))"
+# As a brain acknowledges a write of another one.
+ACK: Final = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('bench', 'x')"
 
 
 def measure(_identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
@@ -293,8 +295,9 @@ def measure_notifications(seconds: float) -> None:
     with psycopg.connect(url, autocommit=True) as server:
         server.execute("CREATE TABLE written (id bigserial PRIMARY KEY, note text)")
         pid = _postmaster(server)
-        rate, cpu = _commits(url, pid, seconds, notifies=False)
-        print(f"commits without NOTIFY: {rate:.0f} a second, {cpu:.3f} ms of the server each")
+        for name, statements in (("without NOTIFY", [WRITE]), ("that only acknowledge", [ACK])):
+            rate, cpu = _commits(url, pid, seconds, statements)
+            print(f"commits {name}: {rate:.0f} a second, {cpu:.3f} ms of the server each")
         for count in LISTENERS:
             listening = [psycopg.connect(url, autocommit=True) for _ in range(count)]
             for each in listening:
@@ -303,7 +306,7 @@ def measure_notifications(seconds: float) -> None:
             readers = [threading.Thread(target=_listen, args=(each, ends)) for each in listening]
             for thread in readers:
                 thread.start()
-            rate, cpu = _commits(url, pid, seconds, notifies=True)
+            rate, cpu = _commits(url, pid, seconds, [WRITE, NOTIFY])
             print(f"with NOTIFY, {count} listeners: {rate:.0f} a second, {cpu:.3f} ms each")
             ends.set()
             for thread in readers:
@@ -317,7 +320,7 @@ def _listen(listening: psycopg.Connection, ends: threading.Event) -> None:
                 pass
 
 
-def _commits(url: str, pid: int, seconds: float, *, notifies: bool) -> tuple[float, float]:
+def _commits(url: str, pid: int, seconds: float, statements: Sequence[str]) -> tuple[float, float]:
     """Return commits a second of some writers, and the server's milliseconds for each."""
     until = time.monotonic() + seconds
 
@@ -325,9 +328,8 @@ def _commits(url: str, pid: int, seconds: float, *, notifies: bool) -> tuple[flo
         done = 0
         with psycopg.connect(url) as own:
             while time.monotonic() < until:
-                own.execute(WRITE)
-                if notifies:
-                    own.execute(NOTIFY, ["x" * 100])
+                for statement in statements:
+                    own.execute(statement.encode())
                 own.commit()
                 done += 1
         return done
