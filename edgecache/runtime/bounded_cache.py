@@ -8,7 +8,7 @@ second.
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Concatenate, Final, Generic, ParamSpec, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -114,9 +114,7 @@ class BoundedCache(Generic[K, V]):
         if not owner.count:
             del self._owners[name]
         elif len(owner.queue) > 2 * owner.count + STALE_NAMES:
-            owner.queue = deque(
-                key for key, value in self._values.items() if self._name_of(key, value) == name
-            )
+            owner.queue = deque(self._values if self._owner_of is None else self._keys_of(name))
         return value
 
     def names(self) -> list[K]:
@@ -130,6 +128,9 @@ class BoundedCache(Generic[K, V]):
 
     def _name_of(self, key: K, value: V) -> Hashable:
         return None if self._owner_of is None else self._owner_of(key, value)
+
+    def _keys_of(self, name: Hashable) -> Iterator[K]:
+        return (key for key, value in self._values.items() if self._name_of(key, value) == name)
 
     def _make_room(self) -> list[K]:
         gone: list[K] = []

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as columns_of
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -91,39 +91,56 @@ FORGET_QUERIES: Final = (
 FORGET_KEYS: Final = (
     "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = ANY(%s) RETURNING blob_id"
 )
+# Hashes one behind the other, as one value: to read tens of thousands as an array, and to write one
+# for each statement, would keep the event loop from requests for tens of milliseconds.
+HASHES: Final = (
+    "SELECT substring(%(packed)b::bytea from place for 32) AS sha256"
+    " FROM generate_series(1, length(%(packed)b), 32) place"
+)
+
+
+def noting(hashes: LiteralString) -> LiteralString:
+    """Return a statement that leaves blobs to garbage collection. hashes: a query of them.
+
+    Fifty to a row: more would be compressed and stored out of line, and are one of its steps.
+    """
+    return (
+        "INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM"  # noqa: S608 - literals alone
+        " (SELECT sha256, (row_number() OVER () - 1) / 50 AS part FROM ("
+        + hashes
+        + ") given) parts"
+        " GROUP BY part"
+    )
+
+
 # First the locks; another statement then reads the references with its own snapshot. Otherwise two
 # transactions that release the same blob would each see the other's object. If the lock is taken,
 # garbage collection releases the blob later, so this never waits, and transactions that release
-# several times cannot deadlock. Hashes are in binary form: a purge has tens of thousands, and text
-# takes five times as long.
+# several times cannot deadlock.
 LOCK_BLOBS: Final = (
-    "WITH given AS (SELECT DISTINCT unnest(%b::bytea[]) AS sha256),"
+    "WITH given AS MATERIALIZED (" + HASHES + "),"  # noqa: S608 - as above
     " locked AS MATERIALIZED (SELECT sha256 FROM brain_blob"
-    " WHERE sha256 IN (SELECT sha256 FROM given) FOR NO KEY UPDATE SKIP LOCKED)"
-    " INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM given"
-    " WHERE sha256 NOT IN (SELECT sha256 FROM locked) HAVING count(*) > 0"
+    " WHERE sha256 IN (SELECT sha256 FROM given) FOR NO KEY UPDATE SKIP LOCKED) "
+    + noting("SELECT sha256 FROM given WHERE sha256 NOT IN (SELECT sha256 FROM locked)")
 )
 # In the order of the hashes, one look-up each (OFFSET 0 keeps the planner from joining: it cannot
 # estimate how many are free), so that the pages of large indexes are read in sequence.
 RELEASE: Final = (
-    "WITH free AS MATERIALIZED (SELECT sha256 FROM unnest(%b) given (sha256)"
+    "WITH free AS MATERIALIZED (SELECT sha256 FROM (" + HASHES + " OFFSET 0) given"  # noqa: S608 - as above
     " WHERE NOT EXISTS (SELECT FROM brain_cachedobject c WHERE c.blob_id = sha256 OFFSET 0)),"
-    " noted AS (INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM"
-    " (SELECT sha256, (row_number() OVER () - 1) / %s AS part FROM free) parts GROUP BY part)"
+    " noted AS (" + noting("SELECT sha256 FROM free") + ")"
     " SELECT l.node_id, sum(b.size)::bigint AS bytes FROM free f"
     " CROSS JOIN LATERAL (SELECT size FROM brain_blob WHERE sha256 = f.sha256 OFFSET 0) b"
     " CROSS JOIN LATERAL (SELECT node_id FROM brain_location WHERE blob_id = f.sha256 OFFSET 0) l"
     " GROUP BY l.node_id"
 )
 # Their bytes belong to stored objects, even if a cached object still refers to the blob.
-RELEASE_STORED: Final = (
-    "INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM unnest(%b::bytea[])"
-    " given (sha256) WHERE EXISTS (SELECT FROM brain_cachedobject c WHERE c.blob_id = sha256)"
+RELEASE_STORED: Final = noting(
+    "SELECT sha256 FROM unnest(%b::bytea[]) sha256"
+    " WHERE EXISTS (SELECT FROM brain_cachedobject c WHERE c.blob_id = sha256)"
     " AND (EXISTS (SELECT FROM brain_storedblob l WHERE l.blob_id = sha256)"
-    " OR EXISTS (SELECT FROM brain_smallbody b WHERE b.blob_id = sha256)) HAVING count(*) > 0"
+    " OR EXISTS (SELECT FROM brain_smallbody b WHERE b.blob_id = sha256))"
 )
-# More hashes than these would be compressed and stored out of line.
-TOGETHER: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,11 +393,15 @@ def announce_keys(
 
 async def release(change: DatabaseTransaction, blobs: Iterable[bytes]) -> FreedSpace:
     """Release blobs whose objects were deleted; garbage collection removes them."""
-    wanted = sorted(set(blobs))
-    if not wanted:
+    return await release_packed(change, b"".join(sorted(set(blobs))))
+
+
+async def release_packed(change: DatabaseTransaction, packed: bytes) -> FreedSpace:
+    """Release blobs. packed: their hashes, each once, in their order."""
+    if not packed:
         return FreedSpace(0, frozenset())
-    await change.run(LOCK_BLOBS, [wanted])
-    rows = await change.all(RELEASE, [wanted, TOGETHER])
+    await change.run(LOCK_BLOBS, {"packed": packed})
+    rows = await change.all(RELEASE, {"packed": packed})
     return FreedSpace(sum(row.bytes for row in rows), frozenset(row.node_id for row in rows))
 
 

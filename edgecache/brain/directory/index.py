@@ -28,7 +28,7 @@ VERSION_ENTRY_BYTES: Final = 480
 # Measured: bytes of one entry (benchmarks/cache/cache_index.py); the hash is shared with the index.
 HOLDERS_ENTRY_BYTES: Final = 90
 SETS_SHARED: Final = 100_000
-SWEEP_STEP: Final = 5_000
+SWEEP_STEP: Final = 1_000
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
 

@@ -28,7 +28,7 @@ from edgecache.brain.http_caching.cache_tags import stored_tag
 
 log = structlog.get_logger(__name__)
 
-STEP_ROWS: Final = 25_000
+STEP_ROWS: Final = 10_000
 STEP_TIMEOUT_S: Final = 60.0
 
 RECORD: Final = (
@@ -48,7 +48,7 @@ DELETE_HIT: Final = (
     " gone AS (DELETE FROM brain_cachedobject WHERE ctid = ANY(ARRAY(SELECT place FROM hit))"
     " AND generation < %(generation)s RETURNING blob_id)"
     " SELECT (SELECT count(*) FROM hit) AS hit, count(*) AS gone,"
-    " coalesce(array_agg(DISTINCT blob_id), '{}') AS blobs FROM gone"
+    " coalesce(string_agg(DISTINCT blob_id, ''), '') AS packed FROM gone"
 )
 STEP: Final = (
     "WITH hit AS MATERIALIZED (SELECT ctid AS place FROM brain_cachedobject"  # noqa: S608 - literals alone
@@ -284,7 +284,7 @@ class Purges:
             },
         )
         if row is not None and row.hit:
-            count.add(row.gone, await commits.release(change, row.blobs))
+            count.add(row.gone, await commits.release_packed(change, row.packed))
         if row is not None and row.hit == STEP_ROWS:
             return False
         await change.run("UPDATE brain_purgerecord SET is_done = true WHERE id = %s", [pending.id])

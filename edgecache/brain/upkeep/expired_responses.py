@@ -40,10 +40,10 @@ FORGET: Final = (
 )
 # Reads one bucket after another, by the same index.
 FORGET_OLD: Final = (
-    "DELETE FROM brain_cachedobject WHERE id IN"
-    " (SELECT c.id FROM brain_bucket b CROSS JOIN LATERAL (SELECT id FROM brain_cachedobject"
+    "DELETE FROM brain_cachedobject WHERE id = ANY(ARRAY"
+    "(SELECT c.id FROM brain_bucket b CROSS JOIN LATERAL (SELECT id FROM brain_cachedobject"
     " WHERE bucket_id = b.id AND http <> '{}' AND cached_at < %s LIMIT %s"
-    " FOR UPDATE SKIP LOCKED) c WHERE b.organization_id = %s LIMIT %s)"
+    " FOR UPDATE SKIP LOCKED) c WHERE b.organization_id = %s LIMIT %s))"
     " RETURNING bucket_id, key, blob_id"
 )
 EXCESSES: Final = (

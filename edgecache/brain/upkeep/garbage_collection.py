@@ -14,6 +14,7 @@ from edgecache.brain.core.background import PeriodicTask, wait_for_wakeup
 from edgecache.brain.core.errors import NoSuchBucket
 from edgecache.brain.db.coherence import AnnouncingTransaction, Coherence
 from edgecache.brain.db.database import BrainDatabase
+from edgecache.brain.directory.commits import noting
 from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
 from edgecache.brain.disk.data_directory import DataDirectory
 from edgecache.brain.nodes import node_jobs
@@ -34,21 +35,19 @@ SWEEP_EVERY_S: Final = 3600.0
 TRIM_EVERY_S: Final = 600.0
 # Of the CDN, for each organization: clients that invent URLs must not fill the database.
 MAX_RESPONSES: Final = 1_000_000
-STEP_RELEASES: Final = 40
+STEP_RELEASES: Final = 10
 STEP_TIMEOUT_S: Final = 30.0
 
+# ANY(ARRAY(…)) is computed once. In a plan that computes IN (…) for each row, the limit is of each.
 TAKE: Final = (
-    "DELETE FROM brain_release WHERE id IN"
-    " (SELECT id FROM brain_release ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING blobs"
+    "DELETE FROM brain_release WHERE id = ANY(ARRAY"
+    "(SELECT id FROM brain_release ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)) RETURNING blobs"
 )
 # Locked first and read by other statements: these see references made before the lock, and new
 # references wait until the blobs are deleted.
 LOCK: Final = "SELECT sha256 FROM brain_blob WHERE sha256 = ANY(%s) FOR UPDATE SKIP LOCKED"
 # Blobs that others have locked are tried again, if they still exist.
-PUT_BACK: Final = (
-    "INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM brain_blob"
-    " WHERE sha256 = ANY(%s) HAVING count(*) > 0"
-)
+PUT_BACK: Final = noting("SELECT sha256 FROM brain_blob WHERE sha256 = ANY(%s)")
 NAMED: Final = (
     "SELECT sha256,"
     " EXISTS (SELECT FROM brain_cachedobject c WHERE c.blob_id = sha256) AS is_cached,"

@@ -155,17 +155,16 @@ async def test_a_locked_row_is_collected_in_a_later_round(brain: Brain, rows: Ro
 async def test_all_objects_of_a_large_purge_are_collected(
     brain: Brain, rows: Rows, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.directory.commits.TOGETHER", 3)
     monkeypatch.setattr("edgecache.brain.upkeep.garbage_collection.STEP_RELEASES", 2)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
-    for n in range(20):
+    for n in range(120):
         origin.objects[f"/k{n}"] = f"bytes {n}".encode()
         await brain.get(bucket, f"k{n}")
     await settled(brain)
-    assert len(files(brain, "blobs")) == 20
+    assert len(files(brain, "blobs")) == 120
 
-    assert (await brain.purges.purge(ALICE, prefix="docs/")).objects_purged == 20
-    assert rows.value("SELECT count(*) FROM brain_release") == 7
+    assert (await brain.purges.purge(ALICE, prefix="docs/")).objects_purged == 120
+    assert rows.value("SELECT count(*) FROM brain_release") == 3
     await brain.garbage_collector.round()
 
     assert files(brain, "blobs") == set()
