@@ -147,22 +147,44 @@ class HttpClient:
         The caller must ``release`` the connection. Raises RequestFailed.
         """
         share_key = self._share_key()
-        wait_s = self._stall_s if stall_s is None else stall_s
-        connect_s = connect_timeout_s or self._connect_timeout_s
         if self._running is not None:
             await self._running.take(share_key, has_no_timeout=has_no_timeout)
-        connection: OutgoingConnection | None = None
+        send = partial(
+            OutgoingConnection.send,
+            request=request,
+            check=check,
+            waits_for_all=waits_for_all,
+            take_interim=take_interim,
+        )
         try:
-            goes_on_new = body is not None and is_repeatable
-            connect = self._connect if goes_on_new else self._connection
-            connection = await connect(address, connect_s)
-            send = partial(
-                OutgoingConnection.send,
-                request=request,
-                check=check,
-                waits_for_all=waits_for_all,
-                take_interim=take_interim,
+            connection = await self._answering(
+                address,
+                send,
+                body,
+                connect_s=connect_timeout_s or self._connect_timeout_s,
+                wait_s=self._stall_s if stall_s is None else stall_s,
+                is_repeatable=is_repeatable,
             )
+        except BaseException:
+            self._give_back(share_key)
+            raise
+        connection.share_key = share_key
+        return connection
+
+    async def _answering(
+        self,
+        address: ServerAddress,
+        send: Callable[[OutgoingConnection], None],
+        body: AsyncIterator[bytes] | None,
+        *,
+        connect_s: float,
+        wait_s: float,
+        is_repeatable: bool,
+    ) -> OutgoingConnection:
+        """Return a connection, kept or new, on which the response's head has arrived."""
+        goes_on_new = body is not None and is_repeatable
+        connection = await (self._connect if goes_on_new else self._connection)(address, connect_s)
+        try:
             send(connection)
             try:
                 if body is not None:
@@ -178,11 +200,8 @@ class HttpClient:
                 send(connection)
                 await connection.answered(wait_s)
         except BaseException:
-            if connection is not None:
-                self._drop(connection)
-            self._give_back(share_key)
+            self._drop(connection)
             raise
-        connection.share_key = share_key
         return connection
 
     async def fetch(
