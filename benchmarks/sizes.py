@@ -37,12 +37,13 @@ UNITS: Final[Mapping[str, Unit]] = {
     "sql_tenants": Unit(0.28, "the same: tenants' cluster", ROWS),
     "read": Unit(0.18, "a signed read of 64 KiB: brain and worker", "benchmarks cache_gateway"),
     "cold": Unit(3.6, "a read that is not in a brain's memory: brain", COUNT),
-    "cold_database": Unit(1.6, "the same: database", COUNT),
+    "cold_database": Unit(2.8, "the same: database", COUNT),
     "write": Unit(3.1, "a PUT of 64 KiB: brain", "python -m benchmarks cache_writes"),
-    "write_database": Unit(2.7, "the same: database", COUNT),
+    "write_database": Unit(6.0, "the same: database", COUNT),
     "listener": Unit(0.03, "a notification, for each connection that listens", ROWS),
-    "storage": Unit(0.003, "an object in the hourly sum of storage", COUNT),
-    "repair": Unit(0.018, "a blob in a walk of repair: database", COUNT),
+    "acknowledgement": Unit(0.1, "an acknowledgement of another brain's write", ROWS),
+    "storage": Unit(0.0029, "an object in the hourly sum of storage", COUNT),
+    "repair": Unit(0.033, "a blob in a walk of repair: database", COUNT),
     "line": Unit(0.024, "a usage line that is settled", "python -m benchmarks billing"),
     # Bytes, with indexes.
     "organization": Unit(1573, "an organization with a user and a session", ROWS),
@@ -56,10 +57,8 @@ UNITS: Final[Mapping[str, Unit]] = {
     "web_mib": Unit(143, "a busy web process", "python -m benchmarks soak"),
     "task_mib": Unit(111, "a task worker", ROWS),
     "brain_mib": Unit(110, "a brain, without its directory", COUNT),
-    "connection_mib": Unit(3, "a connection of PostgreSQL", ROWS),
+    "connection_mib": Unit(1.8, "an idle connection of PostgreSQL", ROWS),
 }
-# Commits a second of eight writers that notify, one after the other (unit_costs).
-NOTIFYING_COMMITS: Final = 560
 ASSUMED: Final[Mapping[str, tuple[float, str]]] = {
     "api": (0.04, "share of the requests that are of the API"),
     "sql": (0.05, "share that are short SQL statements"),
@@ -117,9 +116,10 @@ def sized(counts: Sequence[int], given: argparse.Namespace) -> dict[str, float]:
     workers = _processes(lines * unit["line"] / DAY_S, given, at_least=1)
     database_ms = api * unit["api_control"] + sql * (unit["sql_control"] + unit["sql_tenants"])
     database_ms += cold * unit["cold_database"] + writes * unit["write_database"]
-    # The others acknowledge a write, each by a notification to the one that made it.
-    notifications = writes * brains
-    database_ms += writes * (2 * brains - 1) * unit["listener"]
+    # Each of the other brains acknowledges a write, by a notification.
+    acknowledged = writes * (brains - 1)
+    database_ms += (writes * brains + acknowledged) * unit["listener"]
+    database_ms += acknowledged * unit["acknowledgement"]
     walk_s = REPAIR_PAUSE_S + objects * 1e-4
     database_ms += objects * (unit["storage"] / 3600 + unit["repair"] / walk_s)
     database = _processes(database_ms, given, at_least=1) * given.servers
@@ -163,7 +163,7 @@ def sized(counts: Sequence[int], given: argparse.Namespace) -> dict[str, float]:
         "connections, control database": to_control,
         "connections, brains' database": to_brains,
         "writes of objects a second": writes,
-        "notifications of them": notifications,
+        "acknowledgements a second": acknowledged,
         "object store, GiB": store,
         **{f"money: {name}": spent for name, spent in money.items()},
         "money a month": sum(money.values()),
@@ -183,7 +183,7 @@ def main(words: Sequence[str] | None = None) -> None:
     sizes = [tuple(count or 0 for count in counts)] if any(counts) else SIZES
     columns = [sized(size, given) for size in sizes]
     for name in columns[0]:
-        print(f"{name:32}" + "".join(f"{column[name]:>16,.0f}" for column in columns))
+        print(f"{name:32}" + "".join(f"{column[name]:>14,.0f}" for column in columns))
     if given.units:
         for unit in UNITS.values():
             print(f"{unit.value:>12,.3f}  {unit.what} ({unit.source})")
