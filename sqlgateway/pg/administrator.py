@@ -31,6 +31,12 @@ IS_OPEN: Final = (
     " AND (backend_xid IS NULL OR coalesce(wait_event_type NOT IN ('IO', 'IPC', 'LWLock'), true))"
     f"{SAME}"
 )
+# A standby that refused a write may have been promoted until it is asked. It wrote the history of
+# its timeline then.
+REFUSED_WRITES: Final = (
+    f"{TAKES_NO_WRITES} OR EXISTS (SELECT FROM pg_ls_waldir()"
+    " WHERE name LIKE '%.history' AND modification > now() - interval '10 seconds')"
+)
 
 # The queries here take milliseconds.
 ANSWER_S: Final = 4.0
@@ -49,7 +55,7 @@ class Administrator:
         self._locks: dict[int, threading.Lock] = {}
         self._connections: dict[int, BoundedConnection] = {}
 
-    def ask(self, address: ClusterAddress, query: str, values: list[Any]) -> Any:
+    def ask(self, address: ClusterAddress, query: str, values: list[Any] | None) -> Any:
         """Return the first value of the first row, None if there is no row.
 
         Raises psycopg.Error if the cluster does not answer.
@@ -67,7 +73,7 @@ class Administrator:
         for connection in connections.values():
             connection.close()
 
-    def _ask(self, address: ClusterAddress, query: str, values: list[Any]) -> Any:
+    def _ask(self, address: ClusterAddress, query: str, values: list[Any] | None) -> Any:
         connection = self._connections.get(address.cluster_id)
         if connection is None:
             connection = connect_as_administrator(address)
@@ -90,10 +96,10 @@ class Administrator:
             log.warning("sql_terminate_failed", pid=connection.pid, said=said(exc))
             return False
 
-    def takes_no_writes(self, connection: TenantConnection) -> bool:
-        """True if the connection's server refuses writes, or no longer answers."""
+    def refused_writes(self, connection: TenantConnection) -> bool:
+        """True if the connection's server refuses writes, just did, or no longer answers."""
         try:
-            return bool(self.ask(connection.login.address, TAKES_NO_WRITES, []))
+            return bool(self.ask(connection.login.address, REFUSED_WRITES, None))
         except psycopg.Error:
             return True
 

@@ -81,14 +81,14 @@ def refusal(
     """Return the error that answers a statement's failure. was_sent: it may have been committed."""
     if failed.is_fatal and failed.sqlstate == CRASH:
         return connection_lost(connection, was_sent=was_sent)
-    if failed.sqlstate in READ_ONLY_STATES and _refuses_writes(connection):
+    if failed.sqlstate in READ_ONLY_STATES and _refused_writes(connection):
         return errors.EngineUnavailable("The server takes no writes at the moment.")
     return sqlstates.refusal(failed.result, connection.login, failed.spot)
 
 
-def _refuses_writes(connection: TenantConnection) -> bool:
+def _refused_writes(connection: TenantConnection) -> bool:
     # Readers may not write anywhere.
-    return connection.login.role != "reader" and ADMINISTRATOR.takes_no_writes(connection)
+    return connection.login.role != "reader" and ADMINISTRATOR.refused_writes(connection)
 
 
 def connection_lost(connection: TenantConnection, *, was_sent: bool) -> PlatformError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -73,6 +74,24 @@ def test_a_connection_that_was_refused_a_write_is_not_used_again(
     caller.sql("INSERT INTO t VALUES (1)")
 
     assert caller.value("SELECT pg_backend_pid()") != first
+
+
+def test_a_write_that_a_standby_refused_is_503_although_it_was_promoted_since(
+    caller: Caller, second_url: str
+) -> None:
+    refused_write = "SET TRANSACTION READ ONLY; INSERT INTO t VALUES (1)"
+    with psycopg.connect(second_url) as server:
+        ((folder,),) = server.execute("SHOW data_directory").fetchall()
+        # As a promotion writes it.
+        history = Path(folder) / "pg_wal" / "0000FFFF.history"
+        server.execute(f"COPY (SELECT 1) TO '{history}'".encode())
+    try:
+        answer = caller.sql(refused_write)
+    finally:
+        history.unlink()
+
+    assert (answer.status, answer.code) == (503, "sql_unavailable"), answer.body
+    assert caller.sql(refused_write).status == 403
 
 
 def test_what_the_tenant_made_read_only_itself_stays_its_fault(caller: Caller) -> None:
