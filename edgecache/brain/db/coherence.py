@@ -1,12 +1,12 @@
 """Coherence of several brains: PostgreSQL announces each change to all, in commit order.
 
 Every write announces, inside its transaction, what it changed. Each brain listens on a connection
-of its own and renews a lease on it once a second. A brain uses its in-memory caches only while that
-lease is valid; one that lost its listener empties them before it uses them again. A write that must
-be seen by all returns when every brain with a valid lease has acknowledged it, or when that lease
-has expired. A brain that is new, or whose lease had ended, begins with a handshake: it uses no
-caches until the others have acknowledged it, and they wait for it from then on. A brain that waits
-for long repeats the handshake, because a lost listener loses acknowledgements. A single brain
+of its own and renews a lease on it twice a second. A brain uses its in-memory caches only while
+that lease is valid; one that lost its listener empties them before it uses them again. A write that
+must be seen by all returns when every brain with a valid lease has acknowledged it, or when that
+lease has expired. A brain that is new, or whose lease had ended, begins with a handshake: it uses
+no caches until the others have acknowledged it, and they wait for it from then on. A brain that
+waits for long repeats the handshake, because a lost listener loses acknowledgements. A single brain
 never waits.
 """
 
@@ -28,10 +28,14 @@ from edgecache.brain.db.database import CONNECT_TIMEOUT_S, BrainDatabase, Databa
 log = structlog.get_logger(__name__)
 
 CHANNEL: Final = "zonal_brain"
-LEASE_S: Final = 5
+# What a brain may serve from memory after it was cut off, and what writes of others wait for one
+# that died. It is that of PostgreSQL's row; a brain counts from before it asked, less the margin.
+LEASE_S: Final = 3
 # Safety margin of the lease for the drift between PostgreSQL's clock and ours.
 MARGIN_S: Final = 1.0
-RENEW_S: Final = 1.0
+RENEW_S: Final = 0.5
+# A renewal that takes longer than the lease is of no use, but its connection may still be.
+RENEWAL_LIMIT_S: Final = 4.0
 RETRY_S: Final = 0.25
 ACK_LIMIT_S: Final = 8.0
 # A handshake is repeated after this time, and begun for a change that has waited for this long.
@@ -283,7 +287,7 @@ class Coherence:
 
     async def _renew(self, connection: psycopg.AsyncConnection[Any]) -> None:
         begun = _clock()
-        async with asyncio.timeout(LEASE_S - MARGIN_S):
+        async with asyncio.timeout(RENEWAL_LIMIT_S):
             await connection.execute(RENEW, [self._id, LEASE_S])
             living = await (await connection.execute(LIVING, [self._id])).fetchall()
         self._peers = {row[0] for row in living}
