@@ -204,6 +204,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
         managed,
         brain_id=brain_id,
         on_stored=lambda _bucket, _version: None,
+        may_replicate=lambda _bucket: False,
     )
     purges = Purges(database, coherence)
     buckets = Buckets(database, coherence)

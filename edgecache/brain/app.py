@@ -178,6 +178,7 @@ class Wiring:
             # Up to three files each: the connection, and the body that is written and read.
             limit=settings.processes.fills or connections_allowed() // 2,
             on_stored=self.replication.stored,
+            may_replicate=self.replication.is_possible,
         )
         self.responses = ResponseCache(self.directory, self.nodes, self.objects)
         self.purges = Purges(database, coherence, settings.s3_domains)

@@ -180,6 +180,11 @@ class Replication:
             queue = self._small if request.size <= BATCHED_BYTES else self._large
             queue.add(request)
 
+    def is_possible(self, bucket: BucketInfo) -> bool:
+        """True if some node can store a bucket's objects now."""
+        tenant = bucket.tenant
+        return bool(self._nodes.candidates(tenant.organization_id, is_public=bucket.is_public))
+
     async def _work(
         self, queue: ReplicaQueue, limit: int, limit_bytes: int, *, pause_s: float = 0
     ) -> None:

@@ -85,8 +85,12 @@ class ObjectCache:
         brain_id: UUID,
         limit: int = 256,
         on_stored: Callable[[BucketInfo, ObjectVersion], None],
+        may_replicate: Callable[[BucketInfo], bool],
     ) -> None:
-        """limit: of concurrent fetches. on_stored: called with each version that was stored."""
+        """limit: of concurrent fetches. on_stored: called with each version that was stored.
+
+        may_replicate: True if some node can store a bucket's objects.
+        """
         self._database = database
         self._directory = directory
         self._coherence = directory.coherence
@@ -102,6 +106,7 @@ class ObjectCache:
             brain_id=brain_id,
             limit=limit,
             on_stored=on_stored,
+            may_replicate=may_replicate,
         )
         self._on_stored = on_stored
         self._stored_writes = StoredWrites(directory, on_stored=on_stored)

@@ -51,6 +51,8 @@ FETCH_LIMIT_S: Final = 6 * 3600
 class Singleflight:
     """The fetches of this brain. limit: of concurrent ones. on_stored: called with what one stored.
 
+    may_replicate: True if some node can store a bucket's objects.
+
     A fetch that waits for a slow origin costs its socket and some memory: no thread, no file, no
     database connection. So the limit is high.
     """
@@ -65,8 +67,10 @@ class Singleflight:
         brain_id: UUID,
         limit: int,
         on_stored: Callable[[BucketInfo, ObjectVersion], None],
+        may_replicate: Callable[[BucketInfo], bool],
     ) -> None:
         self._on_stored = on_stored
+        self._may_replicate = may_replicate
         self.running: dict[Name, SharedFetch] = {}
         self._variants = KeyVariants()
         self._database = database
@@ -162,7 +166,7 @@ class Singleflight:
                 fetch.is_queued = False
                 stack.push_async_callback(self._release_lease, fetch)
                 # What is not shared here is not shared with other brains either.
-                found = None if alone else await self._acquire_lease(fetch)
+                found = None if alone else await self._acquire_lease(bucket, fetch)
                 if found is not None:
                     fetch.is_of_other_brain = fetch.will_be_stored = True
                     fetch.complete(found)
@@ -176,7 +180,7 @@ class Singleflight:
         finally:
             self._end(bucket, fetch)
 
-    async def _acquire_lease(self, fetch: SharedFetch) -> ObjectVersion | None:
+    async def _acquire_lease(self, bucket: BucketInfo, fetch: SharedFetch) -> ObjectVersion | None:
         """Take the lease, or return what its holder has fetched.
 
         None without the lease: after TURN_LIMIT_S, or while the database does not answer.
@@ -198,7 +202,7 @@ class Singleflight:
                         raise VariantChanged
                     if found is not None and found.generation > known and request.takes(found):
                         # A variant can be fetched again only with the headers of its request.
-                        if await self._wait_for_bytes(found) or not found.variant:
+                        if await self._wait_for_bytes(bucket, found) or not found.variant:
                             return found
                         known = found.generation
                     if fetch.has_lease:
@@ -210,7 +214,7 @@ class Singleflight:
             fetch.has_lease = False
             await self._leases.release(fetch.name)
 
-    async def _wait_for_bytes(self, found: ObjectVersion) -> bool:
+    async def _wait_for_bytes(self, bucket: BucketInfo, found: ObjectVersion) -> bool:
         """Wait until a node holds what another brain fetched; False if none does in time.
 
         Its local files may be out of reach.
@@ -219,6 +223,8 @@ class Singleflight:
             is_local = await self._data_directory.local(found.sha256) is not None
             if is_local or await self._directory.locations(found.sha256):
                 return True
+            if not self._may_replicate(bucket):
+                break
             await asyncio.sleep(POLL_S)
         return False
 

@@ -203,6 +203,7 @@ def assemble(
         brain_id=brain_id,
         limit=objects,
         on_stored=lambda _bucket, found: kept.append(found),
+        may_replicate=lambda _bucket: True,
     )
     purges = Purges(database, coherence)
     return Brain(
