@@ -38,10 +38,12 @@ from edgecache.brain.core.errors import (
     OriginMissing,
     OriginReadOnly,
     Overloaded,
+    StoreMissing,
 )
 from edgecache.brain.core.share_key import use_share_of_bucket
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
 from edgecache.brain.delivery.plan import DeliveryPlan, delivery_of, sources_of
+from edgecache.brain.delivery.streaming import READ_ATTEMPTS
 from edgecache.brain.http_caching import caching_rules
 from edgecache.brain.http_caching.cache_keys import (
     COOKIE,
@@ -190,16 +192,19 @@ class CdnApi:
             exchange.response_empty(HTTPStatus.FOUND, location)
             self._count_empty(exchange, request.bucket, is_hit=result.is_hit)
             return
-        try:
-            await self._deliver(scope, exchange, request, result)
-        except OriginChanged:
-            if exchange.is_answered:
-                raise
-            # The bytes are lost, and the origin has a newer version, or it sent another part: send
-            # the whole from there, or a part of that.
-            whole = replace(request, wants_whole=True)
-            result = await self._lookup.fetch(whole, above=result.version.generation)
-            await self._deliver(scope, exchange, request, result)
+        for _ in range(READ_ATTEMPTS - 1):
+            try:
+                await self._deliver(scope, exchange, request, result)
+            except (OriginChanged, StoreMissing):
+                if exchange.is_answered:
+                    raise
+                # The bytes are lost, as of an object that was overwritten, and the origin has a
+                # newer version, or it sent another part: send the whole from there, or a part.
+                whole = replace(request, wants_whole=True)
+                result = await self._lookup.fetch(whole, above=result.version.generation)
+            else:
+                return
+        await self._deliver(scope, exchange, request, result)
 
     async def _cache_url(self, scope: HttpScope, bucket_id: int | None) -> CacheUrl:
         directory = self._dependencies.directory

@@ -38,6 +38,9 @@ from edgecache.runtime.hot_cache import HotCache
 # Sent in one piece, and checked before: another source can still replace wrong bytes.
 SMALL_BYTES: Final = 2**18
 
+# How often what is to be delivered is chosen anew, where it is overwritten or purged meanwhile.
+READ_ATTEMPTS: Final = 4
+
 # Yields the bytes of a span from the brain's own copy or the origin, all of them correct.
 Fallback = Callable[[Span], AsyncIterator[bytes]]
 

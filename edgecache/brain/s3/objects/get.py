@@ -11,10 +11,11 @@ from typing import Final
 from edgecache.brain.aws import checksums
 from edgecache.brain.aws.errors import S3Error
 from edgecache.brain.aws.requests import S3Request
-from edgecache.brain.core.errors import OriginMissing
+from edgecache.brain.core.errors import OriginChanged, OriginMissing, StoreMissing
 from edgecache.brain.core.values import BucketInfo, ObjectVersion, WorkerSource
 from edgecache.brain.delivery.plan import DeliveryPlan, delivery_of, sources_of
 from edgecache.brain.delivery.response_cache import ResponseKey
+from edgecache.brain.delivery.streaming import READ_ATTEMPTS
 from edgecache.brain.nodes.tickets import TicketGrant, client_prefix
 from edgecache.brain.objects.open_object import OpenObject
 from edgecache.brain.origins.driver import ranged_of
@@ -52,6 +53,28 @@ async def get_object(context: RequestContext) -> S3Response | None:
     if cache_key is not None and await _sent_from_cache(context, bucket, cache_key):
         return None
     opened = await _open(context, bucket, key, _ranged(context.request))
+    for _ in range(READ_ATTEMPTS - 1):
+        try:
+            return await _respond(context, bucket, opened, overrides, cache_key)
+        except (OriginChanged, StoreMissing):
+            if context.exchange.is_answered or wanted_version(context, bucket) is not None:
+                raise
+            # An overwrite may have deleted the bytes of the version that was opened; this brain may
+            # not have heard of it yet.
+            opened = await context.dependencies.objects.fetch(bucket, key)
+            context.is_hit = opened.is_hit
+    return await _respond(context, bucket, opened, overrides, cache_key)
+
+
+async def _respond(
+    context: RequestContext,
+    bucket: BucketInfo,
+    opened: OpenObject,
+    overrides: dict[str, str],
+    cache_key: ResponseKey | None,
+) -> S3Response | None:
+    """Send what was opened. Raises as ``get_object``, and what the delivery raises."""
+    key = context.request.key
     try:
         selection, headers = select_and_describe(context, bucket, opened.version, overrides)
         if not opened.covers(selection.span):
