@@ -52,6 +52,8 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
+                # As PostgreSQL does: small pieces wait for nothing.
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self.accepted += 1
                 server = self._connect()
                 self._ends += [client, server]

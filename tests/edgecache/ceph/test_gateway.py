@@ -66,8 +66,8 @@ def test_no_acknowledged_put_is_lost_when_the_gateway_is_killed(
         writers.wait_for(10)
 
     assert writers.refused <= {500, 503}
-    check(connect(keys, other.url), writers)
-    check(connect(keys, one.url), writers)
+    check(writers, connect(keys, other.url))
+    check(writers, connect(keys, one.url))
 
 
 def test_no_acknowledged_put_is_lost_when_a_brain_is_killed(brains: Brains) -> None:
@@ -94,7 +94,7 @@ def test_no_acknowledged_put_is_lost_when_a_brain_is_killed(brains: Brains) -> N
         for each in running:
             each.result()
 
-    check(client, writers)
+    check(writers, client)
     assert 0 < len(acknowledged) < 39
     listed = [
         {"PartNumber": number, "ETag": acknowledged[number]} for number in sorted(acknowledged)
@@ -186,7 +186,7 @@ def test_everything_moves_to_the_gateway_while_it_is_written(
     assert files
     for path in files:
         path.unlink()
-    check(client, writers)
+    check(writers, client)
 
 
 def movestore(cluster: Cluster, following: dict[str, str], *options: str) -> Any:
