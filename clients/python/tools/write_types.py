@@ -35,6 +35,8 @@ ANSWERS: Final = (
     "Bucket",
     "ListedObject",
     "Object",
+    "Version",
+    "VersionId",
     "DownloadUrl",
     "SignedLink",
     "UploadForm",
@@ -49,7 +51,7 @@ ANSWERS: Final = (
     "OrganizationUsage",
 )
 # Names that Python has for something else.
-RENAMED: Final = {"Warning": "SignInWarning"}
+RENAMED: Final = {"Version": "ObjectVersion", "Warning": "SignInWarning"}
 SCALARS: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 FORMATS: Final = {"date-time": "datetime", "date": "date"}
 # Left out of what a dataclass prints: it ends in logs.

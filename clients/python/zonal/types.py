@@ -42,6 +42,7 @@ __all__ = [
     "NewApiKey",
     "Notice",
     "Object",
+    "ObjectVersion",
     "OrganizationUsage",
     "Permissions",
     "Purge",
@@ -65,6 +66,7 @@ __all__ = [
     "UploadUrls",
     "Usage",
     "UsageRow",
+    "VersionId",
     "Whoami",
 ]
 
@@ -667,6 +669,26 @@ class Object:
     content_type: str
     headers: dict[str, str]
     metadata: dict[str, str]
+
+
+@dataclass(frozen=True)
+class ObjectVersion:
+    """A version of an object, or a delete marker, which has no size."""
+
+    key: str = field(repr=False)
+    size: Optional[int]
+    etag: str
+    last_modified: datetime
+    version_id: str
+    is_latest: bool
+    is_delete_marker: bool
+
+
+@dataclass(frozen=True)
+class VersionId:
+    """The version that was made."""
+
+    version_id: str
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 /** The edge cache: its state, purges, buckets, objects, access keys. */
 import type { Transport } from "./transport.js";
-import type { AccessKey, Bucket, CacheMetrics, CacheStatus, DownloadUrl, ListedObject, NewAccessKey, Purge, SignedLink, StoredObject, UploadForm, UploadUrls } from "./types.js";
+import type { AccessKey, Bucket, CacheMetrics, CacheStatus, DownloadUrl, ListedObject, NewAccessKey, ObjectVersion, Purge, SignedLink, StoredObject, UploadForm, UploadUrls } from "./types.js";
 /** The cache as the environment sees it. */
 export declare class Cache {
     private readonly transport;
@@ -44,12 +44,19 @@ export declare class Buckets {
     objects(bucket: string, prefix?: string): AsyncGenerator<ListedObject>;
     /** Return what is known of one object. */
     object(bucket: string, key: string): Promise<StoredObject>;
+    /** Return versions and delete markers, of each key the newest first. */
+    versions(bucket: string, prefix?: string): AsyncGenerator<ObjectVersion>;
+    /** Delete a version for good, or a delete marker, which brings the object back. */
+    deleteVersion(bucket: string, key: string, versionId: string): Promise<void>;
+    /** Make a copy of a version the current one; return its id. */
+    restoreVersion(bucket: string, key: string, versionId: string): Promise<string>;
     /** Delete objects; those that do not exist are no error. */
     deleteObjects(bucket: string, keys: string[]): Promise<void>;
     /** Return a signed URL that a browser may GET without a token. */
     downloadUrl(bucket: string, key: string, options?: {
         expiresInS?: number;
         disposition?: "attachment" | "inline";
+        versionId?: string;
     }): Promise<DownloadUrl>;
     /**
      * Return a link that opens a key, or all keys that begin with a prefix, for up to a year. `query`: of the key's

@@ -70,6 +70,29 @@ export class Buckets {
         const path = `${at(bucket)}/objects/details`;
         return this.transport.call({ method: "GET", path, params: { key } });
     }
+    /** Return versions and delete markers, of each key the newest first. */
+    async *versions(bucket, prefix) {
+        const path = `${at(bucket)}/objects/versions`;
+        let after = {};
+        while (after !== null) {
+            const page = await this.transport.call({ method: "GET", path, params: { prefix, ...after } });
+            yield* page.versions;
+            after = page.next_after === null ? null : { after: page.next_after, after_version: page.next_version };
+        }
+    }
+    /** Delete a version for good, or a delete marker, which brings the object back. */
+    deleteVersion(bucket, key, versionId) {
+        const path = `${at(bucket)}/objects/versions/delete`;
+        const body = { key, version_id: versionId };
+        return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+    }
+    /** Make a copy of a version the current one; return its id. */
+    async restoreVersion(bucket, key, versionId) {
+        const path = `${at(bucket)}/objects/versions/restore`;
+        const body = { key, version_id: versionId };
+        const made = await this.transport.call({ method: "POST", path, body });
+        return made.version_id;
+    }
     /** Delete objects; those that do not exist are no error. */
     deleteObjects(bucket, keys) {
         const path = `${at(bucket)}/objects/delete`;
@@ -78,7 +101,12 @@ export class Buckets {
     /** Return a signed URL that a browser may GET without a token. */
     downloadUrl(bucket, key, options = {}) {
         const path = `${at(bucket)}/objects/download-url`;
-        const body = { key, expires_in_s: options.expiresInS, disposition: options.disposition };
+        const body = {
+            key,
+            expires_in_s: options.expiresInS,
+            disposition: options.disposition,
+            version_id: options.versionId,
+        };
         return this.transport.call({ method: "POST", path, body, isRepeatable: true });
     }
     /**

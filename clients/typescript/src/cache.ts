@@ -10,6 +10,7 @@ import type {
   DownloadUrl,
   ListedObject,
   NewAccessKey,
+  ObjectVersion,
   Purge,
   SignedLink,
   StoredObject,
@@ -105,6 +106,33 @@ export class Buckets {
     return this.transport.call({ method: "GET", path, params: { key } });
   }
 
+  /** Return versions and delete markers, of each key the newest first. */
+  async *versions(bucket: string, prefix?: string): AsyncGenerator<ObjectVersion> {
+    const path = `${at(bucket)}/objects/versions`;
+    let after: { after?: string; after_version?: string } | null = {};
+    while (after !== null) {
+      const page: { versions: ObjectVersion[]; next_after: string | null; next_version: string } =
+        await this.transport.call({ method: "GET", path, params: { prefix, ...after } });
+      yield* page.versions;
+      after = page.next_after === null ? null : { after: page.next_after, after_version: page.next_version };
+    }
+  }
+
+  /** Delete a version for good, or a delete marker, which brings the object back. */
+  deleteVersion(bucket: string, key: string, versionId: string): Promise<void> {
+    const path = `${at(bucket)}/objects/versions/delete`;
+    const body = { key, version_id: versionId };
+    return this.transport.call({ method: "POST", path, body, isRepeatable: true });
+  }
+
+  /** Make a copy of a version the current one; return its id. */
+  async restoreVersion(bucket: string, key: string, versionId: string): Promise<string> {
+    const path = `${at(bucket)}/objects/versions/restore`;
+    const body = { key, version_id: versionId };
+    const made: { version_id: string } = await this.transport.call({ method: "POST", path, body });
+    return made.version_id;
+  }
+
   /** Delete objects; those that do not exist are no error. */
   deleteObjects(bucket: string, keys: string[]): Promise<void> {
     const path = `${at(bucket)}/objects/delete`;
@@ -115,10 +143,15 @@ export class Buckets {
   downloadUrl(
     bucket: string,
     key: string,
-    options: { expiresInS?: number; disposition?: "attachment" | "inline" } = {},
+    options: { expiresInS?: number; disposition?: "attachment" | "inline"; versionId?: string } = {},
   ): Promise<DownloadUrl> {
     const path = `${at(bucket)}/objects/download-url`;
-    const body = { key, expires_in_s: options.expiresInS, disposition: options.disposition };
+    const body = {
+      key,
+      expires_in_s: options.expiresInS,
+      disposition: options.disposition,
+      version_id: options.versionId,
+    };
     return this.transport.call({ method: "POST", path, body, isRepeatable: true });
   }
 

@@ -514,6 +514,19 @@ export interface components {
             storage_byte_hours: number;
             charged_ucr: number;
         };
+        Version: {
+            key: string;
+            size: number | null;
+            etag: string;
+            /** Format: date-time */
+            last_modified: string;
+            version_id: string;
+            is_latest: boolean;
+            is_delete_marker: boolean;
+        };
+        VersionId: {
+            version_id: string;
+        };
         Warning: {
             /** @enum {string} */
             code: "mfa_enrollment_due" | "address_moved";

@@ -24,6 +24,7 @@ export type RemovedMember = Schemas["RemovedMember"];
 export type NewAccessKey = Schemas["NewAccessKey"];
 export type NewApiKey = Schemas["NewApiKey"];
 export type Notice = Schemas["Notice"];
+export type ObjectVersion = Schemas["Version"];
 export type OrganizationUsage = Schemas["OrganizationUsage"];
 export type Permissions = Schemas["Permissions"];
 export type Purge = Schemas["Purge"];

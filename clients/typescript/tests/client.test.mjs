@@ -447,6 +447,19 @@ test("resources are typed, paged and escaped", async () => {
   assert.equal((await fetch(signed.url)).status, 403);
   await client.cache.purge({ keys: [`${bucket.name}/${found.key}`], tags: [`${bucket.name}/none`] });
   await client.buckets.deleteObjects(bucket.name, [found.key]);
+  await client.buckets.update(bucket.name, { versioning: "Enabled" });
+  for (const text of ["first", "second"]) {
+    const { urls } = await client.buckets.uploadUrl(bucket.name, "k");
+    assert.ok((await fetch(urls[0], { method: "PUT", body: text })).ok);
+  }
+  const [second, first] = await listed(client.buckets.versions(bucket.name, "k"));
+  assert.deepEqual([second.is_latest, first.is_latest], [true, false]);
+  const older = await client.buckets.downloadUrl(bucket.name, "k", { versionId: first.version_id });
+  assert.equal(await (await fetch(older.url)).text(), "first");
+  const restored = await client.buckets.restoreVersion(bucket.name, "k", first.version_id);
+  const kept = await listed(client.buckets.versions(bucket.name));
+  assert.equal(kept[0].version_id, restored);
+  for (const each of kept) await client.buckets.deleteVersion(bucket.name, each.key, each.version_id);
   await client.buckets.delete(bucket.name);
   const key = await client.accessKeys.create("ts");
   await client.accessKeys.delete(key.access_key_id);

@@ -57,6 +57,25 @@ def test_members_are_changed_and_invited(platform: Platform, client: zonal.Clien
     client.members.revoke_invitation(invited.id)
 
 
+def test_an_older_version_is_read_restored_and_deleted(client: zonal.Client) -> None:
+    buckets = client.buckets
+    name = buckets.create("client-versions").name
+    assert buckets.update(name, versioning="Enabled").versioning == "Enabled"
+    for content in (b"first", b"second"):
+        buckets.upload(name, "k", content)
+    buckets.delete_objects(name, ["k"])
+    marker, _, first = buckets.versions(name, prefix="k")
+    assert (marker.is_delete_marker, marker.is_latest, first.size) == (True, True, 5)
+    link = buckets.download_url(name, "k", version_id=first.version_id)
+    assert httpx.get(link.url).content == b"first"
+    restored = buckets.restore_version(name, "k", first.version_id)
+    assert next(iter(buckets.versions(name))).version_id == restored
+    for each in buckets.versions(name):
+        buckets.delete_version(name, each.key, each.version_id)
+    assert list(buckets.versions(name)) == []
+    buckets.delete(name)
+
+
 def test_wrong_fields_are_named(client: zonal.Client) -> None:
     with pytest.raises(zonal.ProblemError) as caught:
         client.members.invite("no address", ["reader"])

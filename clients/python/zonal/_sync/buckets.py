@@ -16,9 +16,11 @@ from zonal.types import (
     DownloadUrl,
     ListedObject,
     Object,
+    ObjectVersion,
     SignedLink,
     UploadForm,
     UploadUrls,
+    VersionId,
 )
 
 PATH = "/v1/cache/buckets"
@@ -79,6 +81,30 @@ class Buckets:
         call = Call("GET", f"{_path(bucket)}/objects/details", params={"key": key})
         return decode(Object, self._transport.call(call))
 
+    def versions(self, bucket: str, *, prefix: str = "") -> Iterator[ObjectVersion]:
+        """Return versions and delete markers, of each key the newest first."""
+        params = given(prefix=prefix or None)
+        while True:
+            call = Call("GET", f"{_path(bucket)}/objects/versions", params=params)
+            page = self._transport.call(call)
+            for found in page["versions"]:
+                yield decode(ObjectVersion, found)
+            if page["next_after"] is None:
+                return
+            params |= {"after": page["next_after"], "after_version": page["next_version"]}
+
+    def delete_version(self, bucket: str, key: str, version_id: str) -> None:
+        """Delete a version for good, or a delete marker, which brings the object back."""
+        body = {"key": key, "version_id": version_id}
+        path = f"{_path(bucket)}/objects/versions/delete"
+        self._transport.call(Call("POST", path, body, is_repeatable=True))
+
+    def restore_version(self, bucket: str, key: str, version_id: str) -> str:
+        """Make a copy of a version the current one; return its id."""
+        body = {"key": key, "version_id": version_id}
+        call = Call("POST", f"{_path(bucket)}/objects/versions/restore", body)
+        return decode(VersionId, self._transport.call(call)).version_id
+
     def delete_objects(self, bucket: str, keys: Sequence[str]) -> None:
         """Delete objects; those that do not exist are no error."""
         body = {"keys": list(keys)}
@@ -92,9 +118,11 @@ class Buckets:
         *,
         expires_in_s: Optional[int] = None,
         disposition: Optional[Literal["attachment", "inline"]] = None,
+        version_id: Optional[str] = None,
     ) -> DownloadUrl:
         """Return a signed URL that a browser may GET without a token."""
-        body = {"key": key, **given(expires_in_s=expires_in_s, disposition=disposition)}
+        more = given(expires_in_s=expires_in_s, disposition=disposition, version_id=version_id)
+        body = {"key": key, **more}
         call = Call("POST", f"{_path(bucket)}/objects/download-url", body, is_repeatable=True)
         return decode(DownloadUrl, self._transport.call(call))
 
