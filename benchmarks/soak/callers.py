@@ -24,6 +24,8 @@ TIMEOUT_S: Final = 60.0
 # A connection that broke belongs to a kill that the client noticed this much later.
 LATE_S: Final = 5.0
 LATER: Final = frozenset({429, 503})
+# Beside a kill also: that the outcome is unknown, that a transaction has ended.
+CUT: Final = frozenset({410, 502})
 SIZES: Final = (200, 20_000, 300_000)
 KEYS: Final = 12
 NOT_THERE: Final = ""
@@ -279,6 +281,8 @@ class Load:
         """Count an answer; return True if it is the expected one."""
         status, body = answered
         self.answers[kind, status] += 1
+        if status in CUT and self._is_excused(time.monotonic()):
+            return False
         if status not in expected | LATER:
             self._fault(f"{kind}: {status} {body[:300]!r}")
         return status in expected

@@ -12,7 +12,12 @@ from common.permissions import Role
 from common.principals import Scope
 from sqlgateway.clusters.placements import PLACEMENT_CACHE, Placement
 from sqlgateway.databases.provisioning import database_for
-from sqlgateway.errors import DatabaseNotReady, EngineUnavailable, IdempotencyNotSupported
+from sqlgateway.errors import (
+    DatabaseNotReady,
+    EngineUnavailable,
+    IdempotencyNotSupported,
+    OutcomeUnknown,
+)
 from sqlgateway.pg import changed_roles, pool
 from sqlgateway.pg.pool import LoginRefused
 from sqlgateway.pg.session_settings import CLUSTER_SETTINGS
@@ -100,6 +105,17 @@ def ask(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) -> by
     return _render(sink, outcome, started, request_id)
 
 
+def look(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) -> bytes:
+    """Answer a request with the platform's own text that changes nothing.
+
+    Raises as ``ask`` does, but EngineUnavailable where the connection is lost: it can be repeated.
+    """
+    try:
+        return ask(scope, role, request, request_id=request_id)
+    except OutcomeUnknown as error:
+        raise EngineUnavailable("The connection was lost; nothing was to be changed.") from error
+
+
 def _collect(
     scope: Scope, role: Role, request: SqlRequest, cancellation: Cancellation
 ) -> tuple[JsonSink, RequestOutcome]:
@@ -118,11 +134,11 @@ def _render(sink: JsonSink, outcome: RequestOutcome, started: float, request_id:
 
 
 def rows(scope: Scope, role: Role, request: SqlRequest, *, request_id: str = "") -> list[list[Any]]:
-    """Run a statement of the gateway and return its rows; the request must ask for arrays.
+    """Run a statement that changes nothing, and return its rows; the request must ask for arrays.
 
     Raises the errors of ``answer``.
     """
-    found: list[list[Any]] = orjson.loads(ask(scope, role, request, request_id=request_id))["rows"]
+    found: list[list[Any]] = orjson.loads(look(scope, role, request, request_id=request_id))["rows"]
     return found
 
 

@@ -198,7 +198,7 @@ def read_schema(scope: Scope, role: Role, *, schema: str | None, request_id: str
         *(SqlText(query, [value], ARRAYS) for query in LIST_QUERIES.values()),
     )
     request = SqlRequest(texts, is_batch=True, isolation="repeatable read")
-    answer = orjson.loads(gateway.ask(scope, role, request, request_id=request_id))
+    answer = orjson.loads(gateway.look(scope, role, request, request_id=request_id))
     _, database, *lists = ([row[0] for row in result["rows"]] for result in answer["results"])
     return {
         "database": database[0],
@@ -226,6 +226,6 @@ def contents_of(scope: Scope, *, request_id: str) -> dict[str, int | None]:
 def _count_and_size(scope: Scope, request_id: str) -> tuple[int, int]:
     texts = (SqlText(SEARCH_PATH, []), SqlText(TABLE_COUNT_AND_SIZE, [], ARRAYS))
     request = SqlRequest(texts, is_batch=True)
-    answer = orjson.loads(gateway.ask(scope, "admin", request, request_id=request_id))
+    answer = orjson.loads(gateway.look(scope, "admin", request, request_id=request_id))
     ((tables, size),) = answer["results"][1]["rows"]
     return int(tables), int(size)

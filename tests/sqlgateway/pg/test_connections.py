@@ -2,7 +2,9 @@
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -14,7 +16,9 @@ from sqlgateway.conf import SqlSettings
 from sqlgateway.databases.provisioning import database_for
 from sqlgateway.errors import SqlBusy
 from sqlgateway.pg import pool
-from tests.sqlgateway.support import Answer, Caller, as_provisioner
+from sqlgateway.schema import catalogue
+from tests import cast
+from tests.sqlgateway.support import Caller, as_provisioner
 
 pytestmark = pytest.mark.provisions
 
@@ -74,21 +78,34 @@ def test_a_connection_that_the_server_has_closed_is_replaced(alice: Caller) -> N
 
 def test_a_connection_lost_in_the_middle_leaves_the_outcome_unknown(alice: Caller) -> None:
     alice.value("SELECT 1")
-    with ThreadPoolExecutor(1) as executor:
-        login = database_for(alice.scope).login("admin")
-        running = executor.submit(_run_and_break, alice, login.key)
-        answer = running.result()
+    with _about_to_break():
+        answer = alice.sql("SELECT pg_sleep(1)")
 
     assert (answer.status, answer.code) == (502, "outcome_unknown")
     assert "Retry-After" not in answer.headers
 
 
-def _run_and_break(alice: Caller, key: pool.Key) -> Answer:
-    (connection,) = pool.CONNECTION_POOL._idle[key]
-    # As a network that is gone: the server's end says nothing more.
+def test_what_only_reads_can_be_repeated_when_its_connection_is_lost(
+    signed_in_as: Callable[[str], cast.Caller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = signed_in_as("admin")
+    assert admin.get("/v1/sql/schema").status == 200
+    monkeypatch.setattr(catalogue, "SEARCH_PATH", "SELECT pg_sleep(1)")
+    with _about_to_break():
+        answer = admin.get("/v1/sql/schema")
+
+    assert (answer.status, answer.body["code"]) == (503, "sql_unavailable")
+    assert answer.headers["Retry-After"]
+
+
+@contextmanager
+def _about_to_break() -> Iterator[None]:
+    """Lose the only connection soon, as by a network that is gone."""
+    ((connection,),) = filter(None, pool.CONNECTION_POOL._idle.values())
+    # The server's end says nothing more.
     threading.Timer(0.2, lambda: connection._wire._server.shutdown(2)).start()
     try:
-        return alice.sql("SELECT pg_sleep(1)")
+        yield
     finally:
         connection.close()
 
