@@ -76,7 +76,8 @@ export class Buckets {
         let after = {};
         while (after !== null) {
             const page = await this.transport.call({ method: "GET", path, params: { prefix, ...after } });
-            yield* page.versions;
+            for (const found of page.versions)
+                yield found;
             after = page.next_after === null ? null : { after: page.next_after, after_version: page.next_version };
         }
     }

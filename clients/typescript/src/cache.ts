@@ -113,7 +113,7 @@ export class Buckets {
     while (after !== null) {
       const page: { versions: ObjectVersion[]; next_after: string | null; next_version: string } =
         await this.transport.call({ method: "GET", path, params: { prefix, ...after } });
-      yield* page.versions;
+      for (const found of page.versions) yield found;
       after = page.next_after === null ? null : { after: page.next_after, after_version: page.next_version };
     }
   }
