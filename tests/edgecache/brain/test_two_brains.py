@@ -159,9 +159,10 @@ def test_the_second_brain_repairs_after_the_first_one_died(start: Start, databas
     )
 
 
-def test_written_metrics_include_both_brains(pair: Pair, rows: ClusterRows) -> None:
+def test_written_metrics_include_both_brains(start: Start, database_url: str) -> None:
+    pair = start(), start()
     for _ in range(2):
-        rows.run(
+        ClusterRows(database_url).run(
             "INSERT INTO brain_measurement (brain_id, minute, hits, misses, bytes_served,"
             " latencies) VALUES (gen_random_uuid(), date_trunc('minute', now()), 3, 1, 10,"
             ' \'{"counts": {"300": 4}, "total_us": 40000}\')'

@@ -23,14 +23,21 @@ export function onSubmit(form, action) {
   form.addEventListener("click", (event) => {
     if (isRepeated(event) && event.target instanceof Element && event.target.closest("button[type=submit]")) event.preventDefault();
   });
+  let sent = Promise.resolve();
+  // Opened again, the dialog sends something else, which waits for what this submission still loads.
+  form.closest("dialog")?.addEventListener("close", () => {
+    loads.set(form, sent.catch(() => {}));
+    acting.delete(form);
+  });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (form.dataset.busy === undefined) clearProblem(form);
     if (!isComplete(form)) return;
-    await act(form, form, async () => {
+    sent = act(form, form, async () => {
       await action(valuesOf(form));
       forgetDraft(form);
     });
+    await sent;
   });
 }
 
