@@ -304,11 +304,12 @@ def _record_update(digest: bytes) -> bytes:
 
 def _old_records_removal(hours: int) -> bytes:
     """Return the statement that deletes some old records."""
+    # ANY(ARRAY(…)) is computed once; IN (…) perhaps for each row, with a limit each time.
     return (
-        b"DELETE FROM zonal.idempotency WHERE key IN (SELECT key FROM zonal.idempotency"
-        b" WHERE made_at OPERATOR(pg_catalog.<)"
+        b"DELETE FROM zonal.idempotency WHERE key OPERATOR(pg_catalog.=)"
+        b" ANY (ARRAY(SELECT key FROM zonal.idempotency WHERE made_at OPERATOR(pg_catalog.<)"
         b" (pg_catalog.now() OPERATOR(pg_catalog.-) '%d hours'::pg_catalog.interval)"
-        b" LIMIT 100 FOR UPDATE SKIP LOCKED)" % hours
+        b" LIMIT 100 FOR UPDATE SKIP LOCKED))" % hours
     )
 
 
