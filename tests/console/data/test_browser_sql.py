@@ -349,6 +349,22 @@ def test_a_saved_query_is_shared_and_overwritten_knowingly_alone(
     sql.is_at("/console/sql")
 
 
+def test_a_dialog_sends_again_while_the_page_still_loads_what_it_sent(sql: Visitor) -> None:
+    dialog = sql.page.locator("#save-dialog")
+    write_sql(sql, "SELECT 1")
+    sql.press("Save …")
+    sql.fill("Name", "Firsts")
+    with held(sql, r"/v1/sql/queries\?"):
+        sql.press("Save")
+        expect(dialog).to_be_hidden()
+        write_sql(sql, "SELECT 2")
+        sql.press("Save …")
+        sql.press("Save")
+    sql.agrees("Replace")
+    expect(dialog).to_be_hidden()
+    assert SavedQuery.objects.get().text == "SELECT 2"
+
+
 def test_a_draft_belongs_to_its_tab_and_its_environment(sql: Visitor) -> None:
     page = sql.page
     editor = page.get_by_role("textbox", name="SQL")

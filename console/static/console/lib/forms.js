@@ -7,11 +7,24 @@ import { keepFocus, placeOf } from "./focus.js";
 import { Cancelled, Problem, sentenceOf } from "./problem.js";
 
 /** @typedef {Record<string, string>} Values */
+/** @typedef {{root: HTMLElement, done: Promise<void>}} Act */
 
 /** What a section loads, by the section: a press waits for it. @type {WeakMap<HTMLElement, Promise<void>>} */
 const loads = new WeakMap();
-/** Buttons and forms whose action is in progress. @type {WeakSet<HTMLElement>} */
-const acting = new WeakSet();
+/** Buttons and forms whose action is in progress, with their action. @type {Map<HTMLElement, Act>} */
+const acting = new Map();
+/** Buttons whose action shows its own errors, while it is in progress. @type {WeakSet<HTMLElement>} */
+const running = new WeakSet();
+
+// Opened again, a dialog is for something else: what is pressed in it is no repetition, and waits for
+// what the page still loads after the action that closed it.
+document.addEventListener("close", ({ target: dialog }) => {
+  for (const [pressed, { root, done }] of acting) {
+    if (!(dialog instanceof HTMLDialogElement && dialog.contains(pressed))) continue;
+    loads.set(root, done.catch(() => {}));
+    acting.delete(pressed);
+  }
+}, true);
 
 /**
  * Run an action when a form is submitted; the form shows its errors.
@@ -23,21 +36,14 @@ export function onSubmit(form, action) {
   form.addEventListener("click", (event) => {
     if (isRepeated(event) && event.target instanceof Element && event.target.closest("button[type=submit]")) event.preventDefault();
   });
-  let sent = Promise.resolve();
-  // Opened again, the dialog sends something else, which waits for what this submission still loads.
-  form.closest("dialog")?.addEventListener("close", () => {
-    loads.set(form, sent.catch(() => {}));
-    acting.delete(form);
-  });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (form.dataset.busy === undefined) clearProblem(form);
     if (!isComplete(form)) return;
-    sent = act(form, form, async () => {
+    await act(form, form, async () => {
       await action(valuesOf(form));
       forgetDraft(form);
     });
-    await sent;
   });
 }
 
@@ -59,16 +65,26 @@ function isRepeated(event) {
  */
 async function act(pressed, root, action) {
   if (acting.has(pressed)) return;
-  acting.add(pressed);
   const place = placeOf(pressed);
+  const done = runAfterLoad(pressed, root, action);
+  acting.set(pressed, { root, done });
   try {
-    await loads.get(root);
-    // Beside another action of this section, or for a row that the load has replaced, it does nothing.
-    if (root.dataset.busy === undefined && pressed.isConnected) await run(root, action);
+    await done;
   } finally {
-    acting.delete(pressed);
+    if (acting.get(pressed)?.done === done) acting.delete(pressed);
     if (pressed !== root) keepFocus(pressed, place, root);
   }
+}
+
+/**
+ * @param {HTMLElement} pressed
+ * @param {HTMLElement} root
+ * @param {() => Promise<void>} action
+ */
+async function runAfterLoad(pressed, root, action) {
+  await loads.get(root);
+  // Beside another action of this section, or for a row that the load has replaced, it does nothing.
+  if (root.dataset.busy === undefined && pressed.isConnected) await run(root, action);
 }
 
 /**
@@ -126,12 +142,12 @@ export function onPress(button, root, action) {
  */
 export function onClick(button, action) {
   button.addEventListener("click", async (event) => {
-    if (isRepeated(event) || acting.has(button)) return;
-    acting.add(button);
+    if (isRepeated(event) || running.has(button)) return;
+    running.add(button);
     try {
       await action();
     } finally {
-      acting.delete(button);
+      running.delete(button);
     }
   });
 }
