@@ -11,12 +11,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from operations.embedded.supervisor import Launch
+from tests.edgecache.forks import Process, fork_server
 from tests.ports import free_port
 
 START_S = 180.0
@@ -65,7 +65,7 @@ class Cluster:
     internal_port: int = field(default_factory=free_port)
     worker_port: int = field(default_factory=free_port)
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
     nodes: list[dict[str, Any]] = field(default_factory=list)
     commands: list[tuple[str, list[str], dict[str, str]]] = field(default_factory=list)
     sockets: list[socket.socket] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Cluster:
         return (self.folder / "brain.log").read_text().replace('": ', '":')
 
     @property
-    def brain(self) -> "subprocess.Popen[bytes]":
+    def brain(self) -> Process:
         """Return the process of the brain, or of the first one."""
         return self.processes[0]
 
@@ -143,11 +143,16 @@ class Cluster:
         """End them all, the brain last."""
         for process in reversed(self.processes):
             process.terminate()
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        self.end()
+
+    def end(self) -> None:
+        """Kill them all: nothing of what they would do at their end is needed."""
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
         for each in self.sockets:
             each.close()
         for made in (self.processes, self.commands, self.sockets):
@@ -223,19 +228,19 @@ class Cluster:
         self.commands.append((log, command, environment))
         self.processes.append(self._run(log, command, environment))
 
-    def _run(
-        self, log: str, command: list[str], environment: dict[str, str]
-    ) -> "subprocess.Popen[bytes]":
+    def _run(self, log: str, command: list[str], environment: dict[str, str]) -> Process:
         given = self.sockets if log == "brain.log" else ()
-        launch = Launch(command=(sys.executable, *command), sockets=tuple(given))
         with (self.folder / log).open("ab") as output:
+            if command[0] == "-m":
+                streams = dict.fromkeys((1, 2), output.fileno())
+                return fork_server().fork(command[1:], environment, streams, sockets=given)
+            # It changes something before the brain is imported.
             return subprocess.Popen(
-                launch.argv() if launch.sockets else launch.command,
+                [sys.executable, *command],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                pass_fds=launch.descriptors,
             )
 
     def _wait(self, works: Any) -> None:

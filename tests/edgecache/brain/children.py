@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 import signal
-import sys
+import socket
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,33 +13,39 @@ from typing import Any
 
 from edgecache.brain.conf.stores import StoreSettings
 from tests.edgecache.brain.brains import Rows
+from tests.edgecache.forks import Fork, fork_server
 
-ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 40
 
 
 class Child:
     """A brain in a separate process."""
 
-    def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
+    def __init__(
+        self,
+        process: Fork,
+        url: str,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        """reader, writer: its standard output and input."""
         self.process = process
         self.url = url
+        self._reader, self._writer = reader, writer
         self.brain_id = ""
 
     async def hear(self) -> dict[str, Any]:
         """Return its next response line."""
-        assert self.process.stdout is not None
         async with asyncio.timeout(PATIENCE_S):
-            line = await self.process.stdout.readline()
+            line = await self._reader.readline()
         assert line, "the child is gone"
         heard: dict[str, Any] = json.loads(line)
         return heard
 
     async def tell(self, do: str, **rest: Any) -> None:
         """Send it a command."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"do": do, **rest}).encode() + b"\n")
-        await self.process.stdin.drain()
+        self._writer.write(json.dumps({"do": do, **rest}).encode() + b"\n")
+        await self._writer.drain()
 
     async def do(self, do: str, **rest: Any) -> Any:
         """Send it a command and return the result."""
@@ -60,7 +66,7 @@ class Child:
     async def kill(self) -> None:
         """Kill it and end its lease, for which every test would wait for seconds."""
         self.process.kill()
-        await self.process.wait()
+        self.process.wait()
         ended = "UPDATE brain_braininstance SET lease_until = clock_timestamp() WHERE id = %s"
         Rows(self.url).run(ended, [self.brain_id])
 
@@ -78,27 +84,22 @@ async def child(
     url: str, root: Path, *, stores: Sequence[StoreSettings] = (StoreSettings(),)
 ) -> AsyncIterator[Child]:
     """Yield a brain in a separate process that is killed at the end of the block."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.edgecache.brain.child",
-        url,
-        str(root),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        cwd=ROOT,
-        env=os.environ
-        | {"ZLOG_LEVEL": "error", "TEST_STORES": json.dumps([asdict(each) for each in stores])},
-    )
-    one = Child(process, url)
+    command = ["tests.edgecache.brain.child", url, str(root)]
+    chosen = {"ZLOG_LEVEL": "error", "TEST_STORES": json.dumps([asdict(one) for one in stores])}
+    ours, theirs = socket.socketpair()
+    with theirs:
+        streams = dict.fromkeys((0, 1), theirs.fileno())
+        # In a thread: the server may have to start first, and brains renew their leases meanwhile.
+        fork = fork_server().fork
+        process = await asyncio.to_thread(fork, command, os.environ | chosen, streams)
+    reader, writer = await asyncio.open_connection(sock=ours)
+    one = Child(process, url, reader, writer)
     try:
         one.brain_id = (await one.hear())["ready"]
         yield one
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-        if process.stdin is not None:
-            process.stdin.close()
-            with contextlib.suppress(ConnectionError):
-                await process.stdin.wait_closed()
+        process.kill()
+        process.wait()
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()

@@ -2,9 +2,8 @@
 
 import http.client
 import json
+import os
 import signal
-import subprocess
-import sys
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
 from tests.database_client import DatabaseClient
 from tests.edgecache.cluster import Cluster
+from tests.edgecache.forks import Process, fork_server
 from tests.ports import free_port
 
 WAIT_S = 30.0
@@ -151,7 +151,7 @@ class RunningWorker:
 
     id: UUID
     port: int
-    process: "subprocess.Popen[bytes]"
+    process: Process
     command: list[str]
 
     def send(self, signum: signal.Signals) -> None:
@@ -180,7 +180,7 @@ def run_worker(
     secret = cluster.folder / f"{name}.secret"
     secret.touch(mode=0o600)
     secret.write_text(node.secret)
-    command = ["-m", "edgecache.worker", "--brain", node.url, "--node-id", str(node.id)]
+    command = ["edgecache.worker", "--brain", node.url, "--node-id", str(node.id)]
     command += ["--secret-file", str(secret), "--dir", str(cluster.folder / name)]
     command += ["--capacity", "1GiB", "--region", region, "--listen", f"127.0.0.1:{port}"]
     return start_again(cluster, RunningWorker(node.id, port, cluster.brain, command))
@@ -189,12 +189,8 @@ def run_worker(
 def start_again(cluster: Cluster, worker: RunningWorker) -> RunningWorker:
     """Start a worker again with its folder."""
     with (cluster.folder / "workers.log").open("ab") as output:
-        worker.process = subprocess.Popen(
-            [sys.executable, *worker.command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
+        streams = dict.fromkeys((1, 2), output.fileno())
+        worker.process = fork_server().fork(worker.command, os.environ, streams)
     cluster.processes.append(worker.process)
     return worker
 
