@@ -31,4 +31,4 @@ def new_cluster(
         try:
             yield running.start()
         finally:
-            running.stop()
+            running.end()

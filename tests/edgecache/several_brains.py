@@ -34,4 +34,4 @@ def several_brains(parent: Path, store: dict[str, str]) -> Iterator[Brains]:
             yield begin
         finally:
             for cluster in reversed(running):
-                cluster.stop()
+                cluster.end()

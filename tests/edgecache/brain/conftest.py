@@ -115,7 +115,7 @@ def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]
 
     yield begin
     for cluster in reversed(running):
-        cluster.stop()
+        cluster.end()
 
 
 @pytest.fixture(scope="session")
@@ -134,7 +134,7 @@ def shared_bare_cluster(
         try:
             yield cluster.start()
         finally:
-            cluster.stop()
+            cluster.end()
 
 
 @pytest.fixture(scope="session")

@@ -419,7 +419,7 @@ def machines(
             cluster.start()
             yield found
         finally:
-            cluster.stop()
+            cluster.end()
 
 
 def test_no_byte_is_wrong_and_no_acknowledgement_is_lost(machines: Machines) -> None:

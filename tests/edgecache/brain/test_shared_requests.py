@@ -57,7 +57,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         try:
             yield cluster.start()
         finally:
-            cluster.stop()
+            cluster.end()
 
 
 @pytest.fixture

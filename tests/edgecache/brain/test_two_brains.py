@@ -41,7 +41,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
             tmp_path_factory.mktemp("second"), url, secret_keys, workers=0, secret=first.secret
         )
         for brain in (first, second):
-            stack.callback(brain.stop)
+            stack.callback(brain.end)
             brain.start()
         yield first, second
 

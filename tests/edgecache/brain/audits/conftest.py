@@ -74,7 +74,7 @@ def shared_audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited
         try:
             yield _filled(cluster.start())
         finally:
-            cluster.stop()
+            cluster.end()
 
 
 def _filled(cluster: Cluster) -> AuditedCluster:

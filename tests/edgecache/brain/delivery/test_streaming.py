@@ -138,7 +138,7 @@ def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyCluster
         url = stack.enter_context(brain_database())
         secret_keys = Fernet.generate_key().decode()
         cluster = Cluster(tmp_path_factory.mktemp("hospital"), url, secret_keys, workers=0)
-        stack.callback(cluster.stop)
+        stack.callback(cluster.end)
         cluster.start()
         for number in range(2):
             port = free_port()

@@ -145,7 +145,7 @@ def lasting_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             with site_of(brain.start()) as made:
                 yield made
         finally:
-            brain.stop()
+            brain.end()
 
 
 def test_objects_of_a_killed_worker_are_replicated_again(site: Site) -> None:

@@ -94,7 +94,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], SmallDisk]]:
 
         yield begin
         for each in started:
-            each.stop()
+            each.end()
 
 
 class Client:
