@@ -1,13 +1,30 @@
 """The programs that people use with the object API, and what a plain HTTP client gets."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+# The CLI itself, several commands in one interpreter: to start one takes longer than they do.
+AWS = """
+import contextlib, io, json, sys
+from awscli.clidriver import create_clidriver
+said = []
+for command in json.load(sys.stdin):
+    out = io.TextIOWrapper(io.BytesIO(), write_through=True)
+    with contextlib.redirect_stdout(out):
+        status = create_clidriver().main(command)
+    if status:
+        sys.exit(f"{command}: {status}")
+    said.append(out.buffer.getvalue().decode())
+json.dump(said, sys.stdout)
+"""
 
 
 def program(name: str) -> str:
@@ -47,3 +64,20 @@ def run(environment: dict[str, str], *command: str) -> bytes:
     )
     assert done.returncode == 0, (command, done.stdout[-2000:], done.stderr[-2000:])
     return done.stdout
+
+
+def aws(
+    environment: dict[str, str], *commands: Sequence[str], python: str = sys.executable
+) -> list[str]:
+    """Run commands of the AWS CLI; return the output of each. python: the one that has it."""
+    done = subprocess.run(
+        [python, "-c", AWS],
+        env=environment,
+        input=json.dumps(commands).encode(),
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
+    said: list[str] = json.loads(done.stdout)
+    return said

@@ -6,8 +6,6 @@ Each puts, gets, heads, ranges, lists, copies, uploads in parts, presigns and de
 import io
 import json
 import os
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +16,7 @@ from boto3.s3.transfer import TransferConfig
 from minio import Minio
 from minio.commonconfig import CopySource
 
-from tests.edgecache.brain.s3.programs import fetched, packaged, run
+from tests.edgecache.brain.s3.programs import aws, fetched, packaged, run
 from tests.edgecache.cluster import Cluster, Keys, until
 
 pytestmark = pytest.mark.slow
@@ -92,37 +90,6 @@ def test_boto3(s3: Any, bucket: str, seen: Callable[[], None]) -> None:
     s3.delete_object(Bucket=bucket, Key=KEY)
     assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 2
     seen()
-
-
-# The CLI itself, several commands in one interpreter: to start one takes longer than they do.
-AWS = """
-import contextlib, io, json, sys
-from awscli.clidriver import create_clidriver
-said = []
-for command in json.load(sys.stdin):
-    out = io.TextIOWrapper(io.BytesIO(), write_through=True)
-    with contextlib.redirect_stdout(out):
-        status = create_clidriver().main(command)
-    if status:
-        sys.exit(f"{command}: {status}")
-    said.append(out.buffer.getvalue().decode())
-json.dump(said, sys.stdout)
-"""
-
-
-def aws(environment: dict[str, str], *commands: list[str]) -> list[str]:
-    """Run commands of the AWS CLI; give the output of each."""
-    done = subprocess.run(
-        [sys.executable, "-c", AWS],
-        env=environment,
-        input=json.dumps(commands).encode(),
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
-    said: list[str] = json.loads(done.stdout)
-    return said
 
 
 def test_the_aws_cli(
