@@ -11,16 +11,18 @@ from botocore.exceptions import ClientError
 
 from tests.edgecache.cluster import Cluster, Keys
 from tests.edgecache.conftest import connect
+from tests.edgecache.new_cluster import new_cluster
 
 pytestmark = pytest.mark.slow
 
 BODIES = {"alice": b"alice's" * 100, "charlie": b"charlie's" * 100}
 
 
-@pytest.fixture
-def cluster(start: Callable[..., Cluster]) -> Cluster:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Return two brains with the same ports."""
-    return start(brains=2)
+    with new_cluster(tmp_path_factory, workers=0, brains=2) as made:
+        yield made
 
 
 @pytest.fixture
