@@ -14,11 +14,11 @@ from uuid import uuid4
 
 from edgecache.protocol.names import TICKET_HEADER, object_path
 from edgecache.protocol.tickets import TicketKind
+from tests.edgecache.forks import Process, fork_server
 from tests.edgecache.worker.brain import CLIENT, NODE, SECRET, FakeBrain
 from tests.ports import free_port
 
 START_S = 120.0
-STOP_S = 10.0
 POLL_S = 0.02
 
 
@@ -48,7 +48,10 @@ def unmeasured() -> dict[str, str]:
 
 @dataclass
 class Worker:
-    """A worker process that may be killed and started again."""
+    """A worker process that may be killed and started again.
+
+    environment, wrapper: with one of them it is not forked, and shares no memory.
+    """
 
     brain: FakeBrain
     folder: Path
@@ -58,7 +61,7 @@ class Worker:
     environment: dict[str, str] | None = None
     wrapper: list[str] = field(default_factory=list)
     port: int = field(default_factory=free_port)
-    process: "subprocess.Popen[bytes] | None" = None
+    process: Process | None = None
 
     @property
     def store(self) -> Path:
@@ -76,9 +79,6 @@ class Worker:
         secret.write_text(self.secret)
         secret.chmod(0o600)
         command = [
-            *self.wrapper,
-            sys.executable,
-            "-m",
             "edgecache.worker",
             "--brain",
             self.brain.url,
@@ -97,7 +97,12 @@ class Worker:
             *self.options,
         ]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stderr=log, stdout=log, env=self.environment)
+            if self.environment is None and not self.wrapper:
+                streams = dict.fromkeys((1, 2), log.fileno())
+                self.process = fork_server().fork(command, os.environ, streams)
+            else:
+                own = [*self.wrapper, sys.executable, "-m", *command]
+                self.process = subprocess.Popen(own, stderr=log, stdout=log, env=self.environment)
         if until_served:
             self.wait_until(lambda: self.health() == 200)
         return self
@@ -118,13 +123,8 @@ class Worker:
         return self.process.wait(timeout_s)
 
     def stop(self) -> None:
-        """Stop it, by force if necessary."""
-        if self.process is None or self.process.poll() is not None:
-            return
-        self.process.terminate()
-        try:
-            self.process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
+        """Kill it if it runs: nothing of what it would do at its end is needed."""
+        if self.process is not None:
             self.process.kill()
             self.process.wait()
 
