@@ -9,8 +9,9 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,11 +28,11 @@ from pytest_django import Settings
 from edgecache.brain.command import refusal
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
-from operations.embedded.supervisor import Launch
 from tests.commands import help_of
 from tests.edgecache.brain.support import CUT, ClusterRows, ask, register
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import ROOT
+from tests.edgecache.forks import fork_server
 from tests.ports import free_port
 from tests.waiting import wait_until
 
@@ -40,37 +41,38 @@ pytestmark = pytest.mark.slow
 SECRET = "a secret of more than thirty-two characters"
 
 
-def run(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """Run the brain's command until it exits."""
-    return run_python(tmp_path, "-m", "edgecache.brain", *words, **changes)
+@dataclass(frozen=True)
+class Ended:
+    """A brain that has ended."""
+
+    returncode: int
+    stderr: str
 
 
-def run_python(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """Run a program that becomes a brain."""
-    return run_program([sys.executable, *words], tmp_path, changes)
-
-
-def run_program(
-    command: list[str], tmp_path: Path, changes: dict[str, str], pass_fds: Sequence[int] = ()
-) -> subprocess.CompletedProcess[str]:
-    environment = {
+def environment_of(tmp_path: Path, changes: dict[str, str]) -> dict[str, str]:
+    """Return the environment of a brain on ports of its own, without a database."""
+    ports = ("ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
+    chosen = {
         "ZDATA_DIR": str(tmp_path),
         "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
         "ZCACHE_BRAIN_SECRET": SECRET,
-        "ZBRAIN_PORT": str(free_port()),
-        "ZBRAIN_S3_PORT": str(free_port()),
-        "ZBRAIN_WORKER_PORT": str(free_port()),
+        **{name: str(free_port()) for name in ports},
     }
-    return subprocess.run(
-        command,
-        cwd=ROOT,
-        pass_fds=pass_fds,
-        env=os.environ | environment | changes,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return os.environ | chosen | changes
+
+
+def run(tmp_path: Path, *, sockets: Sequence[socket.socket] = (), **changes: str) -> Ended:
+    """Run a brain until it ends. sockets: on which it listens."""
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as errors:
+        streams = {1: said.fileno(), 2: errors.fileno()}
+        environment = environment_of(tmp_path, changes)
+        brain = fork_server().fork(["edgecache.brain"], environment, streams, sockets=sockets)
+        try:
+            code = brain.wait(60)
+        finally:
+            brain.kill()
+        errors.seek(0)
+        return Ended(code, errors.read().decode())
 
 
 def test_all_three_ports_respond(shared_bare_cluster: Cluster) -> None:
@@ -109,16 +111,15 @@ def test_in_production_a_brain_does_not_accept_worker_credentials_without_tls(
 
 
 def test_a_port_in_use_is_reported_with_its_setting(tmp_path: Path, database_url: str) -> None:
-    setting = "ZBRAIN_WORKER_PORT"
     with socket.socket() as stranger:
         stranger.bind(("127.0.0.1", 0))
         stranger.listen()
         port = stranger.getsockname()[1]
-        ended = run(tmp_path, DATABASE_URL=database_url, **{setting: str(port)})
+        ended = run(tmp_path, DATABASE_URL=database_url, ZBRAIN_WORKER_PORT=str(port))
 
     assert ended.returncode == 1
     assert f"Port {port} is in use by another program." in ended.stderr
-    assert f"{setting}=" in ended.stderr
+    assert "ZBRAIN_WORKER_PORT=" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
@@ -128,9 +129,12 @@ def test_sockets_that_listen_elsewhere_than_the_settings_say_are_refused(
     """The workers' API might be reached from outside, without TLS."""
     with socket.create_server(("0.0.0.0", 0)) as listening:  # noqa: S104 - refused
         port = listening.getsockname()[1]
-        launch = Launch(command=(sys.executable, "-m", "edgecache.brain"), sockets=(listening,))
-        changes = {"DATABASE_URL": database_url, "ZBRAIN_WORKER_PORT": str(port)}
-        ended = run_program(launch.argv(), tmp_path, changes, launch.descriptors)
+        ended = run(
+            tmp_path,
+            sockets=[listening],
+            DATABASE_URL=database_url,
+            ZBRAIN_WORKER_PORT=str(port),
+        )
     assert ended.returncode == 1
     assert f"given listen at 0.0.0.0:{port}, and" in ended.stderr
     assert f"ZBRAIN_WORKER_PORT=127.0.0.1:{port}" in ended.stderr
@@ -143,7 +147,15 @@ def test_help_describes_the_brain() -> None:
 
 
 def test_the_management_command_runs_the_brain_which_needs_a_secret(tmp_path: Path) -> None:
-    ended = run_python(tmp_path, "manage.py", "runbrain", ZCACHE_BRAIN_SECRET="")
+    ended = subprocess.run(
+        [sys.executable, "manage.py", "runbrain"],
+        cwd=ROOT,
+        env=environment_of(tmp_path, {"ZCACHE_BRAIN_SECRET": ""}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert ended.returncode == 1
     assert "The brain needs ZCACHE_BRAIN_SECRET" in ended.stderr
     assert "Traceback" not in ended.stderr
