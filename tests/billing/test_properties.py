@@ -4,7 +4,8 @@ The model knows what was used, paid, taken back and refunded; the ledger must ma
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -272,27 +273,32 @@ class Ledger(RuleBasedStateMachine):
         if not hasattr(self, "transaction"):
             return
         assert ledger.verify().fault == ""
-        assert sum(Account.objects.values_list("balance_ucr", flat=True)) == 0
+        accounts = list(Account.objects.all())
+        assert sum(account.balance_ucr for account in accounts) == 0
+        found: dict[int | None, dict[str, int]] = defaultdict(dict)
+        for account in accounts:
+            found[account.organization_id][account.kind] = account.balance_ucr
+        lines = list(states())
         for consumer in self.paid:
-            charged = self.charged(consumer)
-            found = ledger.balances(consumer)
-            left = sum(found.get(kind, 0) for kind in charges_and_shares.OF_CONSUMER)
-            assert left == self.granted[consumer] + self.paid[consumer] - charged
-
-    @invariant()
-    def operators_have_the_shares_of_their_lines(self) -> None:
-        if not hasattr(self, "transaction"):
-            return
-        for operator in (OLGA, OTTO):
-            shares = sum(row["share"] for row in states() if row["operator_id"] == operator)
-            found = ledger.balances(operator)
-            kinds = (AccountKind.HELD, AccountKind.PAYABLE, AccountKind.FORFEITED)
-            paid_out = sum(
-                Payout.objects.filter(organization_id=operator)
-                .exclude(state="reversed")
-                .values_list("amount_ucr", flat=True)
+            charged = sum(
+                row["granted"] + row["paid"] + row["unpaid"]
+                for row in lines
+                if row["organization_id"] == consumer
             )
-            assert sum(found.get(kind, 0) for kind in kinds) + paid_out == shares
+            left = sum(found[consumer].get(kind, 0) for kind in charges_and_shares.OF_CONSUMER)
+            assert left == self.granted[consumer] + self.paid[consumer] - charged
+        self.operators_have_the_shares_of(lines, found)
+
+    def operators_have_the_shares_of(
+        self, lines: list[dict[str, Any]], found: Mapping[int | None, Mapping[str, int]]
+    ) -> None:
+        """Compare the balances and payouts of operators with the shares of their lines."""
+        payouts = list(Payout.objects.exclude(state="reversed"))
+        for operator in (OLGA, OTTO):
+            shares = sum(row["share"] for row in lines if row["operator_id"] == operator)
+            kinds = (AccountKind.HELD, AccountKind.PAYABLE, AccountKind.FORFEITED)
+            paid_out = sum(row.amount_ucr for row in payouts if row.organization_id == operator)
+            assert sum(found[operator].get(kind, 0) for kind in kinds) + paid_out == shares
 
     @invariant()
     def each_line_has_the_rate_of_its_hour(self) -> None:
@@ -305,13 +311,6 @@ class Ledger(RuleBasedStateMachine):
             divisor = HOURS_PER_MONTH if used.kind == "storage" else 1
             expected = divided_half_even(int(used.quantity) * rate, divisor)
             assert (charge.rate_ucr, charge.charge_ucr) == (rate, expected)
-
-    def charged(self, consumer: int) -> int:
-        return sum(
-            row["granted"] + row["paid"] + row["unpaid"]
-            for row in states()
-            if row["organization_id"] == consumer
-        )
 
 
 def divided_half_even(numerator: int, divisor: int) -> int:
