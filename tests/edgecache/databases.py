@@ -48,6 +48,13 @@ def template(name: str, *apps: str) -> str:
     return name
 
 
+def fill(url: str, name: str) -> None:
+    """Copy a template to an empty database of another server, which is quicker than to migrate."""
+    dump = subprocess.run(["pg_dump", "--no-owner", _url(name)], check=True, capture_output=True)
+    load = ["psql", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null", url]
+    subprocess.run(load, input=dump.stdout, check=True)
+
+
 @contextmanager
 def brain_database() -> Iterator[str]:
     """Return the URL of a new database with the brain's tables."""

@@ -30,6 +30,7 @@ from tests.database_client import DatabaseClient
 from tests.edgecache.brain.s3.raw import Signer
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.conftest import connect
+from tests.edgecache.databases import fill, template
 from tests.operations.embedded.support import PROJECT, start
 from tests.waiting import wait_until
 
@@ -234,12 +235,12 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     nursery = Nursery(environment, log)
     made = Platform(postgres, brain, DatabaseClient(postgres.url), nursery, bank, log)
     try:
-        made.run("manage", "migrate", "-v0")
+        fill(postgres.url, template("control_template"))
         brain.start()
         yield made
     finally:
         nursery.end()
-        brain.stop()
+        brain.end()
         postgres.stop()
         postgres.release()
         shutil.rmtree(folders.clusters_dir, ignore_errors=True)

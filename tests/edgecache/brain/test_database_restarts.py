@@ -17,7 +17,7 @@ from operations.embedded.postgres.cluster import CONTROL, LocalCluster
 from operations.embedded.supervisor import processes_in
 from tests.database_client import DatabaseClient
 from tests.edgecache.brain.brains import ALICE, Brain, running, until
-from tests.edgecache.databases import migrate
+from tests.edgecache.databases import fill, template
 from tests.operations.embedded.support import start
 from tests.table_cleanup import empty
 
@@ -34,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     own = LocalCluster(CONTROL, folders, binaries)
     try:
         start(own)
-        migrate(own.url, "brain")
+        fill(own.url, template("brain_template", "brain"))
         own.stop()
         yield own
     finally:
