@@ -14,7 +14,8 @@ from tests.edgecache.brain.brains import ALICE, Brain, Rows
 
 pytestmark = pytest.mark.slow
 
-OBJECTS = 30_000
+# Three steps of the purge.
+OBJECTS = 20_500
 SIZE = 1000
 # Of CPU time; measured on a busy machine: 5.2 ms once, else at most 3.7.
 LONG_S = 0.015

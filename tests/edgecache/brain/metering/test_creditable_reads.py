@@ -178,11 +178,16 @@ def test_each_brain_of_a_machine_credits_its_part_of_the_limit(
                 connection.request("GET", "/-/readyz")
                 connection.getresponse().read()
         made, end = 0, time.monotonic() + LEARNED_S
-        while time.monotonic() < end:
+
+        def read_until_learned() -> bool:
+            nonlocal made
             for connection in opened:
                 made += 1
                 connection.request("GET", path)
                 assert connection.getresponse().read() == b"x" * 1000
+            return time.monotonic() > end
+
+        until(read_until_learned)
 
         def hits() -> int:
             lines = Internal(cluster)("GET", "/v1/usage").body["lines"]
