@@ -22,16 +22,19 @@ pytestmark = pytest.mark.slow
 LIMIT = 120
 # Fetches that wait for a slow origin, and the most memory that each takes, with the origin's side
 # of its connection, which is in this process too.
-WAITING = 500
+WAITING = 300
 WAITER_KIB = 128
 CONCURRENT = 100
-CROWD = 600
+CROWD = 200
 
 
 @pytest.fixture
-async def small(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
-    """Return a brain with few places for fetches."""
-    async with running(rows.url, tmp_path / "small", objects=LIMIT) as brain:
+async def small(
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Brain]:
+    """Return a brain with few places for fetches, which may wait until a busy machine is done."""
+    monkeypatch.setattr("edgecache.brain.objects.singleflight.QUEUE_S", 120.0)
+    async with running(rows.url, tmp_path / "small", objects=LIMIT, stall_timeout_s=120) as brain:
         yield brain
 
 
@@ -70,10 +73,16 @@ def memory_kib() -> float:
     return pages * resource.getpagesize() / 1024
 
 
+def fetched(origin: HttpOrigin) -> int:
+    """Return how many objects the origin was asked for: a fetch may have connected twice."""
+    return len({asked.path for asked in origin.asked})
+
+
 async def filled(brain: Brain, origin: HttpOrigin) -> int:
     """Wait until some fetches wait and all others have asked the origin; return their number."""
     shares = brain.objects.singleflight.shares
-    await until(lambda: shares.waiting and len(origin.asked) == shares.taken)
+    # Of streams, each fetch asks for the same one.
+    await until(lambda: shares.waiting and len(origin.asked) >= shares.taken)
     return shares.taken
 
 
@@ -98,7 +107,7 @@ async def test_a_slow_origin_does_not_delay_another_organization(
     assert {type(each) for each in refused} <= {Overloaded, DatabaseBusy}
     slow[1].opened.set()
     answered = [task for task in asking if not task.done()]
-    assert len(answered) > len(origin.asked)
+    assert len(answered) > fetched(origin)
     assert {(await task).version.size for task in answered} == {4}
 
 
@@ -130,7 +139,7 @@ async def test_one_anonymous_client_leaves_room_for_others_of_the_same_bucket(
     neighbours = ask(small, slow[0], 1, client="2001:db8::2")
     other = ask(small, slow[0], 1, client="192.0.2.1")
     signed = ask(small, slow[0], 1)
-    await until(lambda: len(origin.asked) == taken + 2)
+    await until(lambda: fetched(origin) == taken + 2)
 
     assert origin.count("/2001:db8::20") == 0
     assert origin.count("/192.0.2.10") == 1
@@ -180,8 +189,7 @@ async def test_waiting_for_an_origin_takes_no_file_and_no_database_connection(
         asking: list[asyncio.Task[OpenObject]] = []
 
         def has_asked() -> bool:
-            # On a slow machine a fetch may have connected twice.
-            return len(origin.asked) >= len(asking)
+            return fetched(origin) == len(asking)
 
         while len(asking) < WAITING:
             # They have looked into the database before the next ones come.
@@ -234,7 +242,7 @@ async def test_a_crowd_at_a_slow_origin_needs_no_crowd_of_database_connections(
             return await brain.get(slow, key)
 
         asking = [asyncio.create_task(ask_for(f"{n}")) for n in range(CROWD)]
-        await until(lambda: len(origin.asked) >= CROWD or any(task.done() for task in asking))
+        await until(lambda: fetched(origin) == CROWD or any(task.done() for task in asking))
         use_share_of_bucket(hers)
         assert await brain.get(hers, "k") == b"quick"
 
@@ -257,7 +265,7 @@ async def test_a_client_that_leaves_the_queue_gives_up_its_fetch(
 
     slow[1].opened.set()
     await asyncio.gather(*admitted)
-    assert len(origin.asked) == taken
+    assert fetched(origin) == taken
 
 
 async def test_readers_of_event_streams_leave_room_and_end_their_fetches(
