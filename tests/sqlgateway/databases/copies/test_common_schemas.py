@@ -20,17 +20,17 @@ from tests.sqlgateway.support import Caller, as_provisioner
 pytestmark = [pytest.mark.provisions, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_a_copy_works_as_its_source(name: str, alice: Caller) -> None:
-    made, query, expected = SCHEMAS[name]
-    answer = alice.sql(FUNCTIONS + made)
-    assert answer.status == 200, answer.body
+def test_a_copy_works_as_its_source(alice: Caller) -> None:
+    for name, (made, _, _) in {"functions": (FUNCTIONS, "", ""), **SCHEMAS}.items():
+        answer = alice.sql(made)
+        assert answer.status == 200, (name, answer.body)
 
     staging = _clone(alice)
     _run_jobs()
 
     assert provisioning.state_of(staging.scope.environment_pk) == "ready"
-    assert staging.value(query) == expected
+    for name, (_, query, expected) in SCHEMAS.items():
+        assert staging.value(query) == expected, name
 
 
 def _dump(someone: Caller, file: Path) -> dict[str, object]:
