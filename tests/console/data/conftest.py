@@ -12,10 +12,9 @@ from tests.console.layout import SIZES
 
 @pytest.fixture
 def tables(visit: Callable[..., Visitor], request: pytest.FixtureRequest) -> Visitor:
-    """Return a visitor on the Tables page of an environment with tables."""
+    """Return a visitor of an environment with tables, before the first page."""
     size = SIZES[getattr(request, "param", "wide")]
     visitor = visit(**size, permissions=["clipboard-read", "clipboard-write"])
     sign_up(visitor)
     elsewhere(visitor, TABLES)
-    visitor.go("/console/tables")
     return visitor

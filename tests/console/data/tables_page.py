@@ -5,6 +5,7 @@ from typing import Any
 from playwright.sync_api import Locator, expect
 
 from tests.console.browser import Visitor
+from tests.console.journeys import post
 
 # Every name would end a statement that did not quote it.
 TABLES = """
@@ -13,7 +14,6 @@ INSERT INTO "a""b; drop" SELECT n, 'v' || n, n FROM generate_series(1, 205) AS n
 CREATE TABLE keyless (n int);
 INSERT INTO keyless SELECT n FROM generate_series(1, 101) AS n;
 """
-HEADERS = """{ "X-Zonal-Console": "1", "Content-Type": "application/json" }"""
 
 
 def cell(visitor: Visitor, row: int, column: int) -> Locator:
@@ -44,26 +44,13 @@ def add_filter(visitor: Visitor, column: str, operator: str, value: str | None =
 
 def elsewhere(visitor: Visitor, query: str) -> None:
     """Run a statement as another client would, with the session of the page."""
-    visitor.page.evaluate(
-        f"""async (query) => {{
-          const body = JSON.stringify({{ query }});
-          const answer = await fetch("/v1/sql", {{ method: "POST", headers: {HEADERS}, body }});
-          if (!answer.ok) throw new Error(await answer.text());
-        }}""",
-        query,
-    )
+    answer = post(visitor, "/v1/sql", {"query": query})
+    assert answer.ok, answer.text()
 
 
 def stored(visitor: Visitor, query: str) -> Any:
     """Return the first value of a query, as another client reads it."""
-    return visitor.page.evaluate(
-        f"""async (query) => {{
-          const body = JSON.stringify({{ query, rows: "arrays" }});
-          const answer = await fetch("/v1/sql", {{ method: "POST", headers: {HEADERS}, body }});
-          return (await answer.json()).rows[0][0];
-        }}""",
-        query,
-    )
+    return post(visitor, "/v1/sql", {"query": query, "rows": "arrays"}).json()["rows"][0][0]
 
 
 def paste(visitor: Visitor, field: Locator, text: str) -> None:

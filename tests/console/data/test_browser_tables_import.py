@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console.browser import Visitor, held
-from tests.console.data.tables_page import cell, elsewhere, open_table, stored
+from tests.console.data.tables_page import cell, elsewhere, stored
 from tests.console.layout import SIZES, hold_panel
 
 pytestmark = [
@@ -20,6 +20,7 @@ ON_BOTH_SIZES = pytest.mark.parametrize("tables", SIZES, indirect=True)
 
 
 def test_a_table_is_created_and_filled_from_a_file(tables: Visitor, tmp_path: Path) -> None:
+    tables.go("/console/tables")
     page = tables.page
     tables.press("New table")
     page.get_by_label("Name", exact=True).fill('Größe "1"')
@@ -107,7 +108,7 @@ def test_a_file_is_imported_once_however_often_it_is_sent(tables: Visitor, tmp_p
     page = tables.page
     file = tmp_path / "rows.csv"
     file.write_text("n\n7\n8\n")
-    open_table(tables, "keyless")
+    tables.go("/console/tables?table=keyless")
     tables.press("Import CSV")
     page.get_by_label("File (UTF-8)").set_input_files(file)
     with held(tables, "/v1/sql/import"):
@@ -136,7 +137,7 @@ def test_an_import_shows_how_much_was_sent_and_can_be_cancelled(
     page = tables.page
     file = tmp_path / "rows.csv"
     file.write_text("n\n" + "1\n" * 4_000_000)
-    open_table(tables, "keyless")
+    tables.go("/console/tables?table=keyless")
     tables.press("Import CSV")
     page.get_by_label("File (UTF-8)").set_input_files(file)
     network = page.context.new_cdp_session(page)
@@ -158,7 +159,7 @@ def test_a_cancelled_import_that_was_sent_whole_says_so(tables: Visitor, tmp_pat
     page = tables.page
     file = tmp_path / "rows.csv"
     file.write_text("n\n7\n")
-    open_table(tables, "keyless")
+    tables.go("/console/tables?table=keyless")
     # What nextval does is seen before its transaction ends.
     elsewhere(
         tables,
@@ -181,7 +182,7 @@ def test_a_file_whose_answer_was_lost_is_asked_about(tables: Visitor, tmp_path: 
     page = tables.page
     file = tmp_path / "rows.csv"
     file.write_text("n\n7\n")
-    open_table(tables, "keyless")
+    tables.go("/console/tables?table=keyless")
     page.route("**/v1/sql/import*", lambda route: route.abort())
     tables.press("Import CSV")
     page.get_by_label("File (UTF-8)").set_input_files(file)

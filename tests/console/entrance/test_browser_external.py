@@ -18,11 +18,12 @@ from tests.console.browser import Visitor
 from tests.console.journeys import (
     EMAIL,
     PASSWORD,
+    add_account,
     age_proofs,
     next_code,
-    set_up_app,
     sign_out,
     sign_up,
+    with_app,
 )
 from tests.console.layout import NARROW, hold
 from tests.console.support import cookie
@@ -187,7 +188,7 @@ def test_a_provider_response_without_a_start_in_this_tab_does_nothing(
 def test_the_second_factor_is_asked_for(google: GoogleServer, visitor: Visitor) -> None:
     go_with(visitor)
     visitor.is_at("/console/")
-    seed, _ = set_up_app(visitor)
+    seed = with_app().seed
     sign_out(visitor)
     go_with(visitor)
     visitor.sees("Enter the code that your authenticator app shows.")
@@ -206,6 +207,7 @@ def test_an_account_is_linked_and_unlinked(
     apple: AppleServer, visitor: Visitor, picture: Picture
 ) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     visitor.page.get_by_role("link", name="Linked accounts").click()
     visitor.is_at(LINKED)
     visitor.sees("There are none.")
@@ -237,9 +239,8 @@ def test_the_only_sign_in_method_cannot_be_unlinked(google: GoogleServer, visito
 def test_an_account_with_the_same_address_is_signed_in_to_and_linked(
     google: GoogleServer, visitor: Visitor, picture: Picture
 ) -> None:
-    sign_up(visitor)
+    add_account()
     User.objects.update(email_verified_at=timezone.now())
-    sign_out(visitor)
     go_with(visitor)
     visitor.sees("You have an account with this e-mail address.")
     picture(visitor.page, "sign-in-link")
@@ -257,8 +258,7 @@ def test_an_account_with_the_same_address_is_signed_in_to_and_linked(
 def test_an_owner_whose_address_another_account_had_reads_what_became_of_that(
     google: GoogleServer, visitor: Visitor
 ) -> None:
-    sign_up(visitor)
-    sign_out(visitor)
+    add_account()
     go_with(visitor)
     visitor.sees("Another account had your address")
     visitor.sees("so it has lost the address to yours")
@@ -303,9 +303,9 @@ def test_without_providers_the_pages_show_none(visitor: Visitor) -> None:
     visitor.go("/console/sign-in")
     expect(visitor.page.locator("#provider-part")).to_be_hidden()
     sign_up(visitor)
-    expect(visitor.page.get_by_role("link", name="Linked accounts")).to_have_count(0)
     visitor.go(LINKED)
     visitor.sees("There are none.")
+    expect(visitor.page.get_by_role("link", name="Linked accounts")).to_have_count(0)
     expect(visitor.page.locator("#link-part")).to_be_hidden()
 
 

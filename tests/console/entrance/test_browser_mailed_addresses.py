@@ -15,8 +15,8 @@ from tests.console.journeys import (
     age_proofs,
     enter_password,
     next_code,
-    set_up_app,
     sign_up,
+    with_app,
 )
 from tests.console.layout import NARROW, hold
 from tests.console.support import cookie
@@ -56,9 +56,9 @@ def complete_link(visitor: Visitor) -> None:
 
 
 def with_factor(visitor: Visitor) -> str:
-    """Sign up, set up an authenticator app and return its seed."""
+    """Sign up, with an authenticator app; return its seed."""
     sign_up(visitor)
-    return set_up_app(visitor)[0]
+    return with_app().seed
 
 
 def test_the_mailed_link_completes_the_sign_up(

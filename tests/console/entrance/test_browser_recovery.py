@@ -17,12 +17,13 @@ from tests.console.browser import Visitor
 from tests.console.journeys import (
     EMAIL,
     PASSWORD,
+    add_account,
     code,
     enter_password,
     next_code,
-    set_up_app,
     sign_out,
     sign_up,
+    with_app,
 )
 from tests.console.support import cookie
 from tests.recovery.support import mailed_token, sent, work
@@ -36,9 +37,9 @@ NEW_PASSWORD = "eight louder rivers"
 Picture = Callable[[Page, str], None]
 
 
-def proven_owner(visitor: Visitor) -> None:
-    """Sign up, with the address proven."""
-    sign_up(visitor)
+def add_proven_account() -> None:
+    """Add an account, with the address proven."""
+    add_account()
     User.objects.update(email_verified_at=timezone.now())
 
 
@@ -59,8 +60,8 @@ def hand_in(visitor: Visitor) -> None:
 
 
 def test_a_forgotten_password_is_replaced(visitor: Visitor, picture: Picture) -> None:
-    proven_owner(visitor)
-    sign_out(visitor)
+    add_proven_account()
+    visitor.go("/console/sign-in")
     visitor.page.get_by_role("link", name="Trouble signing in?").click()
     visitor.settle()
     picture(visitor.page, "recovery")
@@ -90,8 +91,7 @@ def test_a_forgotten_password_is_replaced(visitor: Visitor, picture: Picture) ->
 def test_the_mailed_link_fills_the_form_and_waits_for_submission(
     visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
 ) -> None:
-    proven_owner(visitor)
-    sign_out(visitor)
+    add_proven_account()
     visitor.go("/console/recovery")
     start(visitor)
     visitor.sees("If there is such an account")
@@ -109,9 +109,8 @@ def test_the_mailed_link_fills_the_form_and_waits_for_submission(
 
 
 def test_a_recovery_asks_for_the_second_factor(visitor: Visitor, picture: Picture) -> None:
-    proven_owner(visitor)
-    seed, _ = set_up_app(visitor)
-    sign_out(visitor)
+    add_proven_account()
+    seed = with_app().seed
     visitor.go("/console/recovery")
     start(visitor)
     hand_in(visitor)
@@ -131,7 +130,8 @@ def test_a_reload_goes_on_with_a_recovery_and_sends_no_second_code(
     visitor: Visitor, settings: Settings
 ) -> None:
     settings.SMS_BACKEND = "outbox.messages.sms.file.send"
-    proven_owner(visitor)
+    sign_up(visitor)
+    User.objects.update(email_verified_at=timezone.now())
     visitor.go("/console/security")
     visitor.press("Set up: Text message")
     visitor.fill("Phone number", "+49 151 12345678")
@@ -169,7 +169,8 @@ def test_a_reload_goes_on_with_a_recovery_and_sends_no_second_code(
 
 
 def test_security_questions_lead_to_the_mailed_code(visitor: Visitor, picture: Picture) -> None:
-    proven_owner(visitor)
+    sign_up(visitor)
+    User.objects.update(email_verified_at=timezone.now())
     Organization.objects.update(recovery_questions_enabled=True)
     visitor.go("/console/security")
     visitor.press("Security questions")
@@ -195,9 +196,8 @@ def test_security_questions_lead_to_the_mailed_code(visitor: Visitor, picture: P
 def test_a_lost_second_factor_is_replaced_after_the_delay(
     visitor: Visitor, picture: Picture
 ) -> None:
-    proven_owner(visitor)
-    set_up_app(visitor)
-    sign_out(visitor)
+    add_proven_account()
+    with_app()
     visitor.go("/console/recovery")
     start(visitor, lost="My second factor")
     hand_in(visitor)
@@ -234,8 +234,8 @@ def test_a_lost_second_factor_is_replaced_after_the_delay(
 def test_an_attackers_recovery_is_cancelled(
     visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
 ) -> None:
-    proven_owner(visitor)
-    set_up_app(visitor)
+    add_proven_account()
+    with_app()
     stranger = visit()
     stranger.go("/console/recovery")
     start(stranger, lost="My second factor")

@@ -13,6 +13,7 @@ from tests.console.browser import Visitor
 from tests.console.journeys import (
     EMAIL,
     PASSWORD,
+    add_account,
     begin_app,
     code,
     enter_password,
@@ -20,6 +21,8 @@ from tests.console.journeys import (
     set_up_app,
     sign_out,
     sign_up,
+    sign_up_on_the_page,
+    with_app,
 )
 from tests.console.support import cookie
 from twofactor.models import Challenge, TrustedDevice
@@ -50,9 +53,8 @@ def test_over_plain_http_the_page_says_what_it_needs_before_a_password_is_typed(
 
 
 def test_a_reload_goes_on_at_the_second_step(visitor: Visitor, picture: Picture) -> None:
-    sign_up(visitor)
-    seed, _ = set_up_app(visitor)
-    sign_out(visitor)
+    add_account()
+    seed = with_app().seed
     enter_password(visitor)
     visitor.sees("Enter the code that your authenticator app shows.")
     opened = Challenge.objects.count()
@@ -70,9 +72,8 @@ def test_a_reload_goes_on_at_the_second_step(visitor: Visitor, picture: Picture)
 
 
 def test_a_reload_asks_anew_when_the_question_is_over(visitor: Visitor) -> None:
-    sign_up(visitor)
-    seed, _ = set_up_app(visitor)
-    sign_out(visitor)
+    add_account()
+    seed = with_app().seed
     enter_password(visitor)
     visitor.sees("Enter the code that your authenticator app shows.")
     Challenge.objects.all().delete()
@@ -87,8 +88,7 @@ def test_a_reload_asks_anew_when_the_question_is_over(visitor: Visitor) -> None:
 
 
 def test_a_reload_goes_on_with_the_factor_that_a_sign_in_requires(visitor: Visitor) -> None:
-    sign_up(visitor)
-    sign_out(visitor)
+    add_account()
     Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
     enter_password(visitor)
     visitor.page.get_by_role("button", name="E-mail", exact=True).click()
@@ -102,9 +102,8 @@ def test_a_reload_goes_on_with_the_factor_that_a_sign_in_requires(visitor: Visit
 
 
 def test_at_the_second_step_somebody_else_can_sign_in(visitor: Visitor) -> None:
-    sign_up(visitor)
-    set_up_app(visitor)
-    sign_out(visitor)
+    add_account()
+    with_app()
     asked: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -126,7 +125,7 @@ def test_at_the_second_step_somebody_else_can_sign_in(visitor: Visitor) -> None:
 def test_from_signing_up_to_a_trusted_device(visitor: Visitor, picture: Picture) -> None:
     visitor.go("/console/sign-up")
     picture(visitor.page, "sign-up")
-    sign_up(visitor)
+    sign_up_on_the_page(visitor)
     visitor.sees("A password alone can be stolen.")
     picture(visitor.page, "home")
 
@@ -156,7 +155,7 @@ def test_from_signing_up_to_a_trusted_device(visitor: Visitor, picture: Picture)
 
 
 def test_no_script_can_reach_a_token(visitor: Visitor) -> None:
-    sign_up(visitor)
+    sign_up_on_the_page(visitor)
     kept = visitor.cookies()
     for kind in ("access", "refresh"):
         assert kept[cookie(kind)]["httpOnly"]
@@ -174,9 +173,8 @@ def test_no_script_can_reach_a_token(visitor: Visitor) -> None:
 
 
 def test_a_backup_code_replaces_the_authenticator_app(visitor: Visitor) -> None:
-    sign_up(visitor)
-    _, codes = set_up_app(visitor)
-    sign_out(visitor)
+    add_account()
+    codes = with_app().backup_codes
     enter_password(visitor)
     visitor.press("Backup code")
     visitor.sees("Enter one of the backup codes")
@@ -230,8 +228,7 @@ def test_a_password_can_be_shown(visitor: Visitor) -> None:
 def test_a_required_second_factor_is_set_up_during_sign_in(
     visitor: Visitor, picture: Picture
 ) -> None:
-    sign_up(visitor)
-    sign_out(visitor)
+    add_account()
     Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
     enter_password(visitor)
     visitor.sees("Your organization requires one before you go on.")
@@ -277,13 +274,10 @@ def test_a_session_whose_method_is_no_longer_allowed_sets_up_another(visitor: Vi
 
 
 def test_a_session_from_before_the_second_factor_must_sign_in_again(
-    visitor: Visitor, visit: Callable[..., Visitor]
+    visitor: Visitor,
 ) -> None:
     sign_up(visitor)
-    elsewhere = visit()
-    enter_password(elsewhere)
-    elsewhere.is_at("/console/")
-    set_up_app(elsewhere)
+    with_app()
     Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
     visitor.page.goto(f"{visitor.base}/console/")
     visitor.is_at("/console/security")
@@ -291,8 +285,7 @@ def test_a_session_from_before_the_second_factor_must_sign_in_again(
 
 
 def test_an_anonymous_visitor_returns_to_the_requested_page_after_sign_in(visitor: Visitor) -> None:
-    sign_up(visitor)
-    sign_out(visitor)
+    add_account()
     visitor.page.goto(f"{visitor.base}/console/policy")
     visitor.is_at("/console/sign-in?next=%2Fconsole%2Fpolicy")
     visitor.fill("E-mail", EMAIL)

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import Session, TerminalSignIn
 from tests.cast import Answer, Caller
 from tests.console.browser import Visitor
-from tests.console.journeys import EMAIL, PASSWORD, next_code, set_up_app, sign_up
+from tests.console.journeys import EMAIL, PASSWORD, add_account, next_code, sign_up, with_app
 from tests.sign_in_methods.terminal import VERIFIER, start
 
 pytestmark = [
@@ -101,10 +101,8 @@ def test_a_program_is_denied(visitor: Visitor, listener: tuple[int, list[str]]) 
 
 
 def test_who_is_signed_out_signs_in_first_and_shows_the_factor(visitor: Visitor) -> None:
-    sign_up(visitor)
-    seed, _ = set_up_app(visitor)
-    visitor.press("Sign out")
-    visitor.is_at("/console/sign-in")
+    add_account()
+    seed = with_app().seed
     begun = start()
     visitor.page.goto(visitor.base + link(begun))
     expect(visitor.page.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -38,9 +38,10 @@ def turn_on_app(visitor: Visitor) -> None:
     visitor.sees("Keep your backup codes")
 
 
-@pytest.mark.parametrize(
-    ("page", "call"),
-    [
+def test_a_page_that_cannot_be_filled_says_why(visitor: Visitor) -> None:
+    sign_up(visitor)
+    problem = visitor.page.locator("#page-problem")
+    for page, call in (
         ("", "**/v1/whoami"),
         ("security", "**/v1/auth/2fa/status"),
         ("account", "**/v1/auth/sessions*"),
@@ -49,19 +50,17 @@ def turn_on_app(visitor: Visitor) -> None:
         ("policy", COMPLIANCE),
         ("audit", "**/v1/audit*"),
         ("cache", HISTORY),
-    ],
-)
-def test_a_page_that_cannot_be_filled_says_why(visitor: Visitor, page: str, call: str) -> None:
-    sign_up(visitor)
-    visitor.page.route(call, refuse)
-    visitor.go(f"/console/{page}")
-    expect(visitor.page.locator("#page-problem")).to_have_text(f"{SENTENCE} Try again")
-    # No form that nothing is bound to: what is typed into it would go into the address.
-    expect(visitor.page.locator("#main > *").locator("visible=true")).to_have_count(1)
-    visitor.page.unroute(call)
-    visitor.press("Try again")
-    expect(visitor.page.locator("#page-problem")).to_be_hidden()
-    expect(visitor.page.locator("h1")).to_be_visible()
+    ):
+        visitor.page.route(call, refuse)
+        visitor.go(f"/console/{page}")
+        expect(problem, page).to_have_text(f"{SENTENCE} Try again")
+        # No form that nothing is bound to: what is typed into it would go into the address.
+        shown = visitor.page.locator("#main > *").locator("visible=true")
+        expect(shown, page).to_have_count(1)
+        visitor.page.unroute(call)
+        visitor.press("Try again")
+        expect(problem, page).to_be_hidden()
+        expect(visitor.page.locator("h1"), page).to_be_visible()
 
 
 def test_a_failed_refresh_is_reported_beside_the_action(visitor: Visitor) -> None:
@@ -98,6 +97,7 @@ def test_leaving_during_a_refresh_shows_no_error(visitor: Visitor) -> None:
 
 def test_a_failed_sign_out_keeps_the_user_signed_in(visitor: Visitor) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     visitor.page.route("**/v1/auth/logout", refuse)
     visitor.press("Sign out")
     visitor.sees_status(SENTENCE)
@@ -108,6 +108,7 @@ def test_a_failed_sign_out_keeps_the_user_signed_in(visitor: Visitor) -> None:
 
 def test_a_user_whose_cookies_are_gone_is_signed_out(visitor: Visitor) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     visitor.context.clear_cookies()
     visitor.press("Sign out")
     visitor.is_at("/console/sign-in")

@@ -19,6 +19,7 @@ pytestmark = [
 
 def test_the_environment_is_always_in_view_and_has_a_colour_of_its_own(visitor: Visitor) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     page = visitor.page
     frame, menu = page.locator("#inside"), page.locator("#environment-menu")
     expect(frame).to_have_attribute("data-place", "live")
@@ -34,6 +35,7 @@ def test_the_environment_is_always_in_view_and_has_a_colour_of_its_own(visitor: 
 def test_the_chosen_theme_outlasts_the_page_and_follows_the_system_again(visitor: Visitor) -> None:
     visitor.page.emulate_media(color_scheme="light")
     sign_up(visitor)
+    visitor.go("/console/")
     ground = "getComputedStyle(document.body).backgroundColor"
     light = visitor.page.evaluate(ground)
     button = visitor.page.get_by_role("button", name="Dark mode")
@@ -52,6 +54,7 @@ def test_the_chosen_theme_outlasts_the_page_and_follows_the_system_again(visitor
 def test_on_a_phone_the_navigation_is_a_drawer(visit: Callable[..., Visitor]) -> None:
     visitor = visit(viewport={"width": 390, "height": 844})
     sign_up(visitor)
+    visitor.go("/console/")
     page = visitor.page
     link = page.get_by_role("link", name="Members")
     expect(link).to_be_hidden()

@@ -71,6 +71,7 @@ def test_an_answer_that_never_comes_is_asked_for_again(visitor: Visitor) -> None
 
 def test_signing_out_works_without_the_page_s_module(visitor: Visitor) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     page = visitor.page
     page.evaluate("localStorage.setItem('zonal-draft:1:sql', 'SELECT 1')")
     fail(page, r"/members/members\b.*\.js")

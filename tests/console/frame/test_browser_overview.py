@@ -76,6 +76,7 @@ def test_a_newcomer_is_greeted_by_first_steps_which_what_there_is_ticks_off(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     page = visitor.page
     greeting = page.locator("#greeting")
     done = greeting.get_by_text("Done", exact=True).locator("visible=true")
@@ -118,6 +119,7 @@ def test_a_newcomer_is_greeted_by_first_steps_which_what_there_is_ticks_off(
 
 def test_a_dismissed_greeting_stays_away_from_that_user_alone(visitor: Visitor) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     greeting = visitor.page.locator("#greeting")
     visitor.press("Dismiss")
     expect(greeting).to_be_hidden()
@@ -127,11 +129,13 @@ def test_a_dismissed_greeting_stays_away_from_that_user_alone(visitor: Visitor) 
     expect(greeting).to_be_hidden()
     sign_out(visitor)
     sign_up(visitor, "erin@example.com")
+    visitor.go("/console/")
     expect(greeting).to_be_visible()
 
 
 def test_a_newcomer_sees_what_needs_doing_and_lines_to_paste(visitor: Visitor) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     actions = visitor.page.locator("#required-action-list")
     expect(actions).to_contain_text("Verify your e-mail address")
     expect(actions).to_contain_text("Add a second factor")
@@ -168,6 +172,7 @@ def test_the_last_day_is_shown_by_hour(
 
 def test_the_database_is_ready_only_if_it_answers(visitor: Visitor) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     state = visitor.page.locator("#state-database")
     expect(state).to_have_text("ready")
     body = json.dumps({"tables": None, "database_bytes": 0, "buckets": 0, "objects": 0})

@@ -23,6 +23,7 @@ pytestmark = [
 
 def test_pages_environments_and_members_are_a_few_letters_away(visitor: Visitor) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     member(Organization.objects.get(), "bob@example.com", role="reader")
     page, keyboard = visitor.page, visitor.page.keyboard
     keyboard.press("Control+k")
@@ -55,6 +56,7 @@ def test_pages_environments_and_members_are_a_few_letters_away(visitor: Visitor)
 
 def test_members_of_a_large_organization_are_searched_for(visitor: Visitor) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     home = Organization.objects.get()
     for number in range(201):
         member(home, f"member{number:03}@example.com", role="reader")
@@ -73,6 +75,7 @@ def test_members_of_a_large_organization_are_searched_for(visitor: Visitor) -> N
 def test_data_and_members_are_found_and_opened(visit: Callable[..., Visitor], size: str) -> None:
     visitor = visit(**SIZES[size])
     sign_up(visitor)
+    visitor.go("/console/")
     owner = User.objects.get()
     member(Organization.objects.get(), "bob@example.com", role="reader")
     buckets.create(

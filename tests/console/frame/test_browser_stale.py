@@ -156,6 +156,8 @@ def test_an_open_form_keeps_what_was_changed_elsewhere_and_says_so(
     visitor.go(f"/console/{form.page.format(id=path.rpartition('/')[2])}")
     if form.opens:
         visitor.press(form.opens)
+        # Until the dialog has read what is stored.
+        visitor.settle()
     other = admin.call(form.method, path, form.elsewhere)
     assert other.status == 200, other.body
     form.edit(visitor.page)

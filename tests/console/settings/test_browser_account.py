@@ -13,7 +13,15 @@ from tests import inbox
 from tests.accounts.profile.support import mailed_code
 from tests.cast import member, with_proven_address
 from tests.console.browser import Visitor
-from tests.console.journeys import EMAIL, PASSWORD, age_proofs, enter_password, sign_out, sign_up
+from tests.console.journeys import (
+    EMAIL,
+    PASSWORD,
+    add_account,
+    age_proofs,
+    enter_password,
+    sign_out,
+    sign_up,
+)
 
 pytestmark = [
     pytest.mark.browser,
@@ -34,6 +42,7 @@ def test_the_address_is_verified_by_the_code_of_the_mail(
     visitor: Visitor, picture: Picture
 ) -> None:
     sign_up(visitor)
+    visitor.go("/console/")
     visitor.sees("Verify your e-mail address")
     visitor.go("/console/members")
     visitor.sees("Your e-mail address is not verified yet.")
@@ -87,8 +96,7 @@ def test_a_member_leaves_and_sees_before_what_ends(visitor: Visitor, picture: Pi
 
 
 def test_the_mailed_link_fills_in_the_code_even_across_a_sign_in(visitor: Visitor) -> None:
-    sign_up(visitor)
-    sign_out(visitor)
+    add_account()
     visitor.page.goto(visitor.base + link_in_mail("email_verification"))
     visitor.is_at("/console/sign-in?next=%2Fconsole%2Faccount")
     visitor.fill("E-mail", EMAIL)

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from accounts.models import Session, User
 from tests.cast import member
 from tests.console.browser import Visitor
-from tests.console.journeys import EMAIL, PASSWORD, sign_out, sign_up
+from tests.console.journeys import EMAIL, PASSWORD, add_account, sign_up
 
 pytestmark = [
     pytest.mark.browser,
@@ -52,8 +52,7 @@ def test_what_is_typed_in_a_form_survives_a_reload_until_it_is_discarded(visitor
 
 
 def test_a_form_survives_the_end_of_the_session_for_the_same_user_alone(visitor: Visitor) -> None:
-    sign_up(visitor, "erin@example.com")
-    sign_out(visitor)
+    add_account("erin@example.com")
     sign_up(visitor)
     visitor.go("/console/organization")
     for email, name in ((EMAIL, "Lakes & Rivers"), ("erin@example.com", "Lakes & Sons")):

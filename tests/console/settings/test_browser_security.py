@@ -11,6 +11,7 @@ from tests import inbox
 from tests.console.browser import Visitor
 from tests.console.journeys import (
     PASSWORD,
+    add_account,
     age_proofs,
     begin_app,
     code,
@@ -20,6 +21,7 @@ from tests.console.journeys import (
     set_up_app,
     sign_out,
     sign_up,
+    with_app,
 )
 from twofactor.models import Factor
 
@@ -205,9 +207,8 @@ def test_an_unavailable_channel_is_reported(visitor: Visitor, settings: Settings
 
 
 def test_a_trusted_device_is_forgotten(visitor: Visitor) -> None:
-    sign_up(visitor)
-    seed, _ = set_up_app(visitor)
-    sign_out(visitor)
+    add_account()
+    seed = with_app().seed
     enter_password(visitor)
     visitor.fill("Code", next_code(seed))
     visitor.page.get_by_label("Trust this device for 30 days").check()
