@@ -29,7 +29,8 @@ MISSING = (
 REFUSALS = re.compile(r"the server responded with a status of (4\d\d|503)")
 # For actions and for expected texts: next to other tests a page may take seconds.
 TIMEOUT_MS = 15_000
-SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
 
 def launch(playwright: Playwright) -> Browser:

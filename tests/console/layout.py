@@ -33,9 +33,10 @@ def hold(visitor: Visitor, where: str) -> None:
     assert len(visitor.page.locator("h1:visible").all()) == 1, where
 
 
-def hold_panel(visitor: Visitor, where: str) -> None:
-    """Assert the same of a panel, which has its own heading."""
+def hold_panel(visitor: Visitor, where: str, *, within: str = "") -> None:
+    """Assert the same of a panel, which has its own heading; the rules, of a part of the page."""
     for scheme in SCHEMES:
         visitor.page.emulate_media(color_scheme=scheme)
-        assert violations(visitor.page) == [], f"{where}, {scheme}"
+        found = violations(visitor.page, scheme=scheme, within=within)
+        assert found == [], f"{where}, {scheme}"
     assert visitor.page.evaluate(OVERFLOWING) == [False], where

@@ -46,7 +46,8 @@ class Dialogs:
         page = self.visitor.page
         expect(page.locator(f"dialog#{name}[open]")).to_be_visible()
         expect(page.locator(f"dialog#{name} [data-busy]")).to_have_count(0)
-        hold_panel(self.visitor, f"{name}, {self._size}")
+        # What is behind it is the page's, which has tests of its own.
+        hold_panel(self.visitor, f"{name}, {self._size}", within=f"dialog#{name}")
         self._picture(page, f"dialog-{name}-{self._size}")
         self.seen.add(name)
         page.keyboard.press("Escape")
@@ -153,7 +154,7 @@ def of_the_frame(dialogs: Dialogs) -> None:
         visitor.press("New access key")
         visitor.press("Create")
         expect(visitor.page.locator("dialog#step-up[open]")).to_be_visible()
-        hold_panel(visitor, "step-up")
+        hold_panel(visitor, "step-up", within="dialog#step-up")
         dialogs.seen.add("step-up")
 
 

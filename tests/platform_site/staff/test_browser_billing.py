@@ -70,7 +70,7 @@ def look(page: Page) -> None:
     for width, scheme in zip(WIDTHS, SCHEMES, strict=True):
         page.set_viewport_size({"width": width, "height": 844})
         page.emulate_media(color_scheme=scheme)
-        assert violations(page) == [], f"{page.url}, {scheme}"
+        assert violations(page, scheme=scheme) == [], f"{page.url}, {scheme}"
         assert not page.evaluate(SCROLLS), f"{page.url}, {width}"
 
 

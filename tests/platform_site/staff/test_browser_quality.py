@@ -51,7 +51,7 @@ def test_the_admin_is_readable_and_fits_the_screen(
         for scheme in SCHEMES:
             visitor.page.emulate_media(color_scheme=scheme)
             visitor.page.goto(f"{visitor.base}/admin/{path}")
-            assert violations(visitor.page) == [], f"{path}, {scheme}"
+            assert violations(visitor.page, scheme=scheme) == [], f"{path}, {scheme}"
         assert not visitor.page.evaluate(SCROLLS), path
 
 
@@ -127,10 +127,10 @@ def test_the_sign_in_is_readable_and_fits_the_screen(
     for scheme in SCHEMES:
         visitor.page.emulate_media(color_scheme=scheme)
         visitor.page.goto(f"{visitor.base}/admin/login/")
-        assert violations(visitor.page) == [], scheme
+        assert violations(visitor.page, scheme=scheme) == [], scheme
         for name, text in (("username", EMAIL), ("password", "wrong"), ("code", "000000")):
             visitor.page.locator(f"[name={name}]").fill(text)
         visitor.page.get_by_role("button", name="Log in").click()
         expect(visitor.page.get_by_text("Please enter the correct").first).to_be_visible()
-        assert violations(visitor.page) == [], scheme
+        assert violations(visitor.page, scheme=scheme) == [], scheme
         assert not visitor.page.evaluate(SCROLLS)
