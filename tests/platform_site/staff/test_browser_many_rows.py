@@ -1,4 +1,4 @@
-"""In a browser: lists of 10,003 rows do what they offer, by mouse and by keys."""
+"""In a browser: lists of 1,003 rows do what they offer, by mouse and by keys."""
 
 import re
 from typing import Any
@@ -16,7 +16,7 @@ from tests.platform_site.staff.test_browser_quality import SCROLLS
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-MANY = 10_003
+MANY = 1_003
 RED = "rgb(185, 28, 28)"
 
 
@@ -49,7 +49,7 @@ def test_a_list_of_many_rows_offers_what_it_does(staff: Visitor) -> None:
     users(MANY - 1)
     page.goto(f"{staff.base}/admin/accounts/user/")
     expect(page.get_by_role("heading", name="Users")).to_be_visible()
-    staff.sees("10,003 users")
+    staff.sees("1,003 users")
     expect(page.get_by_text("Show all")).to_have_count(0)
     look(page)
 
@@ -57,7 +57,7 @@ def test_a_list_of_many_rows_offers_what_it_does(staff: Visitor) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     page.get_by_label("Select all objects on this page for an action").check()
     staff.sees("50 of 50 selected")
-    expect(page.get_by_text("Select all 10")).to_have_count(0)
+    expect(page.get_by_text("Select all 1")).to_have_count(0)
     look(page)
     chosen_action(page, "disable")
     button = page.get_by_role("button", name="Disable", exact=True)
@@ -68,10 +68,10 @@ def test_a_list_of_many_rows_offers_what_it_does(staff: Visitor) -> None:
     staff.sees("50 of 50 selected")
 
     # The last page has the last rows, and nothing leads nowhere.
-    page.get_by_role("navigation", name="Pages").get_by_role("link", name="201").click()
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="21").click()
     expect(boxes(page)).to_have_count(3)
     pages = page.get_by_role("navigation", name="Pages")
-    expect(pages.locator("[aria-current=page]")).to_have_text("201")
+    expect(pages.locator("[aria-current=page]")).to_have_text("21")
     expect(pages.get_by_role("link", name="…")).to_have_count(0)
     page.set_viewport_size({"width": 1440, "height": 900})
     page.get_by_role("link", name="Email", exact=True).click()
@@ -134,7 +134,7 @@ def test_an_organization_is_found_by_a_member_and_the_filters_by_keys(
     expect(page.get_by_text("Create a new item")).to_have_count(0)
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme)
-        assert violations(page) == []
+        assert violations(page, scheme=scheme) == []
     page.get_by_role("link", name="Show all organizations").click()
     expect(page.get_by_role("link", name="Meadows Limited")).to_be_visible()
 
@@ -145,7 +145,7 @@ def test_an_organization_is_found_by_a_member_and_the_filters_by_keys(
     expect(focused).to_have_count(1)
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme)
-        assert violations(page) == []
+        assert violations(page, scheme=scheme) == []
     assert not page.evaluate(SCROLLS)
     page.keyboard.press("Escape")
     expect(filters).to_be_focused()

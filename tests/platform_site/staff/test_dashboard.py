@@ -21,7 +21,7 @@ from sqlgateway.models import SqlRecord
 from tests.cast import Caller, signed_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
-MANY = 10_000
+MANY = 1_000
 QUERIES = 30
 
 
@@ -112,7 +112,7 @@ def test_the_dashboard_says_what_needs_attention(inside: Client, alice: User) ->
 
 
 @pytest.mark.usefixtures("over_a_brain")
-def test_the_dashboard_takes_few_queries_with_10_000_organizations(inside: Client) -> None:
+def test_the_dashboard_takes_few_queries_with_many_organizations(inside: Client) -> None:
     now = timezone.now()
     made = Organization.objects.bulk_create(Organization(name=f"o{n}") for n in range(MANY))
     ActiveOrganization.objects.bulk_create(

@@ -26,29 +26,31 @@ FILLED = sorted(
 )
 
 
+def list_of(model: type[models.Model]) -> str:
+    """Return the path of a model's list."""
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+
+
 def queries_of(browser: Client, model: type[models.Model]) -> int:
     """Return the number of queries of a model's list."""
-    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
-        response = browser.get(reverse(name))
+    with CaptureQueriesContext(connection) as queries:
+        response = browser.get(list_of(model))
     assert response.status_code == 200
     return len(queries)
 
 
 @pytest.mark.parametrize("model", FILLED, ids=lambda model: model._meta.label)
-def test_a_list_is_searched_and_takes_as_many_queries_for_30_rows_as_for_3(
+def test_a_list_is_searched_and_takes_as_many_queries_for_12_rows_as_for_3(
     inside: Client, model: type[models.Model]
 ) -> None:
     rows.add(model, 3)
     few = queries_of(inside, model)
-    rows.add(model, 27)
+    rows.add(model, 9)
     assert queries_of(inside, model) == few <= 12
 
     row = model._default_manager.first()
     assert row is not None
-    path = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    path = list_of(model)
     assert inside.get(path, {"q": "12"}).status_code == 200
     nothing = inside.get(path, {"q": "nothing of this"}).content.decode()
     assert ("Nothing matches" in nothing) == bool(admin.site._registry[model].search_fields)
@@ -100,14 +102,15 @@ def test_every_entry_of_the_sidebar_leads_somewhere(inside: Client) -> None:
     sidebar = page.partition('id="nav-sidebar-apps"')[2].partition("</nav>")[0]
     paths = re.findall(r'<a href="(/admin/[^"]*)"', sidebar)
     assert len(paths) > 25
-    assert {inside.get(path).status_code for path in paths} == {200}
+    # Those of rows are opened by the test above.
+    others = set(paths) - {list_of(model) for model in FILLED}
+    assert {inside.get(path).status_code for path in others} == {200}
 
 
 def test_every_list_is_in_the_sidebar(inside: Client) -> None:
     page = inside.get("/admin/").content.decode()
     for model in admin.site._registry:
-        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
-        assert f'href="{reverse(name)}"' in page, name
+        assert f'href="{list_of(model)}"' in page, model
     assert "/admin/auth/group/" not in page
 
 
