@@ -8,7 +8,6 @@ module is the brain.
 import os
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from benchmarks.cache.cache_gateway import CONNECTIONS, SIZES, brain_with_worker
 from benchmarks.servers import processor_s
 from tests.edgecache.brain.s3.raw import EMPTY, Signer
 from tests.edgecache.cluster import Cluster
+from tests.edgecache.forks import Process
 from tests.waiting import wait_until
 
 # Signals that a brain does not use itself.
@@ -30,9 +30,7 @@ SWITCHES: Final = {True: signal.SIGRTMIN + 1, False: signal.SIGRTMIN + 2}
 class SwitchedCluster(Cluster):
     """A brain with metering that can be switched."""
 
-    def _run(
-        self, log: str, command: list[str], environment: dict[str, str]
-    ) -> "subprocess.Popen[bytes]":
+    def _run(self, log: str, command: list[str], environment: dict[str, str]) -> Process:
         if command == ["-m", "edgecache.brain"]:
             command = ["-m", "benchmarks.cache.metering"]
         return super()._run(log, command, environment)
