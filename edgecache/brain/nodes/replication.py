@@ -216,7 +216,8 @@ class Replication:
         held = await self._directory.all_locations(list(missing))
         failed: set[UUID] = set()
         for _ in range(ATTEMPTS):
-            chosen = self._choose(bucket, missing.values(), held, failed)
+            readable = [missing[sha256] for sha256 in bodies]
+            chosen = self._choose(bucket, readable, held, failed)
             if not chosen:
                 break
             stored = await self._store_on(bucket, chosen, missing, bodies)
@@ -226,13 +227,11 @@ class Replication:
             failed |= {
                 node_id
                 for node_id, hashes in chosen.items()
-                if any(node_id not in held[sha256] for sha256 in hashes)
+                if any(node_id not in held[sha256] for sha256 in bodies.keys() & hashes)
             }
         possible = self._possible_holders(bucket)
         few = [
-            one.sha256
-            for one in missing.values()
-            if len(held[one.sha256]) < min(one.copies, possible)
+            sha256 for sha256 in bodies if len(held[sha256]) < min(missing[sha256].copies, possible)
         ]
         if few:
             # Some node failed: repair makes the missing replicas.
@@ -282,9 +281,9 @@ class Replication:
         bucket: BucketInfo,
         chosen: Mapping[UUID, Sequence[bytes]],
         requests: Mapping[bytes, ReplicaRequest],
-        bodies: Mapping[bytes, Path | bytes],
+        bodies: dict[bytes, Path | bytes],
     ) -> dict[bytes, list[UUID]]:
-        """Upload; return the nodes that took each blob."""
+        """Upload; return the nodes that took each blob. bodies: loses those found damaged."""
         stored: dict[bytes, list[UUID]] = {}
 
         async def one(node_id: UUID, hashes: Sequence[bytes]) -> None:
@@ -310,24 +309,37 @@ class Replication:
         address: ServerAddress,
         bucket: BucketInfo,
         requests: Sequence[ReplicaRequest],
-        bodies: Mapping[bytes, Path | bytes],
+        bodies: dict[bytes, Path | bytes],
     ) -> AsyncIterator[bytes]:
         """Upload blobs to one node: small ones together, others one after another.
 
-        Yields those that the node has. Raises RequestFailed.
+        Yields those that the node has. Raises RequestFailed for a failure that is the node's.
         """
         small: dict[bytes, bytes] = {}
         for request in requests:
-            body = bodies[request.sha256]
+            body = bodies.get(request.sha256)
+            if body is None:
+                continue
             if isinstance(body, bytes):
                 small[request.sha256] = body
                 continue
             grant = TicketGrant(bucket.tenant, bucket.id, request.sha256, request.size)
             ticket = self._tickets.sign(TicketKind.STORE, node_id, grant, now=time.time())
-            await self._client.store(
-                address, request.sha256, body, size=request.size, ticket=ticket
-            )
-            yield request.sha256
+            try:
+                await self._client.store(
+                    address, request.sha256, body, size=request.size, ticket=ticket
+                )
+            except RequestFailed as failure:
+                has_other_hash = failure.status == HTTPStatus.UNPROCESSABLE_ENTITY
+                sha256 = request.sha256 if has_other_hash else None
+                if await self._local.is_whole(body, size=request.size, sha256=sha256):
+                    raise
+            else:
+                yield request.sha256
+                continue
+            # Nothing can be stored from it, however often and wherever.
+            log.error("local_file_damaged", sha256=request.sha256.hex())
+            bodies.pop(request.sha256, None)
         if small:
             index, message = batches.encode(small)
             grant = TicketGrant(bucket.tenant, bucket.id, batches.name_of(index), len(message))

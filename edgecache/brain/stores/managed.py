@@ -3,6 +3,8 @@
 They are checked when they are read.
 """
 
+import hashlib
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -88,6 +90,10 @@ class LocalBodies:
             files = await self.files(bucket.tenant, large)
         found |= await self._data_directory.run(_existing, files, dict(wanted))
         return found
+
+    async def is_whole(self, file: Path, *, size: int, sha256: bytes | None) -> bool:
+        """True if a file has this size and, where one is given, this hash: that reads all of it."""
+        return await self._data_directory.run(_is_whole, file, size, sha256)
 
     async def files(self, tenant: EnvironmentKey, hashes: Sequence[bytes]) -> dict[bytes, Path]:
         """Return files of a built-in origin's blobs, which may not exist: the store's, or copies.
@@ -275,6 +281,16 @@ async def delete_quietly(target: KnownStore, *names: str) -> None:
 
 async def _part(body: bytes, span: Span) -> AsyncIterator[bytes]:
     yield body[span.start : span.start + span.length]
+
+
+def _is_whole(path: Path, size: int, sha256: bytes | None) -> bool:
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size != size:
+                return False
+            return sha256 is None or hashlib.file_digest(file, "sha256").digest() == sha256
+    except OSError:
+        return False
 
 
 def _existing(files: Mapping[bytes, Path], sizes: Mapping[bytes, int]) -> dict[bytes, Path | bytes]:

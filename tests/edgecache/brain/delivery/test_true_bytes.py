@@ -164,6 +164,14 @@ def test_an_altered_file_of_the_brain_is_an_error(stored: Stored) -> None:
     target = f"/other/copy?partNumber=1&uploadId={upload}"
     assert stored.signer.send("PUT", target, headers=copied).status == 502
 
+    # No worker takes it, and none is to blame for that.
+    damage = f'"sha256":"{stored.sha256.hex()}","event":"local_file_damaged"'
+    until(lambda: damage in stored.cluster.log)
+    assert '"reason":"store_refused 422"' not in stored.cluster.log
+    stored.s3.put_object(Bucket="docs", Key="other", Body=b"other")
+    redirect = {"x-zonal-redirect": "1"}
+    until(lambda: stored.signer.send("GET", "/docs/other", headers=redirect).status == 307)
+
 
 def test_a_popular_object_is_right_whatever_happens_to_its_files(
     cluster: Cluster, keys: Keys, bucket: str
