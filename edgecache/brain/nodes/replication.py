@@ -330,9 +330,10 @@ class Replication:
                     address, request.sha256, body, size=request.size, ticket=ticket
                 )
             except RequestFailed as failure:
-                has_other_hash = failure.status == HTTPStatus.UNPROCESSABLE_ENTITY
-                sha256 = request.sha256 if has_other_hash else None
-                if await self._local.is_whole(body, size=request.size, sha256=sha256):
+                # It has another hash, or is gone.
+                may_be_ours = failure.status == HTTPStatus.UNPROCESSABLE_ENTITY
+                may_be_ours |= failure.reason == "file_gone"
+                if not may_be_ours or await self._local.has_hash(body, request.sha256):
                     raise
             else:
                 yield request.sha256

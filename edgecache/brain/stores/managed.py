@@ -4,7 +4,6 @@ They are checked when they are read.
 """
 
 import hashlib
-import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -91,9 +90,9 @@ class LocalBodies:
         found |= await self._data_directory.run(_existing, files, dict(wanted))
         return found
 
-    async def is_whole(self, file: Path, *, size: int, sha256: bytes | None) -> bool:
-        """True if a file has this size and, where one is given, this hash: that reads all of it."""
-        return await self._data_directory.run(_is_whole, file, size, sha256)
+    async def has_hash(self, file: Path, sha256: bytes) -> bool:
+        """True if a file exists and has this hash. Reads all of it."""
+        return await self._data_directory.run(_has_hash, file, sha256)
 
     async def files(self, tenant: EnvironmentKey, hashes: Sequence[bytes]) -> dict[bytes, Path]:
         """Return files of a built-in origin's blobs, which may not exist: the store's, or copies.
@@ -283,25 +282,25 @@ async def _part(body: bytes, span: Span) -> AsyncIterator[bytes]:
     yield body[span.start : span.start + span.length]
 
 
-def _is_whole(path: Path, size: int, sha256: bytes | None) -> bool:
+def _has_hash(path: Path, sha256: bytes) -> bool:
     try:
         with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size != size:
-                return False
-            return sha256 is None or hashlib.file_digest(file, "sha256").digest() == sha256
+            return hashlib.file_digest(file, "sha256").digest() == sha256
     except OSError:
         return False
 
 
 def _existing(files: Mapping[bytes, Path], sizes: Mapping[bytes, int]) -> dict[bytes, Path | bytes]:
-    """Return the files that exist, and the bytes of those that are small. It blocks."""
+    """Return the files that have their size, and the bytes of those that are small. It blocks."""
     found: dict[bytes, Path | bytes] = {}
     for sha256, path in files.items():
         try:
             if sizes[sha256] <= BATCHED_BYTES:
                 found[sha256] = path.read_bytes()
-            elif path.exists():
+            elif path.stat().st_size == sizes[sha256]:
                 found[sha256] = path
+            else:
+                log.error("local_file_damaged", sha256=sha256.hex())
         except FileNotFoundError:
             continue
     return found

@@ -48,7 +48,7 @@ async def replicating(directory: Directory, client: object) -> AsyncIterator[Rep
     read = AsyncMock(side_effect=lambda _, wanted: {name: Path(name.hex()) for name, _ in wanted})
     replication = Replication(
         directory,  # type: ignore[arg-type] # enough of it
-        Mock(read=read, is_whole=AsyncMock(return_value=True)),
+        Mock(read=read),
         nodes,
         Mock(),
         client,  # type: ignore[arg-type] # enough of it
