@@ -39,10 +39,10 @@ test: $(VENV)/.dev  ## run the tests against throw-away databases, but for the s
 	$(if $(CI),$(BIN)/coverage report)
 
 # A failure that does not come back is a fault of the test, which is named here and is to be mended;
-# more than three failures are the code's.
-test-again: $(VENV)/.dev  ## run the tests that failed just now once more, at most three
+# more than ten failures are the code's.
+test-again: $(VENV)/.dev  ## run the tests that failed just now once more, at most ten
 	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); \
-	  print("Failed, and run again:", *failed, sep="\n  "); exit(len(failed) > 3)'
+	  print("Failed, and run again:", *failed, sep="\n  "); exit(len(failed) > 10)'
 	$(EXEC) $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(TESTS)
 	$(if $(CI),$(BIN)/coverage report)
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.http_server import HttpServer
 from tests.waiting import LIMIT_S
 
 # Requests that are not forwarded: POST /_front/lose and the like.
@@ -155,8 +156,7 @@ def fronting(platform: str) -> Iterator[Front]:
     """Yield a proxy in front of a platform."""
     front = Front(platform)
     handler = type("FrontForwarding", (Forwarding,), {"front": front})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
+    with HttpServer(("127.0.0.1", 0), handler) as server:
         front.url = f"http://127.0.0.1:{server.server_port}"
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()

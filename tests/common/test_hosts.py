@@ -2,8 +2,6 @@
 
 import ipaddress
 import logging
-import runpy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +10,9 @@ from pytest_django.fixtures import Settings
 
 from tests.cast import Caller
 from tests.gate import production
+from tests.settings_file import read_settings
 
 pytestmark = pytest.mark.django_db
-ROOT = Path(__file__).parents[2]
 ROUTES = (
     "/",
     "/console/",
@@ -116,7 +114,7 @@ def test_hsts_binds_this_host_alone_unless_more_is_asked_for(
 ) -> None:
     for name, value in (production() | {"ZHSTS": chosen}).items():
         monkeypatch.setenv(name, value)
-    found: dict[str, Any] = runpy.run_path(str(ROOT / "platform_site/settings.py"))
+    found: dict[str, Any] = read_settings()
     for name in ("SECONDS", "INCLUDE_SUBDOMAINS", "PRELOAD"):
         setattr(behind, f"SECURE_HSTS_{name}", found[f"SECURE_HSTS_{name}"])
     answer = Client().get("/console/", HTTP_X_FORWARDED_PROTO="https")

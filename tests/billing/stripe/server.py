@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from tests.http_server import HttpServer
 
 KEY = "sk_test_0123456789abcdef"
 WEBHOOK_SECRET = "whsec_0123456789abcdef"
@@ -179,10 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class _Http(ThreadingHTTPServer):
+class _Http(HttpServer):
     """A server on a free port."""
-
-    daemon_threads = True
 
     def __init__(self, stripe: Stripe) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -1,7 +1,6 @@
 """A sentence about a wrong setting names the setting, and never shows its value."""
 
 import re
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ from common.settings.env import SettingError
 from common.settings.table import rows
 from edgecache.worker import options
 from operations.conf_modules import CONF_MODULES
+from tests.settings_file import read_settings
 
 MARKER = "hunter2hunter2"
 NAMED = re.compile("zonal: [A-Z0-9_]+ ")
-ROOT = Path(__file__).parents[3]
 ROWS = {
     row.variable: row
     for conf in CONF_MODULES
@@ -59,7 +58,7 @@ def _started(variable: str, value: str, environment: pytest.MonkeyPatch) -> list
     """Return what a process says that starts with a value; [] if it says nothing."""
     environment.setenv(variable, value)
     try:
-        found = runpy.run_path(str(ROOT / "platform_site/settings.py"))
+        found = read_settings()
     except SettingError as error:
         said = str(error)
     else:

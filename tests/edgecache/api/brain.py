@@ -4,9 +4,11 @@ import contextlib
 import json
 import threading
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.http_server import HttpServer
 
 SECRET = "a-secret-of-the-brain-for-tests-only"
 METRICS = {
@@ -65,8 +67,7 @@ class ScriptedBrain:
             "GET /v1/status": (200, STATUS),
             "GET /v1/metrics": (200, METRICS),
         }
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.server.daemon_threads = True
+        self.server = HttpServer(("127.0.0.1", 0), _handler(self))
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     @property

@@ -3,11 +3,10 @@
 import hashlib
 import os
 import ssl
-import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -23,6 +22,7 @@ from edgecache.protocol.inventories import Inventory, InventoryAnswer
 from edgecache.protocol.jobs import Job, JobDone, Jobs, JobsDone
 from edgecache.protocol.receipts import ReceiptLine, Receipts, ReceiptsAnswer, RefusedReceipt
 from edgecache.protocol.tickets import MAC_KEY_BYTES, Ticket, TicketKind, decode, encode, key_id
+from tests.http_server import HttpServer
 
 NODE = UUID("0198c0de-0000-7000-8000-000000000001")
 SECRET = "s3cret-of-the-node_" + "x" * 24
@@ -95,8 +95,7 @@ class FakeBrain:
         self.may_answer = threading.Event()
         self.may_answer.set()
         self._scheme = "http"
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = HttpServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.start()
 
@@ -192,18 +191,6 @@ class FakeBrain:
             if ticket_id in self.refused
         ]
         return ReceiptsAnswer(() if refused else tuple(ids), tuple(refused))
-
-
-class _Server(ThreadingHTTPServer):
-    """A server that does not log connections broken by killed workers."""
-
-    # Connections that wait to be accepted; the kernel drops more of them for a second or longer.
-    request_queue_size = 128
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a broken connection; anything else is an error of the test."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
 
 
 def _handler(brain: FakeBrain) -> type[BaseHTTPRequestHandler]:

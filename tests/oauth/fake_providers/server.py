@@ -13,9 +13,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+
+from tests.http_server import HttpServer
 
 CLIENT_ID = "zonal-client"
 CLIENT_SECRET = "zonal-client-secret-0123456789"
@@ -256,10 +258,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class _Http(ThreadingHTTPServer):
+class _Http(HttpServer):
     """A server on a free port."""
-
-    daemon_threads = True
 
     def __init__(self, provider: ProviderServer) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

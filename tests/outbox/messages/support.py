@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -18,6 +18,7 @@ from django.db import connection
 
 from outbox.models import Delivery
 from outbox.tasks import deliver
+from tests.http_server import HttpServer
 from tests.ports import free_port
 
 CODE = "493817"
@@ -86,13 +87,11 @@ def smtp_options(port: int) -> dict[str, Any]:
     }
 
 
-class Twilio(ThreadingHTTPServer):
+class Twilio(HttpServer):
     """Speaks as much of Twilio's Messages API as we do.
 
     answers: (status, code, headers), one for each call to come, after them success.
     """
-
-    daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Messages)

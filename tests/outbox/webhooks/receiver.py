@@ -5,8 +5,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
+
+from tests.http_server import HttpServer
 
 # Longer than any test: a slow answer ends when the client or the test does.
 STUCK_S = 60
@@ -91,21 +93,12 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class Server(ThreadingHTTPServer):
-    """A server whose clients may hang up."""
-
-    daemon_threads = True
-
-    def handle_error(self, *_: object) -> None:
-        """Say nothing."""
-
-
 @contextmanager
 def receiving() -> Iterator[Receiver]:
     """Run a receiver on a free port."""
     receiver = Receiver()
     handler = type("OwnHandler", (Handler,), {"receiver": receiver})
-    server = Server(("127.0.0.1", 0), handler)
+    server = HttpServer(("127.0.0.1", 0), handler)
     receiver.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

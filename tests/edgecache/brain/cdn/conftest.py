@@ -3,13 +3,14 @@
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
 from tests.edgecache.brain.s3.raw import Answer, send
 from tests.edgecache.cluster import Cluster
+from tests.http_server import HttpServer
 
 
 @dataclass
@@ -45,10 +46,8 @@ class Asked:
     body: bytes = b""
 
 
-class Origin(ThreadingHTTPServer):
+class Origin(HttpServer):
     """An HTTP origin."""
-
-    daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -19,16 +19,14 @@ from tests.edgecache.brain.cdn.conftest import Origin as RangedOrigin
 from tests.edgecache.brain.cdn.conftest import OriginAnswer
 from tests.edgecache.brain.s3.raw import EMPTY, Signer, md5
 from tests.edgecache.cluster import Cluster, Keys
+from tests.http_server import HttpServer
 
 CROWD = 1000
 BODY = os.urandom(300_000)
 
 
-class Origin(ThreadingHTTPServer):
+class Origin(HttpServer):
     """An HTTP origin that counts its requests, and waits for tests."""
-
-    daemon_threads = True
-    request_queue_size = 128
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answering)

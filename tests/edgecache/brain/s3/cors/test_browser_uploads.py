@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from tests.console.browser import launch
+from tests.http_server import HttpServer
 
 pytestmark = pytest.mark.browser
 
@@ -56,7 +57,7 @@ class _Site(BaseHTTPRequestHandler):
 @pytest.fixture
 def page() -> Iterator[Page]:
     """Return a page of an origin that is not the bucket's."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    server = HttpServer(("127.0.0.1", 0), _Site)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with sync_playwright() as playwright:
         browser = launch(playwright)
