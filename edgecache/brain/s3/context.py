@@ -69,8 +69,9 @@ class RequestContext:
         self.xml = held
 
     def note_failure(self, exc: OriginError) -> None:
-        """Count an error of the bucket's origin for its owner."""
+        """Count an error of the bucket's origin for its owner, and log its cause."""
         if self.bucket_id is not None and exc.status in ORIGIN_FAILURES:
+            self.exchange.cause = exc.cause
             self.dependencies.meters.record_failure(self.bucket_id, exc.cause)
 
     def count_empty(self, bucket: BucketInfo, *, is_hit: bool) -> None:

@@ -65,7 +65,7 @@ def test_a_scrape_stays_short_after_a_long_outage(
         )
     with CaptureQueriesContext(connection) as asked:
         assert sample("unfinished", "mail", "queued") == 3
-    assert len(asked) == 2
+    assert sum("FROM outbox_delivery" in query["sql"] for query in asked) == 2
 
 
 def test_other_metrics_are_shown_without_the_database(
