@@ -180,9 +180,8 @@ class ObjectApi:
             rules = await self._cors.of_request(request)
             exchange.added = cors_requests.headers_of(rules, scope.method, scope.headers)
         context = await self._authenticated(request, exchange, entry)
-        name, operation = operation_of(context.request)
-        entry.operation = name
         try:
+            entry.operation, operation = operation_of(context.request)
             response = await operation(context)
         except NotModified as not_modified:
             response = S3Response(304, not_modified.headers)
@@ -193,7 +192,7 @@ class ObjectApi:
         finally:
             context.close()
             entry.is_hit = context.is_hit
-            entry.logged = context.logged
+            entry.logged = context.bucket_of_log()
         # Without one the operation has sent the response itself.
         if response is not None:
             _send(exchange, response, entry.request_id)

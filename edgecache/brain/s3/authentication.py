@@ -95,8 +95,8 @@ def _signer_of_head(key: SigningKey) -> RequestSigner:
 def _no_session_token() -> S3Error:
     return S3Error(
         "InvalidToken",
-        "Access keys have no session token. Remove it: clients take it from AWS__OF_SESSION, "
-        "some from TOKEN, in their environment.",
+        "Access keys have no session token. Remove it: clients take it from the variable "
+        "AWS_SESSION_TOKEN, or from aws_session_token in a profile.",
     )
 
 

@@ -39,8 +39,7 @@ class RequestContext:
 
     identity: None for an anonymous request.
     is_hit: for the request's line in the log; None while unknown.
-    bucket_id, share_key: of the first bucket, and who is charged for the running request.
-    logged: the first bucket, if it has an access log.
+    charged, share_key: the first bucket, and who is charged for the running request.
     xml: who is charged for the memory of its XML, and how much.
     """
 
@@ -49,8 +48,7 @@ class RequestContext:
     exchange: Exchange
     identity: RequestSigner | None
     is_hit: bool | None = None
-    bucket_id: int | None = None
-    logged: BucketInfo | None = None
+    charged: BucketInfo | None = None
     share_key: ShareKey | None = None
     xml: tuple[ShareKey, int] | None = None
 
@@ -70,9 +68,21 @@ class RequestContext:
 
     def note_failure(self, exc: OriginError) -> None:
         """Count an error of the bucket's origin for its owner, and log its cause."""
-        if self.bucket_id is not None and exc.status in ORIGIN_FAILURES:
+        if self.charged is not None and exc.status in ORIGIN_FAILURES:
             self.exchange.cause = exc.cause
-            self.dependencies.meters.record_failure(self.bucket_id, exc.cause)
+            self.dependencies.meters.record_failure(self.charged.id, exc.cause)
+
+    def bucket_of_log(self) -> BucketInfo | None:
+        """Return the bucket whose access log the request belongs to, if it has one.
+
+        A signed request that is refused before its bucket is read belongs to it, too, if the bucket
+        is in memory.
+        """
+        bucket = self.charged
+        if bucket is None and self.identity is not None:
+            name = (self.identity.tenant, self.request.bucket)
+            bucket = self.dependencies.directory.known_bucket(name)
+        return bucket if bucket is not None and bucket.log_bucket else None
 
     def count_empty(self, bucket: BucketInfo, *, is_hit: bool) -> None:
         """Count an answer about an object that has no bytes of it."""
@@ -136,9 +146,7 @@ class RequestContext:
         Raises Overloaded, OriginFailed for a loop.
         """
         if self.share_key is None:
-            self.bucket_id = bucket.id
-            if bucket.log_bucket:
-                self.logged = bucket
+            self.charged = bucket
             share_key = use_share_of_bucket(bucket, client)
             if not self.dependencies.running.try_take(share_key):
                 raise Overloaded

@@ -85,10 +85,13 @@ async def delete_bucket_lifecycle(context: RequestContext) -> S3Response:
 async def expiry_headers(
     context: RequestContext, bucket: BucketInfo, version: ObjectVersion
 ) -> Sequence[tuple[str, str]]:
-    """Return the header that says when an object expires, of a bucket with rules.
+    """Return the header that says when an object expires, if a rule of the bucket says so.
 
+    What a request names by its version is left out: it may be an older one, which these rules keep.
     Raises DatabaseUnavailable.
     """
+    if not bucket.lifecycle or context.request.has("versionId"):
+        return ()
     found = expiry_by(
         await context.dependencies.expiry_rules.of_bucket(bucket),
         version.key,

@@ -170,8 +170,12 @@ def _check_parameters(request: S3Request, name: str, selector: str) -> None:
             continue
         if _is_of_all(request, parameter):
             continue
-        if not is_lenient or _may_name_operation(parameter, value):
-            raise not_implemented(f"The parameter {parameter[:100]} of {name}")
+        if is_lenient and not _may_name_operation(parameter, value):
+            continue
+        if not value and not selector:
+            # It names another operation, which is none of ours.
+            raise _no_such_operation(request, parameter)
+        raise not_implemented(f"The parameter {parameter[:100]} of {name}")
 
 
 def _is_of_all(request: S3Request, parameter: str) -> bool:
@@ -231,7 +235,11 @@ def _two_values(name: str) -> S3Error:
 def _not_allowed(request: S3Request) -> S3Error:
     for parameter, _ in request.parameters:
         if parameter != OPERATION_PARAMETER and not _is_of_all(request, parameter):
-            return not_implemented(f"{request.method[:20]} with the parameter {parameter[:100]}")
+            return _no_such_operation(request, parameter)
     if request.method != "POST":
         return S3Error("MethodNotAllowed", extra={"Method": request.method[:20]})
     return not_implemented("POST without a parameter that names an operation")
+
+
+def _no_such_operation(request: S3Request, parameter: str) -> S3Error:
+    return not_implemented(f"{request.method[:20]} with the parameter {parameter[:100]}")

@@ -20,6 +20,7 @@ from edgecache.brain.s3 import encryption
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.error_details import described
+from edgecache.brain.s3.lifecycle import expiry_headers
 from edgecache.brain.s3.multipart import uploads
 from edgecache.brain.s3.multipart.uploads import Part, UnfinishedUpload
 from edgecache.brain.s3.objects import conditions, version_ids
@@ -57,7 +58,11 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
     done, _ = await asyncio.wait({task}, timeout=RESPONSE_AFTER_S)
     if done:
         version = await task
-        headers = [*version_ids.of_write(version), *encryption.headers(context, bucket)]
+        headers = [
+            *version_ids.of_write(version),
+            *await expiry_headers(context, bucket, version),
+            *encryption.headers(context, bucket),
+        ]
         return S3Response(headers=headers, body=_result(context, version))
     await _respond_late(context, task, encryption.headers(context, bucket))
     return None

@@ -13,6 +13,7 @@ from edgecache.brain.core.errors import OriginChanged, OriginMissing, StoreMissi
 from edgecache.brain.core.values import TAGGING_HEADER, BucketInfo, ObjectVersion, WrittenFields
 from edgecache.brain.s3 import bodies, encryption, tags
 from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.lifecycle import expiry_headers
 from edgecache.brain.s3.listing_query import iso
 from edgecache.brain.s3.objects import conditions, headers, version_ids
 from edgecache.brain.s3.objects.first_steps import find_object
@@ -166,6 +167,7 @@ async def copy_object(context: RequestContext) -> S3Response:
     copied_headers = [
         *source.headers,
         *version_ids.of_write(version),
+        *await expiry_headers(context, bucket, version),
         *encryption.headers(context, bucket),
     ]
     return S3Response(headers=copied_headers, body=document("CopyObjectResult", nodes))

@@ -90,7 +90,7 @@ async def _respond(
         head = (selection.status, [(REQUEST_ID_HEADER, context.request.request_id), *headers])
         await dependencies.streamer.pass_through(bucket, context.exchange, head, opened.body())
         return None
-    expiry = await expiry_headers(context, bucket, version) if bucket.lifecycle else ()
+    expiry = await expiry_headers(context, bucket, version)
     region = dependencies.locator.region_of(
         context.request.client,
         context.request.headers,
@@ -141,7 +141,7 @@ async def head_object(context: RequestContext) -> S3Response:
         raise
     context.count_empty(bucket, is_hit=is_hit)
     length = [("content-length", str(selection.span.length))] if version.size >= 0 else []
-    expiry = await expiry_headers(context, bucket, version) if bucket.lifecycle else ()
+    expiry = await expiry_headers(context, bucket, version)
     more = [*expiry, *encryption.headers(context, bucket), *length]
     return S3Response(selection.status, [*headers, *selection.headers, *more])
 

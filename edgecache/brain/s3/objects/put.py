@@ -28,7 +28,7 @@ async def put_object(context: RequestContext) -> S3Response:
         replace(fields, checksums=received.checksums),
         conditions=wanted,
     )
-    expiry = await expiry_headers(context, bucket, version) if bucket.lifecycle else ()
+    expiry = await expiry_headers(context, bucket, version)
     return S3Response(
         headers=[
             ("etag", f'"{version.etag}"'),

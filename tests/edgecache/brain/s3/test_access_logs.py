@@ -134,6 +134,10 @@ def test_the_requests_of_all_doors_are_in_the_log_when_the_brain_stops(
     signer = Signer(keys, brain.url)
     send(brain.url, "GET", signer.presign("GET", "/docs/a%20b"))
     assert Form(keys, brain.url).post().status == 204
+    # Refused before the bucket is read.
+    reader = Signer(brain.tenant("read", keys), brain.url)
+    assert reader.send("PUT", "/docs/a", b"x").code == "AccessDenied"
+    assert signer.send("PUT", "/docs?policy=", b"{}").code == "NotImplemented"
     evil = {"user-agent": 'evil" 200 -', "referer": "https://a/?X-Amz-Signature=5ecre7"}
     send(brain.url, "GET", f"/p/{row['public_name']}/a%20b?token=5ecre7", evil)
     brain.call("PATCH", f"/v1/buckets/{row['id']}?{keys.scope}", {"is_public": False})
@@ -157,10 +161,13 @@ def test_the_requests_of_all_doors_are_in_the_log_when_the_brain_stops(
         ("REST.GET.OBJECT", "absent", "404", "NoSuchKey", found[2][11], "AuthHeader"),
         ("REST.GET.OBJECT", "a%20b", "200", "-", "5", "QueryString"),
         ("REST.POST.OBJECT", "in/a.txt", "204", "-", "-", "-"),
+        ("REST.PUT.OBJECT", "a", "403", "AccessDenied", found[5][11], "AuthHeader"),
+        ("REST.PUT.BUCKET", "-", "501", "NotImplemented", found[6][11], "AuthHeader"),
         ("WEBSITE.GET.OBJECT", "a%20b", "200", "-", "5", "-"),
-        ("WEBSITE.GET.OBJECT", "a%20b", "404", "no-such-bucket", found[6][11], "-"),
+        ("WEBSITE.GET.OBJECT", "a%20b", "404", "no-such-bucket", found[8][11], "-"),
     ]
-    assert [each[4] for each in found] == [keys.access_key] * 5 + ["-"] * 2
+    key, reads = keys.access_key, reader.keys.access_key
+    assert [each[4] for each in found] == [key] * 5 + [reads, key] + ["-"] * 2
     assert "5ecre7" not in text
     assert "X-Amz-Signature=***" in found[3][8]
-    assert {each[19] for each in found[:5]} == {"SigV4"}
+    assert {each[19] for each in found[:7]} == {"SigV4"}

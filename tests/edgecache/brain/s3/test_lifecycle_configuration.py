@@ -205,6 +205,15 @@ def test_a_bucket_with_its_own_origin_has_no_lifecycle(
     assert "origin of its own" in answer.text("Message")
 
 
+def in_parts(s3: Any, bucket: str, key: str) -> Any:
+    """Upload an object in one part; return the answer to its completion."""
+    named = {"Bucket": bucket, "Key": key}
+    named["UploadId"] = s3.create_multipart_upload(**named)["UploadId"]
+    etag = s3.upload_part(**named, PartNumber=1, Body=b"x")["ETag"]
+    parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
+    return s3.complete_multipart_upload(**named, MultipartUpload=parts)
+
+
 def test_reads_and_uploads_say_when_an_object_expires(s3: Any, bucket: str) -> None:
     today = datetime.now(UTC).date()
 
@@ -227,6 +236,9 @@ def test_reads_and_uploads_say_when_an_object_expires(s3: Any, bucket: str) -> N
     for read in (s3.get_object, s3.head_object, s3.get_object):
         assert "Expiration" not in read(Bucket=bucket, Key="b")
         assert read(Bucket=bucket, Key="a")["Expiration"] in expiry(10, quoted)
+    copied = s3.copy_object(Bucket=bucket, Key="a copy", CopySource=f"{bucket}/b")
+    assert copied["Expiration"] in expiry(10, quoted)
+    assert in_parts(s3, bucket, "a joined")["Expiration"] in expiry(10, quoted)
     tags = {"TagSet": [{"Key": "a", "Value": "b"}]}
     s3.put_object_tagging(Bucket=bucket, Key="a", Tagging=tags)
     for read in (s3.get_object, s3.head_object, s3.get_object):
@@ -235,6 +247,12 @@ def test_reads_and_uploads_say_when_an_object_expires(s3: Any, bucket: str) -> N
     put(s3, [ten, tagged])
     for read in (s3.get_object, s3.head_object, s3.get_object):
         assert read(Bucket=bucket, Key="a")["Expiration"] in expiry(3, "two")
+    # The rules do not delete a version that is overwritten.
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    first = s3.put_object(Bucket=bucket, Key="a", Body=b"1")["VersionId"]
+    s3.put_object(Bucket=bucket, Key="a", Body=b"2")
+    for read in (s3.get_object, s3.head_object):
+        assert "Expiration" not in read(Bucket=bucket, Key="a", VersionId=first)
     s3.delete_bucket_lifecycle(Bucket=bucket)
     for read in (s3.get_object, s3.head_object):
         assert "Expiration" not in read(Bucket=bucket, Key="a")

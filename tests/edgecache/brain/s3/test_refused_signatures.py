@@ -117,6 +117,7 @@ def test_a_session_token_is_refused(signer: Signer) -> None:
     answer = signer.send("GET", "/docs/a", headers={"x-amz-security-token": "x"})
     assert (answer.status, answer.code) == (400, "InvalidToken")
     assert "no session token" in answer.text("Message")
+    assert "AWS_SESSION_TOKEN" in answer.text("Message")
 
 
 def test_another_service_s_signature_is_refused(signer: Signer) -> None:
