@@ -2,8 +2,10 @@
 
 import re
 
+import msgspec
 import yaml
 
+from edgecache.protocol.resources import OriginOptions
 from tests.deploy.tools import DEPLOY, NAMES, program, run
 
 FILE = DEPLOY / "Caddyfile"
@@ -37,6 +39,16 @@ def test_the_lines_that_limit_bodies_are_where_the_page_has_them() -> None:
     for proxy, lines in rows.items():
         text = (DEPLOY / files[proxy]).read_text()
         assert [line for line in re.findall("`([^`]+)`", lines) if line not in text] == []
+
+
+def test_a_quiet_response_lasts_as_long_as_an_origin_may_be_quiet() -> None:
+    options = msgspec.json.schema(OriginOptions)["$defs"]["OriginOptions"]["properties"]
+    longest_s = options["idle_timeout_s"]["maximum"]
+    limits = {"nginx.conf": r"proxy_read_timeout (\d+)m;", "haproxy.cfg": r"timeout server (\d+)m"}
+    for name, pattern in limits.items():
+        objects = (DEPLOY / name).read_text().split("# The object API")[1]
+        (minutes,) = re.findall(pattern, objects)
+        assert int(minutes) * 60 > longest_s
 
 
 def test_the_page_has_the_variable_of_newer_caddies() -> None:

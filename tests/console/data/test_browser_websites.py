@@ -33,7 +33,8 @@ FILES = {
     "css/site.css": '@font-face { font-family: "Inter"; src: url("../fonts/inter.woff2"); }'
     'body { font-family: "Inter"; margin: 40px; color: rgb(20, 40, 60); }',
     "js/app.mjs": 'import { said } from "./said.js"; document.querySelector("#said").append(said);',
-    "js/said.js": 'export const said = "A script is here.";',
+    # Long enough to be sent compressed.
+    "js/said.js": 100 * "// Words, and words. " + '\nexport const said = "A script is here.";',
     "img/mark.svg": '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle'
     ' cx="20" cy="20" r="18" fill="teal"/></svg>',
 }
@@ -111,6 +112,12 @@ def test_a_bucket_becomes_a_website(
     assert page.url == f"{shared}blog/?from=home"
 
     assert opened(page, f"http://{host}/").status == 200
+    visitor.sees("A script is here.")
+    page.wait_for_function(
+        "fetch('/js/said.js', { cache: 'reload' })"
+        ".then((found) => found.headers.get('content-encoding') === 'gzip')"
+    )
+    assert page.reload()
     visitor.sees("A script is here.")
     assert page.evaluate("document.fonts.load('16px Inter').then((found) => found.length)") == 1
     assert page.evaluate("document.querySelector('img').naturalWidth") == 40
