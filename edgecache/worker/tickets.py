@@ -1,6 +1,5 @@
 """Checking tickets: cheap checks first, then the MAC, once for each ticket of the brain."""
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
@@ -15,6 +14,7 @@ from edgecache.protocol.tickets import (
     check,
     decode,
 )
+from edgecache.runtime.bounded_cache import BoundedCache
 from edgecache.worker.clock import BrainClock
 
 # The brain reads with one ticket many times; decoding it costs a fifth of a small answer.
@@ -34,7 +34,7 @@ class Verifier:
         self._node_id = node_id
         self._clock = clock
         self._keys: dict[str, bytes] = {}
-        self._verified: OrderedDict[str, Ticket] = OrderedDict()
+        self._verified: BoundedCache[str, Ticket] = BoundedCache(MAX_VERIFIED_TICKETS)
 
     @property
     def is_ready(self) -> bool:
@@ -77,14 +77,9 @@ class Verifier:
         if not decoded.has_mac_of(key):
             raise TicketRefused(Refusal.WRONG_SIGNATURE)
         if not decoded.ticket.is_direct:
-            self._remember(text, decoded.ticket)
+            self._verified.put(text, decoded.ticket)
         return decoded.ticket
 
     def _check(self, ticket: Ticket, sha256: bytes | None, kind: TicketKind) -> None:
         wanted = ticket.sha256 if sha256 is None else sha256
         check(ticket, node_id=self._node_id, sha256=wanted, kind=kind, now=self._clock.now())
-
-    def _remember(self, text: str, ticket: Ticket) -> None:
-        self._verified[text] = ticket
-        if len(self._verified) > MAX_VERIFIED_TICKETS:
-            self._verified.popitem(last=False)

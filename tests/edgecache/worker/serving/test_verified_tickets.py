@@ -7,9 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from edgecache.protocol.tickets import Refusal, TicketKind, TicketRefused
-from edgecache.worker import tickets
 from edgecache.worker.clock import BrainClock
-from edgecache.worker.tickets import Verifier
+from edgecache.worker.tickets import MAX_VERIFIED_TICKETS, Verifier
 from tests.edgecache.worker.brain import CLIENT, NODE, Signer
 
 HASH = b"\x01" * 32
@@ -62,16 +61,15 @@ def code(
 
 
 def test_the_cache_is_bounded_and_clients_tickets_are_not_cached(
-    verifier: Verifier, signer: Signer, monkeypatch: pytest.MonkeyPatch
+    verifier: Verifier, signer: Signer
 ) -> None:
-    monkeypatch.setattr(tickets, "MAX_VERIFIED_TICKETS", 5)
-    for _ in range(20):
+    for _ in range(MAX_VERIFIED_TICKETS + 20):
         verifier.admit(ticket(signer, id=uuid4()), sha256=HASH, kind=TicketKind.READ)
-    assert len(verifier._verified) == 5
-    kept = set(verifier._verified)
+    kept = verifier._verified.names()
+    assert len(kept) == MAX_VERIFIED_TICKETS
     direct = ticket(signer, client_prefix=CLIENT)
     assert verifier.admit(direct, sha256=HASH, kind=TicketKind.READ).is_direct
-    assert set(verifier._verified) == kept
+    assert verifier._verified.names() == kept
 
 
 def test_a_cached_ticket_is_still_checked_for_its_request(
