@@ -63,6 +63,8 @@ class Upkeep(PeriodicTask):
 
     async def round(self) -> None:
         """Run everything but the lifecycle once. Raises DatabaseUnavailable."""
+        # First, because it raises nothing, and a failure of the others ends the round.
+        await self._access_logs.write()
         await usage_lines.add_storage(self._database, clock=time.time)
         await usage_lines.forget(self._database)
         await records.forget(self._database)
@@ -72,7 +74,6 @@ class Upkeep(PeriodicTask):
         await registration.remove_unproved(self._database)
         await self._database.run(OLD_NODES)
         await self._database.run(DEAD_BRAINS)
-        await self._access_logs.write()
 
 
 async def _until_the_next_hour() -> None:
