@@ -35,9 +35,9 @@ def looks(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def test_unknown_hosts_cost_one_query_in_total(brain: Brain, looks: list[str]) -> None:
     hosts = hosts_of(brain)
-    crowd = [hosts.bucket_id(f"x{number}.example.com") for number in range(2000)]
+    crowd = [hosts.bucket_id(f"x{number}.example.com") for number in range(200)]
     assert set(await asyncio.gather(*crowd)) == {None}
-    for number in range(2000):
+    for number in range(200):
         assert await hosts.bucket_id(f"y{number}.example.com:9000") is None
     assert len(looks) == 1
 
