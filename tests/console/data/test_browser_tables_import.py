@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from tests.console.browser import Visitor, held
 from tests.console.data.tables_page import cell, elsewhere, stored
@@ -43,6 +43,13 @@ def test_a_table_is_created_and_filled_from_a_file(tables: Visitor, tmp_path: Pa
     expect(page.locator("#constraints-rows")).to_contain_text("PRIMARY KEY (id)")
 
 
+FORMS = {"import": "import-form", "insert": "insert-form", "change": "cell-form"}
+DONE = {
+    "import": "1 row imported.",
+    "insert": "The row is inserted.",
+    "change": "n is changed.",
+    "delete": "1 row deleted.",
+}
 NOTES = """
 CREATE TABLE notes (
   id int PRIMARY KEY, title text NOT NULL, made timestamptz DEFAULT now(), "to do" text,
@@ -176,6 +183,49 @@ def test_a_cancelled_import_that_was_sent_whole_says_so(tables: Visitor, tmp_pat
     elsewhere(tables, "SELECT nextval('gate')")
     # The lock of the table waits for the import.
     elsewhere(tables, "LOCK TABLE keyless; DROP TABLE keyless")
+
+
+@pytest.mark.parametrize("act", ["import", "insert", "change", "delete"])
+def test_a_write_without_an_answer_asks_before_the_page_is_left(
+    tables: Visitor, tmp_path: Path, act: str
+) -> None:
+    page = tables.page
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    elsewhere(tables, "CREATE TABLE slow (n int PRIMARY KEY); INSERT INTO slow VALUES (1)")
+    tables.go("/console/tables?table=slow")
+    with held(tables, "/v1/sql(/import|$)"):
+        if act == "import":
+            file = tmp_path / "rows.csv"
+            file.write_text("n\n7\n")
+            tables.press("Import CSV")
+            page.get_by_label("File (UTF-8)").set_input_files(file)
+        elif act == "insert":
+            tables.press("Insert row")
+            page.get_by_label("n int").fill("7")
+        elif act == "change":
+            cell(tables, 0, 0).dblclick()
+            page.get_by_role("textbox", name="Value of").fill("7")
+        else:
+            page.locator("[aria-rowindex='2'] [role=rowheader]").click()
+            tables.press("Delete 1 row")
+        with page.expect_request(re.compile("/v1/sql")):
+            if act == "delete":
+                tables.agrees("Delete")
+            else:
+                page.locator(f"#{FORMS[act]} [type=submit]").click()
+        with page.expect_event("dialog"):
+            page.evaluate("location.assign('/console/')")
+    tables.sees_status(DONE[act])
+    tables.settle()
+    # Nothing is under way any more.
+    tables.go("/console/")
+    assert asked == ["beforeunload"]
 
 
 def test_a_file_whose_answer_was_lost_is_asked_about(tables: Visitor, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
  * request of the console; the browser adds the origin.
  */
 
+import { askWhile } from "./leaving.js";
 import { Cancelled, outdated, problemOf, unanswered, unreachable } from "./problem.js";
 import { upload } from "./upload.js";
 
@@ -46,10 +47,11 @@ export function handle(given) {
 /**
  * headers: beside or instead of the usual ones. signal: ends the call, which then throws Cancelled.
  * as: how the response is read. progressed: called with the number of bytes of a Blob sent so far.
- * isRead: it changes nothing. What the user can end (signal), and what is sent or read as a Blob, may
- * take as long as it does; any other call ends without an answer after ANSWER_S.
+ * isRead: it changes nothing, and the page can be left meanwhile without a question. What the user can
+ * end (signal), and what is sent or read as a Blob, may take as long as it does; any other call ends
+ * without an answer after ANSWER_S. ofSession: it is about the session, not about what the page shows.
  * @typedef {{headers?: Record<string, string>, signal?: AbortSignal, as?: "json" | "blob",
- *   progressed?: (sent: number) => void, isRead?: boolean}} Options
+ *   progressed?: (sent: number) => void, isRead?: boolean, ofSession?: boolean}} Options
  */
 
 /**
@@ -151,8 +153,9 @@ export async function list(path) {
  * @returns {Promise<{problem: import("./problem.js").Problem | null, content: any}>}
  */
 async function ask(method, path, body, options = {}) {
-  if (isOutdated) throw outdated();
-  const { signal, as, isRead = method === "GET" } = options;
+  const { signal, as, isRead = method === "GET", ofSession } = options;
+  if (isOutdated && !ofSession) throw outdated();
+  const settled = isRead || ofSession ? () => {} : askWhile(() => true);
   const late = new AbortController();
   const isLimited = !signal && as !== "blob" && !(body instanceof Blob);
   const timer = isLimited ? setTimeout(() => late.abort(), ANSWER_S * 1000) : 0;
@@ -167,6 +170,7 @@ async function ask(method, path, body, options = {}) {
     throw error instanceof TypeError ? unreachable() : error;
   } finally {
     clearTimeout(timer);
+    settled();
   }
 }
 
@@ -226,7 +230,7 @@ async function refreshed(before) {
 /** Refresh; wait where the service asks for a short wait. Only a refused token ends the sign-in. */
 async function refresh() {
   for (let repeats = 0; ; repeats += 1) {
-    const { problem } = await ask("POST", "/v1/auth/refresh", {});
+    const { problem } = await ask("POST", "/v1/auth/refresh", {}, { ofSession: true });
     if (!problem) {
       refreshes += 1;
       return true;

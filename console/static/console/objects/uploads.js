@@ -1,6 +1,7 @@
 // @ts-check
 /** The uploads of this page: a few concurrently. None replaces an object without an answer of the user. */
 
+import { askWhile } from "../lib/leaving.js";
 import { Problem, sentenceOf } from "../lib/problem.js";
 import { announce, tell } from "../lib/status.js";
 import { askToReplace } from "./replacing.js";
@@ -42,9 +43,7 @@ export function bindUploads() {
       showPanel(uploads);
     },
   });
-  addEventListener("beforeunload", (event) => {
-    if (uploads.some(isOpen)) event.preventDefault();
-  });
+  askWhile(() => uploads.some(isOpen));
 }
 
 /**

@@ -48,7 +48,7 @@ async function shownRows({ shown, grid }, format) {
 async function allRows(query, format) {
   announce("The rows are being fetched …");
   const body = { query, read_only: true, format, ...(format === "ndjson" ? { rows: "arrays", values: "text" } : {}) };
-  const stream = await call("POST", "/v1/sql", body, { headers: { Accept: FORMATS[format].type }, as: "blob" });
+  const stream = await call("POST", "/v1/sql", body, { headers: { Accept: FORMATS[format].type }, as: "blob", isRead: true });
   save(nameOf(format), format === "ndjson" ? await objectsOf(stream) : stream, FORMATS[format].type);
 }
 

@@ -23,12 +23,8 @@ export class Run {
   /** @param {(elapsedMs: number) => void} onTick */
   constructor(onTick) {
     this.onTick = onTick;
-    /** @type {{id: string, abort: AbortController, mayWrite: boolean} | null} */
+    /** @type {{id: string, abort: AbortController} | null} */
     this.current = null;
-    // Left alone, what runs is cancelled or carried out, and no one is told which.
-    addEventListener("beforeunload", (event) => {
-      if (this.current?.mayWrite) event.preventDefault();
-    });
   }
 
   get isRunning() {
@@ -43,13 +39,13 @@ export class Run {
    * @throws {Problem | Cancelled} GivenUp if the outcome is unknown
    */
   async start(body, mayWrite) {
-    const current = { id: crypto.randomUUID(), abort: new AbortController(), mayWrite };
+    const current = { id: crypto.randomUUID(), abort: new AbortController() };
     this.current = current;
     const began = performance.now();
     this.onTick(0);
     const timer = setInterval(() => this.onTick(performance.now() - began), TICK_MS);
     try {
-      const options = { headers: { "X-Request-Id": current.id }, signal: current.abort.signal };
+      const options = { headers: { "X-Request-Id": current.id }, signal: current.abort.signal, isRead: !mayWrite };
       const answer = await call("POST", PATH, { rows: "arrays", values: "text", ...body }, options);
       return {
         results: answer.results ?? [answer],
