@@ -1,16 +1,17 @@
 """In a browser: expiry, refresh, environments, several tabs, SQL."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from playwright.sync_api import Request, Response, Route, expect
+from playwright.sync_api import Dialog, Request, Response, Route, expect
 from pytest_django import Settings
 
 from accounts.models import Session
 from tests.console.browser import Visitor, watch
-from tests.console.journeys import age_proofs, sign_up
+from tests.console.journeys import age_proofs, run_sql, sign_up, write_sql
 
 pytestmark = [
     pytest.mark.browser,
@@ -203,6 +204,83 @@ def test_a_tab_that_stays_calls_nothing_in_the_other_environment(visitor: Visito
     other.get_by_role("button", name="Run", exact=True).click()
     expect(other.locator("#sql-problem")).to_contain_text("Reload this page")
     expect(other.locator(".where")).to_have_text("live")
+
+
+def test_who_switches_or_signs_out_during_a_write_is_asked_before_it(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/sql")
+    page = visitor.page
+    # It never gets an answer.
+    page.route(re.compile("/v1/sql$"), lambda route: None)
+    run_sql(visitor, "CREATE TABLE slow AS SELECT 1")
+    running = page.locator("#cancel")
+    expect(running).to_be_visible()
+    asked: list[str] = []
+
+    def leave(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    page.on("dialog", leave)
+    visitor.press("Sign out")
+    visitor.agrees("Cancel")
+    page.locator("#environment-menu summary").click()
+    visitor.press("sandbox")
+    expect(page.get_by_role("alertdialog")).to_contain_text("Switch to sandbox now?")
+    visitor.agrees("Cancel")
+    expect(running).to_be_visible()
+    assert Session.objects.get(ended_at=None).environment.slug == "live"
+
+    page.locator("#environment-menu summary").click()
+    visitor.press("sandbox")
+    visitor.agrees("Switch")
+    expect(page.locator("#environment-menu summary")).to_contain_text("sandbox")
+    # The browser does not ask again.
+    assert asked == []
+    page.unroute_all(behavior="ignoreErrors")
+
+
+@pytest.mark.parametrize("act", ["switch", "sign out"])
+def test_a_page_that_stays_after_all_calls_nothing_any_more(visitor: Visitor, act: str) -> None:
+    sign_up(visitor)
+    visitor.go("/console/sql")
+    page = visitor.page
+    write_sql(visitor, "SELECT 1")
+    page.evaluate("addEventListener('beforeunload', (event) => event.preventDefault())")
+    page.on("dialog", lambda dialog: dialog.dismiss())
+    with page.expect_event("dialog"):
+        if act == "switch":
+            page.locator("#environment-menu summary").click()
+            visitor.press("sandbox")
+        else:
+            visitor.press("Sign out")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    visitor.press("Run")
+    expect(page.locator("#sql-problem")).to_contain_text("Reload this page")
+    assert sent == []
+
+
+def test_a_page_whose_switch_has_no_answer_calls_nothing_until_it_is_loaded_anew(
+    visitor: Visitor,
+) -> None:
+    sign_up(visitor)
+    visitor.go("/console/sql")
+    page = visitor.page
+
+    def lose(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route("**/v1/auth/switch", lose)
+    page.locator("#environment-menu summary").click()
+    visitor.press("sandbox")
+    visitor.sees_status("The service cannot be reached.")
+    visitor.faults.clear()
+    visitor.press("Run")
+    expect(page.locator("#sql-problem")).to_contain_text("Reload this page")
+    visitor.go("/console/sql")
+    expect(page.locator("#environment-menu summary")).to_contain_text("sandbox")
 
 
 def test_escape_closes_the_menu(visitor: Visitor) -> None:

@@ -8,11 +8,10 @@
  *     history.replaceState(null, "", linkHere({ schema, table }));
  */
 
-import { post } from "../lib/api.js";
 import { byId, fill, show, stamp } from "../lib/dom.js";
 import { onClick } from "../lib/forms.js";
 import { showOnly, tell } from "../lib/status.js";
-import { tellOthers } from "../lib/tabs.js";
+import { changeSession, tellOthers } from "../lib/tabs.js";
 
 /** @typedef {import("./shell.js").Who} Who */
 /** @typedef {import("./shell.js").Place} Place */
@@ -81,7 +80,8 @@ function ask(who, named) {
  */
 export async function switchTo(place) {
   try {
-    await post("/v1/auth/switch", { environment: place.id });
+    const question = { title: `Switch to ${place.name} now?`, action: "Switch" };
+    await changeSession("/v1/auth/switch", { environment: place.id }, question);
   } catch (error) {
     tell(error);
     return;

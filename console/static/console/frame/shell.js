@@ -1,10 +1,11 @@
 // @ts-check
 /** The frame of the signed-in pages: who, where, sign out. */
 
-import { get, handle, list, post } from "../lib/api.js";
+import { callNothing, get, handle, list } from "../lib/api.js";
 import { byId, element, fill, show } from "../lib/dom.js";
 import { claimDrafts, forgetDrafts } from "../lib/drafts.js";
 import { onClick } from "../lib/forms.js";
+import { letLeave } from "../lib/leaving.js";
 import { bindMenus } from "../lib/menu.js";
 import { ACCOUNT, HOME, restrictedTo, signIn } from "../lib/navigation.js";
 import { Problem, sentenceOf } from "../lib/problem.js";
@@ -13,7 +14,7 @@ import { forgetNamed, kindOf, switchTo } from "./environment.js";
 import { findable, findMembers } from "./findable.js";
 import { bindPalette } from "./palette.js";
 import { stepUp } from "./stepup.js";
-import { listen, tellOthers } from "../lib/tabs.js";
+import { changeSession, listen, tellOthers } from "../lib/tabs.js";
 
 /**
  * @typedef {object} Who
@@ -130,7 +131,7 @@ export async function signOut() {
   // Any call may be the first to notice it, this one or one in progress.
   handle({ signedOut: leave });
   try {
-    await post("/v1/auth/logout");
+    await changeSession("/v1/auth/logout", {}, { title: "Sign out now?", action: "Sign out" });
     leave();
   } catch (error) {
     // Refused by the platform, it is over as well, the cookies are gone; unreached, refused by a proxy
@@ -146,6 +147,8 @@ export async function signOut() {
 }
 
 function leave() {
+  callNothing();
+  letLeave();
   forgetDrafts();
   tellOthers();
   location.assign(`${HOME}sign-in`);

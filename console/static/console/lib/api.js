@@ -5,7 +5,7 @@
  */
 
 import { askWhile } from "./leaving.js";
-import { Cancelled, outdated, problemOf, unanswered, unreachable } from "./problem.js";
+import { Cancelled, outdated, Problem, problemOf, unanswered, unreachable } from "./problem.js";
 import { upload } from "./upload.js";
 
 /** Problems that mean the sign-in is over. */
@@ -117,6 +117,26 @@ export function get(path) {
  */
 export function post(path, body = {}) {
   return call("POST", path, body);
+}
+
+/**
+ * Change the session by the last call of this page: until it is loaded anew, the others would go to
+ * another environment than the one it shows. Where it is refused, the page goes on.
+ * @param {string} path
+ * @param {object} [body]
+ * @throws {import("./problem.js").Problem}
+ */
+export async function callLast(path, body = {}) {
+  const before = isOutdated;
+  isOutdated = true;
+  try {
+    await call("POST", path, body, { ofSession: true });
+  } catch (error) {
+    // Without an answer of the service it may have been done.
+    const isUnknown = error instanceof Problem && (error.status === 0 || error.code === "unknown");
+    if (!isUnknown) isOutdated = before;
+    throw error;
+  }
 }
 
 /**

@@ -55,7 +55,7 @@ export async function problemOf(answer) {
 
 /** A page that shows another user or environment than its calls would go to. */
 export function outdated() {
-  const title = "In another tab the environment or the user was changed. Reload this page to go on.";
+  const title = "The environment or the user may be another one than this page shows. Reload this page to go on.";
   return new Problem(0, { code: "outdated", title });
 }
 

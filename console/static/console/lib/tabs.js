@@ -4,9 +4,26 @@
  * `sandbox` while its queries went to `live` would be a trap.
  */
 
-import { callNothing } from "./api.js";
+import { callLast, callNothing } from "./api.js";
+import { confirm } from "./confirm.js";
+import { isUnderWay, letLeave } from "./leaving.js";
 
 const channel = new BroadcastChannel("zonal-console");
+
+/**
+ * Change the session from this page, which is left then. Where something is under way it asks before: at
+ * the browser's own question, the session has changed already.
+ * @param {string} path
+ * @param {object} body
+ * @param {{title: string, action: string}} question
+ * @throws {import("./problem.js").Problem | import("./problem.js").Cancelled}
+ */
+export async function changeSession(path, body, { title, action }) {
+  const text = "Something on this page is still being sent or written. It ends, and it is not known how much of it was done.";
+  if (isUnderWay()) await confirm(title, text, action);
+  await callLast(path, body);
+  letLeave();
+}
 
 /** Reload the other tabs. */
 export function tellOthers() {
