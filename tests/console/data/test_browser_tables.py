@@ -469,6 +469,43 @@ def test_forms_survive_a_reload_until_they_are_closed(tables: Visitor) -> None:
     expect(page.get_by_label("Column's name").nth(1)).to_have_value("kept")
 
 
+def test_a_form_belongs_to_its_tab(tables: Visitor) -> None:
+    page = tables.page
+    other = tables.context.new_page()
+    opens = {
+        "Insert row": page.get_by_label("id'; -- int"),
+        "New table": page.get_by_label("Column's name").nth(1),
+    }
+    for button, field in opens.items():
+        tables.go("/console/tables")
+        tables.press(button)
+        initial = field.input_value()
+        field.fill("17")
+        other.goto(page.url)
+        other.get_by_role("button", name=button).click()
+        dialog = other.get_by_role("dialog")
+        expect(dialog.locator("input:visible, textarea:visible").nth(0)).to_be_visible()
+        typed = dialog.locator("input, textarea").evaluate_all(
+            "(all) => all.map((each) => each.value)"
+        )
+        assert "17" not in typed
+        dialog.get_by_role("button", name="Cancel").click()
+        tables.go("/console/tables")
+        tables.press(button)
+        expect(field).to_have_value("17")
+        tables.press("Cancel")
+        tables.press(button)
+        expect(field).to_have_value(initial)
+    tables.go("/console/tables")
+    value = page.get_by_role("textbox", name="Value of")
+    cell(tables, 0, 1).dblclick()
+    value.fill("half a thought")
+    tables.press("Next")
+    other.goto(f"{tables.base}/console/tables")
+    other.locator("[aria-rowindex='2'] [aria-colindex='3']").dblclick()
+    expect(other.get_by_role("textbox", name="Value of")).to_have_value("v1")
+
+
 def test_a_reader_sees_rows_and_changes_none(tables: Visitor) -> None:
     User.objects.update(roles=["reader"])
     tables.go("/console/tables")

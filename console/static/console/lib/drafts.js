@@ -1,11 +1,11 @@
 // @ts-check
 /**
  * What a user has typed and not sent: it survives a reload and the end of a session in this browser,
- * and goes when the user signs out. Texts are kept for the user, in an environment; a form with
- * `data-draft` for this tab alone, without passwords, codes and credentials, until it was accepted. The attribute's value
- * says what the form is about, such as a bucket, where it is used for several. Only the fields that the
- * user has changed are kept, with the version (`data-version`) of what they change: what is stored may be
- * another one when the draft is shown again.
+ * and goes when the user signs out. Texts are kept for the user, in an environment. A form with `data-draft`
+ * is of this tab alone, without passwords, codes and credentials, until it was accepted. The attribute's
+ * value says what the form is about, such as a bucket, where it is used for several. Only the fields that
+ * the user has changed are kept, with the version (`data-version`) of what they change: what is stored
+ * may be another one when the draft is shown again.
  */
 
 import { element } from "./dom.js";
@@ -19,20 +19,22 @@ export class Draft {
   /**
    * @param {{user_id: string, org_id: number, environment: {id: string}}} who
    * @param {string} name
+   * @param {Storage} [storage]
    */
-  constructor(who, name) {
+  constructor(who, name, storage = localStorage) {
+    this.storage = storage;
     this.key = `${PREFIX}${who.org_id}:${who.user_id}:${who.environment.id}:${name}`;
   }
 
   /** @returns {string | null} */
   read() {
-    return localStorage.getItem(this.key);
+    return this.storage.getItem(this.key);
   }
 
   /** @param {string} text */
   keep(text) {
     try {
-      localStorage.setItem(this.key, text);
+      this.storage.setItem(this.key, text);
     } catch {
       // Full or forbidden: the page works without.
     }
@@ -62,8 +64,16 @@ export class TabDraft extends Draft {
   }
 }
 
-/** The values of a form, of one user in one environment. */
+/** The values of a form of this tab alone; a new tab begins with an empty one. */
 export class FormDraft extends Draft {
+  /**
+   * @param {ConstructorParameters<typeof Draft>[0]} who
+   * @param {string} name
+   */
+  constructor(who, name) {
+    super(who, name, sessionStorage);
+  }
+
   /** @returns {any} null where there is none */
   values() {
     return JSON.parse(this.read() ?? "null");
@@ -75,7 +85,7 @@ export class FormDraft extends Draft {
   }
 
   forget() {
-    localStorage.removeItem(this.key);
+    this.storage.removeItem(this.key);
   }
 }
 

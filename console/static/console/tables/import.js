@@ -7,7 +7,7 @@
 import { call } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, fill, show } from "../lib/dom.js";
-import { FormDraft } from "../lib/drafts.js";
+import { Draft } from "../lib/drafts.js";
 import { bytes, count, moment } from "../lib/format.js";
 import { attempt, clearProblem, onSubmit } from "../lib/forms.js";
 import { qualified } from "../lib/identifiers.js";
@@ -117,7 +117,7 @@ function showProgress(done, size) {
   byId("import-said").textContent = isSent ? "Sent. The rows are being written…" : `${bytes(done)} of ${bytes(size)} sent`;
 }
 
-/** The files that this user sent into a table from this browser. */
+/** The files that this user sent into a table from this browser, in any tab. */
 class SentFiles {
   /**
    * @param {import("../frame/shell.js").Who} who
@@ -125,14 +125,18 @@ class SentFiles {
    * @param {File} file
    */
   constructor(who, table, file) {
-    this.draft = new FormDraft(who, `imports ${who.environment.id} ${table}`);
+    this.draft = new Draft(who, `imports ${who.environment.id} ${table}`);
     this.name = file.name;
     this.file = `${file.name} ${file.size} ${file.lastModified}`;
   }
 
   /** @returns {Sent[]} */
+  all() {
+    return JSON.parse(this.draft.read() ?? "[]");
+  }
+
   others() {
-    return (this.draft.values() ?? []).filter((/** @type {Sent} */ each) => each.file !== this.file);
+    return this.all().filter((each) => each.file !== this.file);
   }
 
   /**
@@ -140,7 +144,7 @@ class SentFiles {
    * @throws {import("../lib/problem.js").Cancelled}
    */
   async refuseUnseen() {
-    const before = (this.draft.values() ?? []).find((/** @type {Sent} */ each) => each.file === this.file);
+    const before = this.all().find((each) => each.file === this.file);
     if (!before) return;
     const when = moment(before.at / 1000);
     const what =
@@ -152,11 +156,16 @@ class SentFiles {
 
   /** @param {number | null} rows */
   remember(rows) {
-    this.draft.keepValues([{ file: this.file, at: Date.now(), rows }, ...this.others()].slice(0, MOST_REMEMBERED));
+    this.keep([{ file: this.file, at: Date.now(), rows }, ...this.others()].slice(0, MOST_REMEMBERED));
   }
 
   forget() {
-    this.draft.keepValues(this.others());
+    this.keep(this.others());
+  }
+
+  /** @param {Sent[]} sent */
+  keep(sent) {
+    this.draft.keep(JSON.stringify(sent));
   }
 }
 
