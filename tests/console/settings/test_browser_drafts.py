@@ -81,6 +81,24 @@ def test_a_dialog_keeps_what_is_typed_until_it_is_closed(visitor: Visitor) -> No
         expect(visitor.page.locator(field)).to_have_value("")
 
 
+def test_what_is_typed_in_an_environment_stays_there(visitor: Visitor) -> None:
+    sign_up(visitor)
+    name = visitor.page.locator("#save-name")
+    visitor.go("/console/sql")
+    visitor.press("Save …")
+    name.fill("Totals")
+    visitor.go("/console/sql")
+    for place, text in (("sandbox", ""), ("live", "Totals")):
+        visitor.page.locator("#environment-menu summary").click()
+        visitor.page.locator("#environments").get_by_role("button", name=place).click()
+        expect(visitor.page.locator("#environment-menu summary")).to_contain_text(place)
+        visitor.settle()
+        visitor.press("Save …")
+        expect(name).to_have_value(text)
+        if place == "sandbox":
+            visitor.page.locator("dialog[open] [data-close]").click()
+
+
 def test_the_scopes_of_a_key_survive_a_reload(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.go("/console/api-keys")

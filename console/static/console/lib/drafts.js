@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * What a user has typed and not sent: it survives a reload and the end of a session in this browser,
- * and goes when the user signs out. Texts are kept for the user, in an environment. A form with `data-draft`
+ * and goes when the user signs out. All of it is of one user in one environment. A form with `data-draft`
  * is of this tab alone, without passwords, codes and credentials, until it was accepted. The attribute's
  * value says what the form is about, such as a bucket, where it is used for several. Only the fields that
  * the user has changed are kept, with the version (`data-version`) of what they change: what is stored
@@ -13,6 +13,9 @@ import { element } from "./dom.js";
 const PREFIX = "zonal-draft:";
 const OWNER = `${PREFIX}owner`;
 const KEPT = 'input:not([type="password"], [type="file"], [autocomplete="one-time-code"], [name^="secret."]), select, textarea';
+
+/** The environment that the page shows, '' where it shows none. */
+let place = "";
 
 /** A text under a name, of one user in one environment. */
 export class Draft {
@@ -91,9 +94,11 @@ export class FormDraft extends Draft {
 
 /**
  * Forget what someone else typed into the forms of this tab, whose session ended without signing out.
- * @param {{user_id: string, org_id: number}} who
+ * From now on drafts of forms are those of an environment.
+ * @param {{user_id: string, org_id: number, environment: {id: string}}} who
  */
-export function claimDrafts({ user_id, org_id }) {
+export function claimDrafts({ user_id, org_id, environment }) {
+  place = environment.id;
   const owner = `${org_id}:${user_id}`;
   if (sessionStorage.getItem(OWNER) !== owner) forgetIn(sessionStorage);
   sessionStorage.setItem(OWNER, owner);
@@ -170,7 +175,7 @@ export function forgetDraft(form) {
 
 /** @param {HTMLFormElement} form */
 function keyOf(form) {
-  return `${PREFIX}${location.pathname} ${form.id} ${form.dataset.draft}`;
+  return `${PREFIX}${place} ${location.pathname} ${form.id} ${form.dataset.draft}`;
 }
 
 /**
