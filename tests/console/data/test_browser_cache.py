@@ -7,7 +7,7 @@ from math import sin
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 from pytest_django import Settings
 
 from edgecache.api import client
@@ -82,6 +82,44 @@ def test_the_page_shows_the_state_of_the_cache(
     picture(visitor.page, "cache")
     visitor.page.get_by_label("Span").select_option("1")
     expect(visitor.page.get_by_role("img", name="Hit ratio.")).to_be_visible()
+
+
+def drawn(chart: Locator) -> int:
+    """Return how many pixels of a chart have its first line's colour."""
+    return int(
+        chart.evaluate(
+            """(figure) => {
+  const canvas = figure.querySelector("canvas");
+  const mark = getComputedStyle(figure.querySelector(".mark")).borderLeftColor;
+  const context = canvas.getContext("2d");
+  const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
+  context.fillStyle = mark;
+  const wanted = [1, 3, 5].map((at) => parseInt(context.fillStyle.slice(at, at + 2), 16));
+  let found = 0;
+  for (let at = 0; at < pixels.length; at += 4) {
+    const isSame = wanted.every((each, part) => Math.abs(pixels[at + part] - each) < 9);
+    if (isSame && pixels[at + 3] > 200) found += 1;
+  }
+  return found;
+}"""
+        )
+    )
+
+
+def test_a_value_without_a_neighbour_is_drawn(visitor: Visitor, brain: ScriptedBrain) -> None:
+    sign_up(visitor)
+    now = timezone.now()
+    values = {name: METRICS[name] for name in FIELDS}
+    # Of two samples the second has a value; the brain restarts, and then one more has.
+    for hours, hits in ((9, 1000), (8, 1900), (6, 0), (4, 500), (2, 0)):
+        changed = {"total_hits": hits, "total_misses": 0, "bytes_served": hits * 1000}
+        at = now - timedelta(hours=hours)
+        CacheSample.objects.create(moment=at, **values | changed)
+    visitor.go("/console/cache")
+    charts = [visitor.page.locator(f"#chart-{name}") for name in ("ratio", "traffic")]
+    for chart in charts:
+        expect(chart.get_by_role("img")).to_be_visible()
+        assert drawn(chart) > 20
 
 
 def test_a_cache_without_buckets_leads_to_the_first_one(

@@ -109,11 +109,20 @@ function optionsOf(figure, chart, marks) {
         const colour = getComputedStyle(marks[index]).getPropertyValue("border-left-color");
         return stacked
           ? { stroke: colour, fill: colour, width: 0, paths: bars, points: { show: false } }
-          : { stroke: colour, width: 2, points: { show: moments.length < 2 } };
+          : { stroke: colour, width: 2, points: { show: false, fill: colour, filter: () => aloneIn(lines[index].values) } };
       }),
     ],
     hooks: { setCursor: [(/** @type {any} */ plot) => showAt(plot.cursor.idx, chart, marks)] },
   });
+}
+
+/**
+ * Return where a value has no neighbour: it is drawn as a point, as no line goes through it.
+ * @param {(number | null)[]} values
+ */
+function aloneIn(values) {
+  const has = (/** @type {number} */ at) => (values[at] ?? null) !== null;
+  return [...values.keys()].filter((at) => has(at) && !has(at - 1) && !has(at + 1));
 }
 
 /**
