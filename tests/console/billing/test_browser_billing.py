@@ -1,5 +1,6 @@
 """In a browser: usage and what it costs, and the pages of operators of nodes."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -172,6 +173,9 @@ def test_a_payout_method_is_set_and_a_payout_below_the_minimum_says_why(visitor:
     visitor.press("Set")
     visitor.sees_status("The payout method is set.")
     visitor.sees("…3456")
+    expect(visitor.page.locator("#method-now")).to_contain_text(
+        re.compile("used from .* (UTC|GMT).* on")
+    )
     visitor.press("Request a payout")
     visitor.agrees("Request the payout")
     expect(visitor.page.locator("#payouts [data-problem]")).not_to_be_empty()

@@ -95,6 +95,9 @@ def test_files_are_uploaded_browsed_shared_and_deleted(
     visitor.press("Create link")
     link = visitor.page.get_by_label("Link", exact=True)
     expect(link).to_have_value(re.compile("X-Amz-Expires=3600"))
+    expect(visitor.page.locator("#share")).to_contain_text(re.compile("Works until .* (UTC|GMT)"))
+    facts = visitor.page.locator("#object-facts")
+    expect(facts).to_contain_text(re.compile("Changed.* (UTC|GMT)"))
     picture(visitor.page, "objects-details")
     with urllib.request.urlopen(link.input_value(), timeout=10) as answer:  # noqa: S310 - loopback
         assert answer.read() == png()

@@ -329,6 +329,7 @@ def test_a_saved_query_is_shared_and_overwritten_knowingly_alone(
     expect(page.get_by_role("gridcell", name="5")).to_be_visible()
     RECORDER.flush()
     page.get_by_role("tab", name="History").click()
+    expect(page.locator("#history-list li").first).to_contain_text(re.compile("[AP]M (UTC|GMT)"))
     page.get_by_role("button", name="SELECT 5").click()
     expect(page.locator("#opened")).to_have_text("")
     sql.is_at("/console/sql")

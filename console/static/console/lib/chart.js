@@ -3,6 +3,7 @@
 
 import uPlot from "../../vendor/uplot.js";
 import { element } from "./dom.js";
+import { zone } from "./format.js";
 
 const HEIGHT = 180;
 const HOUR_S = 3600;
@@ -49,7 +50,7 @@ export function draw(figure, chart) {
   drawn.get(figure)?.plot.destroy();
   const caption = element("figcaption");
   const marks = chart.lines.map(({ name, values }) => markOf(name, lastOf(values), chart.write));
-  caption.append(element("strong", chart.title), ...marks);
+  caption.append(element("strong", chart.title), ...zoneOf(chart), ...marks);
   const place = element("div");
   place.setAttribute("role", "img");
   place.setAttribute("aria-label", inWords(chart));
@@ -58,6 +59,19 @@ export function draw(figure, chart) {
   const plot = new uPlot(optionsOf(figure, chart, marks), dataOf(chart), place);
   drawn.set(figure, { chart, plot });
   resized.observe(figure);
+}
+
+/** Name the zone of labels that are hours. @param {Chart} chart */
+function zoneOf({ moments }) {
+  if (spanOf(moments) > SHORT_S) return [];
+  const named = element("span", zone());
+  named.className = "muted";
+  return [named];
+}
+
+/** @param {Date[]} moments */
+function spanOf(moments) {
+  return moments.length > 1 ? (moments[moments.length - 1].getTime() - moments[0].getTime()) / 1000 : 0;
 }
 
 /**
@@ -89,7 +103,7 @@ function optionsOf(figure, chart, marks) {
   probe.remove();
   const font = `11px ${style.fontFamily}`;
   const axis = { stroke: style.color, font, grid, ticks: { show: false } };
-  const spanS = moments.length > 1 ? (moments[moments.length - 1].getTime() - moments[0].getTime()) / 1000 : 0;
+  const spanS = spanOf(moments);
   const bars = stacked && uPlot.paths.bars ? uPlot.paths.bars({ size: [0.72, 36], radius: 0.08 }) : undefined;
   return /** @type {any} */ ({
     width: figure.clientWidth || 320,

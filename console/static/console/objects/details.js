@@ -4,7 +4,7 @@
 import { copy } from "../lib/clipboard.js";
 import { get, post } from "../lib/api.js";
 import { byId, element, fill, show } from "../lib/dom.js";
-import { bytes } from "../lib/format.js";
+import { bytes, moment } from "../lib/format.js";
 import { attempt, clearProblem, onPress } from "../lib/forms.js";
 import { Problem } from "../lib/problem.js";
 import { announce, tell } from "../lib/status.js";
@@ -138,7 +138,7 @@ function factsOf(object, found) {
     ["Key", pathOf(object)],
     ["Size", `${bytes(found.size)} (${found.size.toLocaleString()} bytes)`],
     ["Type", found.content_type],
-    ["Changed", new Date(found.last_modified).toLocaleString()],
+    ["Changed", moment(Date.parse(found.last_modified) / 1000)],
     ["ETag", found.etag],
     ...Object.entries(found.headers),
     ...Object.entries(found.metadata).map(([name, value]) => [`x-amz-meta-${name}`, value]),
@@ -185,10 +185,8 @@ function bindShare() {
     if (!open) return;
     const seconds = Number(expiry.value);
     field.value = await linkOf(seconds);
-    const end = new Date(Date.now() + seconds * 1000);
-    const isLong = seconds > PRESIGNED_S;
-    const text = isLong ? end.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : end.toLocaleTimeString(undefined, { timeStyle: "short" });
-    fill(section, { until: `Works until ${text}${isLong ? ", unless the bucket's links are revoked" : ""}.` });
+    const end = moment(Date.now() / 1000 + seconds);
+    fill(section, { until: `Works until ${end}${seconds > PRESIGNED_S ? ", unless the bucket's links are revoked" : ""}.` });
     show(byId("share-made"));
     field.focus();
     field.select();

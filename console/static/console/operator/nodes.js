@@ -5,7 +5,7 @@ import { call, get, post } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
 import { attempt, onPress, onSubmit } from "../lib/forms.js";
-import { bytes, dated, number, share } from "../lib/format.js";
+import { bytes, dated, moment, number, share } from "../lib/format.js";
 import { optional } from "../lib/optional.js";
 import { announce } from "../lib/status.js";
 
@@ -114,7 +114,7 @@ async function showDetails(details, id) {
   });
   within(details, "[data-failures]").replaceChildren(
     ...(audits?.failures ?? []).map((/** @type {any} */ failure) => {
-      const item = element("li", `${new Date(failure.hour).toLocaleString()}: `);
+      const item = element("li", `${moment(Date.parse(failure.hour) / 1000)}: `);
       item.append(element("code", failure.sha256.slice(0, 16)), ` (${failure.path})`);
       return item;
     }),

@@ -5,7 +5,7 @@ import { call, get, post } from "../lib/api.js";
 import { confirm } from "../lib/confirm.js";
 import { byId, element, show } from "../lib/dom.js";
 import { onPress, onSubmit } from "../lib/forms.js";
-import { dated, money } from "../lib/format.js";
+import { dated, moment, money } from "../lib/format.js";
 import { optional } from "../lib/optional.js";
 import { announce } from "../lib/status.js";
 
@@ -52,7 +52,7 @@ export async function showPayouts() {
 
 async function showMethod() {
   const method = await optional(get(METHOD));
-  const rests = method && !method.is_usable ? ` It is used from ${new Date(method.usable_from).toLocaleString()} on.` : "";
+  const rests = method && !method.is_usable ? ` It is used from ${moment(Date.parse(method.usable_from) / 1000)} on.` : "";
   byId("method-now").textContent = method ? `By ${method.kind} to ${method.account}, set ${dated(method.created_at)}.${rests}` : "None yet: set one to be paid.";
   show(byId("method-remove"), isAdmin && method !== null);
 }

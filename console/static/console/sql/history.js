@@ -77,9 +77,9 @@ export class HistoryList {
   }
 }
 
-/** Return a time of today as such, any other with its day. @param {string} at */
+/** Return a time of today as such, any other with its day; with the zone. @param {string} at */
 function whenOf(at) {
   const [when, now] = [new Date(at), new Date()];
   const dateStyle = when.toDateString() === now.toDateString() ? undefined : "short";
-  return when.toLocaleString(undefined, { dateStyle, timeStyle: "medium" });
+  return when.toLocaleString(undefined, { dateStyle, timeStyle: "long" });
 }
