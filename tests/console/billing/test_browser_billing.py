@@ -14,11 +14,13 @@ from pytest_django.fixtures import Settings
 
 from accounts.models import User
 from billing import consumer_credits
-from billing.models.payouts import Payout
+from billing.models.payouts import Payout, PayoutMethod
 from billing.models.topups import TopUp
+from billing.money import UCR_PER_CENT
 from billing.usage import charges_and_shares, usage_import
 from environments.models import Environment
 from sqlgateway.models import SqlUsage
+from tests.billing.payouts.test_payouts import earn
 from tests.billing.support import line, store
 from tests.cast import organization
 from tests.console.browser import Visitor
@@ -87,6 +89,8 @@ def test_usage_is_charted_and_listed_by_bucket_with_a_forecast(
     visitor.press("Set the cap")
     visitor.sees("$0.09 of $0.05 are spent this month: the cap is reached.")
     visitor.press("Remove the cap")
+    expect(visitor.page.get_by_role("alertdialog")).to_contain_text("limits")
+    visitor.agrees("Remove")
     visitor.sees("There is no cap. $0.09 are spent this month.")
     picture(visitor.page, "usage")
     visitor.fill("Amount in USD", "0.50")
@@ -180,6 +184,17 @@ def test_a_payout_method_is_set_and_a_payout_below_the_minimum_says_why(visitor:
     visitor.agrees("Request the payout")
     expect(visitor.page.locator("#payouts [data-problem]")).not_to_be_empty()
     assert not Payout.objects.exists()
+    earn(10_000 * UCR_PER_CENT, User.objects.get().organization_id)
+    PayoutMethod.objects.update(usable_from=timezone.now())
+    visitor.go("/console/operator")
+    visitor.press("Request a payout")
+    visitor.agrees("Request the payout")
+    visitor.sees_status("The payout is requested.")
+    visitor.page.get_by_role("button", name="Cancel the payout of").click()
+    expect(visitor.page.get_by_role("alertdialog")).to_contain_text("payable again")
+    assert Payout.objects.get().state == "debited"
+    visitor.agrees("Cancel the payout")
+    visitor.sees_status("The payout is cancelled")
     with visitor.page.expect_download() as saved:
         visitor.press("Download CSV")
     assert Path(saved.value.path()).read_text().startswith("usage_id,used_at,node_id")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from outbox.models import WebhookDelivery, WebhookEndpoint
 from outbox.webhooks import dispatch
@@ -51,6 +51,8 @@ def test_a_webhook_is_added_tested_and_removed(
         assert receiver.paths() == ["/hook", "/hook"]
     visitor.settle()
     visitor.press(f"Switch off: {url}")
+    expect(visitor.page.get_by_role("alertdialog")).to_contain_text("are not sent")
+    visitor.agrees("Switch off")
     visitor.sees("switched off by an admin")
     assert WebhookEndpoint.objects.get().state == "disabled"
     visitor.settle()

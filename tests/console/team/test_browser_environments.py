@@ -138,5 +138,7 @@ def test_an_extension_is_installed_and_removed(visitor: Visitor) -> None:
     visitor.press("Install citext")
     visitor.sees_status("citext is installed.")
     visitor.press("Remove citext")
+    expect(visitor.page.get_by_role("alertdialog")).to_contain_text("it is refused")
+    visitor.agrees("Remove")
     visitor.sees_status("citext is removed.")
     expect(visitor.page.get_by_role("button", name="Install citext")).to_be_visible()

@@ -2,6 +2,7 @@
 /** PostgreSQL's extensions in an environment's database: installed and removed. */
 
 import { call, get, post } from "../lib/api.js";
+import { confirm } from "../lib/confirm.js";
 import { byId, element, fill, show, stamp, within } from "../lib/dom.js";
 import { attempt, clearProblem, onPress } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
@@ -49,6 +50,7 @@ function rowOf({ name, version, is_installed, comment }) {
     announce(`${name} is installed.`);
   });
   onPress(remove, dialog, async () => {
+    await confirm(`Remove ${name}?`, "Queries that use its functions and types fail then. While a table, an index or a view needs one of them, it is refused.", "Remove");
     await call("DELETE", `${path}/${encodeURIComponent(name)}`);
     await showExtensions();
     announce(`${name} is removed.`);

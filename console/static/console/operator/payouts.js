@@ -76,6 +76,7 @@ function rowOf(payout) {
     cancel.setAttribute("type", "button");
     cancel.setAttribute("aria-label", `Cancel the payout of ${dated(payout.created_at)}`);
     onPress(cancel, byId("payouts"), async () => {
+      await confirm("Cancel this payout?", "The amount is not sent. It is payable again, when you request another payout.", "Cancel the payout");
       await post(`${PATH}/${payout.id}/cancel`);
       await showList();
       announce("The payout is cancelled, and payable again.");

@@ -2,6 +2,7 @@
 /** The spend cap: what a month may cost. */
 
 import { call, get } from "../lib/api.js";
+import { confirm } from "../lib/confirm.js";
 import { byId, fill, show } from "../lib/dom.js";
 import { forgetDraft } from "../lib/drafts.js";
 import { onPress, onSubmit } from "../lib/forms.js";
@@ -47,6 +48,7 @@ export async function bindSpendCap(isAdmin, currency) {
     announce(saved ? "The cap is set." : "Nothing is changed.");
   });
   onPress(remove, form, async () => {
+    await confirm("Remove the cap?", "Nothing limits then what a month costs.", "Remove");
     await call("DELETE", PATH);
     forgetDraft(form);
     showCap(await get(PATH));

@@ -136,6 +136,9 @@ function rowOf(webhook) {
     showSecret((await post(`${path}/secret/rotate`)).secret, webhook);
   });
   bind(row, webhook, "toggle", isAdmin, async () => {
+    if (state === "enabled") {
+      await confirm(`Switch off the webhook to ${url}?`, "What waits for it fails, and events that happen while it is off are not sent to it.", "Switch off");
+    }
     await call("PATCH", path, { state: state === "enabled" ? "disabled" : "enabled" });
     await showAll();
   });
