@@ -99,6 +99,11 @@ def test_a_newcomer_is_greeted_by_first_steps_which_what_there_is_ticks_off(
 
     visitor.go("/console/")
     expect(done).to_have_count(1)
+    greeting.get_by_role("link", name="New table").click()
+    visitor.is_at("/console/tables")
+    visitor.sees("Import CSV")
+    expect(page.get_by_role("button", name="New table")).to_be_visible()
+    visitor.go("/console/")
     greeting.get_by_role("link", name="Write SQL").click()
     visitor.is_at("/console/sql")
     run_sql(visitor, "CREATE TABLE lakes (id int PRIMARY KEY)")
