@@ -383,7 +383,9 @@ def test_uploads_have_a_total_and_are_cancelled_and_retried(
     expect(panel).to_be_hidden()
 
 
-def test_a_download_during_an_upload_does_not_ask_to_leave_the_page(visitor: Visitor) -> None:
+def test_during_an_upload_to_leave_and_to_switch_asks_and_a_download_does_not(
+    visitor: Visitor,
+) -> None:
     sign_up(visitor)
     new_bucket(visitor)
     upload(visitor, ("notes.txt", "text/plain", b"words"))
@@ -405,6 +407,15 @@ def test_a_download_during_an_upload_does_not_ask_to_leave_the_page(visitor: Vis
     assert asked == []
     visitor.press("Close")
     expect(visitor.page.locator("#upload-list progress:visible")).to_have_count(1)
+    # Its other parts would go to the environment that is switched to.
+    visitor.page.locator("#environment-menu summary").click()
+    visitor.press("sandbox")
+    visitor.agrees("Cancel")
+    with visitor.page.expect_event("dialog"):
+        visitor.page.evaluate("location.assign('/console/')")
+    expect(visitor.page.locator("#environment-menu summary")).to_contain_text("live")
+    expect(visitor.page.locator("#upload-list progress:visible")).to_have_count(1)
+    assert asked == ["beforeunload"]
     visitor.press("Cancel film.bin")
     visitor.page.unroute_all(behavior="ignoreErrors")
 
