@@ -314,6 +314,47 @@ def test_cells_are_edited_by_keys_and_nothing_is_saved_by_itself(
     expect(editor).to_be_hidden()
 
 
+NEAR_JSON = """
+CREATE SCHEMA jsons; CREATE TYPE jsons.pair AS (a int, b text);
+CREATE TABLE paths (id int PRIMARY KEY, list jsonb[], way jsonpath, pair jsons.pair);
+CREATE VIEW seen AS SELECT way, '{"a": 1}'::jsonb AS plan
+"""
+
+
+def test_only_json_is_checked_and_indented_as_json(tables: Visitor) -> None:
+    page = tables.page
+    elsewhere(tables, f"{NEAR_JSON} FROM paths")
+    tables.go("/console/tables?table=paths")
+    tables.press("Insert row")
+    fields = page.locator("#insert-fields")
+    values = {
+        "id int": "1",
+        "list jsonb[]": r'{"{\"x\":1}"}',
+        "way json": "$.x",
+        "pair json": "(1,x)",
+    }
+    for label, value in values.items():
+        fields.get_by_label(label).fill(value)
+    tables.press("Insert")
+    tables.sees_status("The row is inserted.")
+    for column, value in enumerate(('{NULL,"[1, 2]"}', "$.y", "(2,y)"), start=1):
+        cell(tables, 0, column).dblclick()
+        page.get_by_role("textbox", name="Value of").fill(value)
+        tables.press("Save")
+        tables.sees_status("is changed.")
+    row = "SELECT json_build_array(list::text, way, pair::text) FROM paths"
+    assert stored(tables, row) == ['{NULL,"[1, 2]"}', '$."y"', "(2,y)"]
+    open_table(tables, "seen")
+    for column, is_indented, file in ((0, False, "way.txt"), (1, True, "plan.json")):
+        cell(tables, 0, column).dblclick()
+        indent = page.get_by_role("button", name="Indent")
+        expect(indent).to_be_visible(visible=is_indented)
+        with page.expect_download() as download:
+            tables.press("Download")
+        assert download.value.suggested_filename == file
+        tables.press("Close")
+
+
 BERTHS = """
 CREATE TABLE berths (lake int, pier text, berth int, owner text, PRIMARY KEY (lake, pier, berth));
 INSERT INTO berths

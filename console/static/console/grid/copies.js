@@ -5,6 +5,8 @@
  * read before.
  */
 
+import { isJson } from "./values.js";
+
 /** @typedef {import("./values.js").Column} Column */
 /** @typedef {(string | null)[]} Row */
 
@@ -89,7 +91,7 @@ function objects(columns, rows) {
  */
 function jsonOf(value, type) {
   if (value === null) return "null";
-  const isBare = type === "json" || type === "jsonb" || type === "bool" || type === "boolean";
+  const isBare = isJson(type) || type === "bool" || type === "boolean";
   return isBare || (NUMBER_TYPE.test(type) && JSON_NUMBER.test(value)) ? value : JSON.stringify(value);
 }
 

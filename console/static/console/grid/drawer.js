@@ -6,7 +6,7 @@ import { save } from "../lib/download.js";
 import { bytes } from "../lib/format.js";
 import { onClick } from "../lib/forms.js";
 import { announce, tell } from "../lib/status.js";
-import { charactersOf, indented, LongValue, textOf } from "./values.js";
+import { charactersOf, indented, isJson, LongValue, textOf } from "./values.js";
 
 /** More characters of a text than these are shown on demand: a browser takes seconds for millions. */
 const PIECE = 100_000;
@@ -58,7 +58,7 @@ function draw(isEnd = false) {
   byId("value-part").textContent = value instanceof LongValue && text === "" ? "Loading …" : `The first ${text.length.toLocaleString()} characters are shown.`;
   show(byId("value-part"), !isAll);
   show(byId("value-more"), !isAll && text !== "");
-  show(byId("value-indent"), isAll && value !== null && type.startsWith("json") && !type.endsWith("]"));
+  show(byId("value-indent"), isAll && value !== null && isJson(type));
   byId("value-indent").setAttribute("aria-pressed", "false");
 }
 
@@ -77,7 +77,7 @@ async function copy() {
 }
 
 async function download() {
-  save(`${shown.name}.${shown.type.startsWith("json") ? "json" : "txt"}`, await whole());
+  save(`${shown.name}.${isJson(shown.type) ? "json" : "txt"}`, await whole());
 }
 
 /** @returns {Promise<string>} */

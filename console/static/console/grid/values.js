@@ -84,6 +84,11 @@ export function indented(json) {
   return (json.match(JSON_TOKEN) ?? []).map(written).join("");
 }
 
+/** True for a document of JSON; an array of them and a path into one are none. @param {string} type */
+export function isJson(type) {
+  return type === "json" || type === "jsonb";
+}
+
 /** @param {string} type */
 export function isNumeric(type) {
   return NUMERIC.test(type);

@@ -14,7 +14,7 @@ const PIECE_CHARACTERS = 1_000_000;
 
 /** Types whose text is never long. */
 const SHORT =
-  /^(?:bool|boolean|smallint|integer|bigint|int[248]|real|double precision|float[48]|oid|money|date|time|timestamp|interval|uuid|inet|cidr|macaddr8?|name|tid|xid8?|pg_lsn)\b[^[\]]*$/;
+  /^(?:bool|boolean|smallint|integer|bigint|int[248]|real|double precision|float[48]|oid|money|date|time|timestamp|interval|uuid|inet|cidr|macaddr8?|name|tid|xid8?|pg_lsn)(?![\w.])[^[\]]*$/;
 /** Types whose cast to text gives the text that PostgreSQL writes: that of inet, say, does not. */
 const TEXT = /^(?:text|varchar|character varying|json|jsonb|xml)(?:\(|$)/;
 

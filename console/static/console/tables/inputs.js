@@ -1,6 +1,7 @@
 // @ts-check
 /** What a value of a type is typed into, and comes out of byte for byte (lib/exact_text.js). */
 
+import { isJson } from "../grid/values.js";
 import { optionOf } from "../lib/dom.js";
 import { ExactText, exactValue, setExactValue } from "../lib/exact_text.js";
 import { Problem } from "../lib/problem.js";
@@ -15,7 +16,9 @@ import { typeOf } from "./shape.js";
 export const NULL = /** @type {Blank} */ ({ label: "NULL", value: null });
 export const EMPTY = /** @type {Blank} */ ({ label: "empty text", value: "" });
 
-const ONE_LINE = /^(?:smallint|integer|bigint|real|double|numeric|date|time|uuid|interval|inet|cidr|macaddr|money|oid)/;
+const ONE_LINE = /^(?:smallint|integer|bigint|real|double precision|numeric|date|time|timestamp|uuid|interval|inet|cidr|macaddr8?|money|oid)(?![\w.])/;
+/** Types of whose values none is an empty text. */
+const NOT_EMPTY = /^(?:jsonb?|jsonpath|boolean|bit(?:\(\d+\))?)$|range$|\]$/;
 
 /**
  * Return the values that a column can have, [] where there are too many to list.
@@ -35,7 +38,7 @@ export function takesLines({ type }) {
 
 /** True if a value of the column may be an empty text. @param {{type: string}} column */
 export function takesEmptyText({ type }) {
-  return takesLines({ type }) && !/^(?:json|boolean|bit)|range$|\]$/.test(type);
+  return takesLines({ type }) && !NOT_EMPTY.test(type);
 }
 
 /** Return what is to be known before a value is typed, '' for most. @param {{type: string}} column */
@@ -50,7 +53,7 @@ export function noteOf({ type }) {
  * @throws {Problem}
  */
 export function checkJson({ name, type }, value) {
-  if (!type.startsWith("json") || typeof value !== "string") return;
+  if (!isJson(type) || typeof value !== "string") return;
   try {
     JSON.parse(value);
   } catch (error) {

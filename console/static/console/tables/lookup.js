@@ -10,7 +10,7 @@ import { lookUp } from "./statements.js";
 
 const PAUSE_MS = 150;
 const LABELS = 2;
-const TEXT = /^(?:text|character|citext|name)/;
+const TEXT = /^(?:text|citext|name|character(?: varying)?(?:\(\d+\))?)$/;
 let lists = 0;
 
 /** @typedef {import("./shape.js").Table} Table */
