@@ -419,6 +419,38 @@ def test_rows_are_inserted_and_deleted(tables: Visitor) -> None:
     expect(page.get_by_role("grid", name="Rows")).to_be_focused()
 
 
+NOISY = """
+CREATE TABLE noisy (id int PRIMARY KEY, v text);
+CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  RAISE WARNING '% is late', TG_OP USING HINT = 'Be early.';
+  RETURN coalesce(NEW, OLD);
+END $$;
+CREATE TRIGGER warn BEFORE INSERT OR UPDATE OR DELETE ON noisy FOR EACH ROW EXECUTE FUNCTION warn();
+"""
+
+
+def test_what_postgresql_says_of_a_write_is_shown(tables: Visitor) -> None:
+    page = tables.page
+    elsewhere(tables, NOISY)
+    tables.go("/console/tables?table=noisy")
+    tables.press("Insert row")
+    page.get_by_label("id int").fill("1")
+    tables.press("Insert")
+    tables.sees_status("The row is inserted. WARNING: INSERT is late. Be early.")
+    cell(tables, 0, 1).dblclick()
+    page.get_by_role("textbox", name="Value of").fill("x")
+    tables.press("Save")
+    tables.sees_status("v is changed. WARNING: UPDATE is late. Be early.")
+    page.get_by_role("rowheader", name="1", exact=True).click()
+    tables.press("Delete 1 row")
+    tables.agrees("Delete")
+    tables.sees_status("1 row deleted. WARNING: DELETE is late. Be early.")
+    tables.press("New table")
+    page.get_by_label("Name", exact=True).fill("é" * 40)
+    tables.press("Create")
+    tables.sees_status("is created. NOTICE: identifier")
+
+
 MANY = """
 CREATE TABLE lakes (id int PRIMARY KEY, name text);
 INSERT INTO lakes VALUES (1, 'Vättern');

@@ -16,6 +16,7 @@ import { Problem } from "../lib/problem.js";
 import { announce, tell } from "../lib/status.js";
 import { checkJson, EMPTY, Field, noteOf, NULL, takesEmptyText, takesLines } from "./inputs.js";
 import { Lookup } from "./lookup.js";
+import { withNotices } from "./notices.js";
 import { isWritable, shortType, whyFixed } from "./shape.js";
 import { update } from "./statements.js";
 
@@ -267,14 +268,15 @@ export class CellEditor {
     checkJson(of, value);
     const version = rows.versions[row] ?? "";
     const queries = update(shape, { key: rows.keyOf(row), version, column: of.name, value });
-    const [done, renamed, kept] = (await post("/v1/sql", { queries, rows: "arrays", values: "text" })).results;
+    const answer = await post("/v1/sql", { queries, rows: "arrays", values: "text" });
+    const [done, renamed, kept] = answer.results;
     // Other rows are shown since.
     const isHere = rows.shape === shape && rows.versions[row] === version;
     const now = done.row_count ? renamed.rows[0] : kept.rows[0];
     if (isHere && now) rows.replace(row, now);
     if (done.row_count) {
       this.#leave();
-      announce(`${of.name} is changed.`);
+      announce(withNotices(`${of.name} is changed.`, answer));
     } else if (!now) {
       throw new Problem(409, { title: "This row is not there any more: someone deleted it, or changed its key." });
     } else if (now[0] === version) {

@@ -6,6 +6,7 @@ import { byId, optionOf, stamp, within } from "../lib/dom.js";
 import { clearProblem, onSubmit } from "../lib/forms.js";
 import { qualified, quoted } from "../lib/identifiers.js";
 import { announce } from "../lib/status.js";
+import { withNotices } from "./notices.js";
 
 const IDENTITY = "bigint (counts up)";
 
@@ -45,10 +46,10 @@ export function bindCreate(draft, created) {
   });
   onSubmit(form, async ({ schema, table }) => {
     // With parameters, though there are none: then PostgreSQL takes one statement and no second one.
-    await post("/v1/sql", { query: statement(), params: [] });
+    const answer = await post("/v1/sql", { query: statement(), params: [] });
     draft.forget();
     dialog.close();
-    announce(`${table} is created.`);
+    announce(withNotices(`${table} is created.`, answer));
     await created(schema, table);
   });
 }

@@ -9,6 +9,7 @@ import { onPress } from "../lib/forms.js";
 import { announce } from "../lib/status.js";
 import { CellEditor } from "./cell.js";
 import { RowForm } from "./insert.js";
+import { withNotices } from "./notices.js";
 import { whyFixed } from "./shape.js";
 import { remove } from "./statements.js";
 
@@ -68,6 +69,7 @@ export class Editing {
     // The button, which had the focus, is not shown any more.
     rows.grid.root.focus();
     const kept = marked.length - gone;
-    announce(`${count(gone, "row")} deleted.${kept ? ` ${count(kept, "row")} had been changed or deleted in the meantime: check again.` : ""}`);
+    const rest = kept ? ` ${count(kept, "row")} had been changed or deleted in the meantime: check again.` : "";
+    announce(withNotices(`${count(gone, "row")} deleted.${rest}`, answer));
   }
 }

@@ -14,6 +14,7 @@ import { qualified } from "../lib/identifiers.js";
 import { Cancelled, Problem } from "../lib/problem.js";
 import { announce } from "../lib/status.js";
 import { ImportPreview, offerDelimiters } from "./import_preview.js";
+import { withNotices } from "./notices.js";
 
 /** @typedef {{file: string, at: number, rows: number | null}} Sent rows: null while no answer came */
 
@@ -59,7 +60,7 @@ export function bindImport(rows, who) {
     await sent.refuseUnseen();
     const answer = await send(`/v1/sql/import?${query}`, file, sent);
     dialog.close();
-    announce([`${count(answer.row_count, "row")} imported.`, ...answer.notices.map(noticed)].join(" "));
+    announce(withNotices(`${count(answer.row_count, "row")} imported.`, answer));
     await rows.change({});
   });
 }
@@ -167,11 +168,6 @@ class SentFiles {
   keep(sent) {
     this.draft.keep(JSON.stringify(sent));
   }
-}
-
-/** @param {{severity: string, message: string, detail?: string, hint?: string}} notice */
-function noticed({ severity, message, detail, hint }) {
-  return [`${severity}: ${message}.`, detail, hint].filter(Boolean).join(" ");
 }
 
 /** Name the line and the column of the file that an error is about. @param {unknown} error */

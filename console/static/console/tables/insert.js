@@ -9,6 +9,7 @@ import { Problem } from "../lib/problem.js";
 import { announce } from "../lib/status.js";
 import { checkJson, EMPTY, Field, noteOf, NULL, takesEmptyText } from "./inputs.js";
 import { Lookup } from "./lookup.js";
+import { withNotices } from "./notices.js";
 import { isWritable, shortType } from "./shape.js";
 import { insert } from "./statements.js";
 
@@ -147,13 +148,14 @@ export class RowForm {
     const statement = insert(shape, values);
     const body = JSON.stringify(statement);
     if (body !== this.sent.body) this.sent = { body, key: crypto.randomUUID() };
+    let answer;
     try {
-      await call("POST", "/v1/sql", statement, { headers: { "Idempotency-Key": this.sent.key } });
+      answer = await call("POST", "/v1/sql", statement, { headers: { "Idempotency-Key": this.sent.key } });
     } catch (error) {
       throw beside(error);
     }
     this.#end();
-    announce("The row is inserted.");
+    announce(withNotices("The row is inserted.", answer));
     await this.rows.load();
   }
 }
