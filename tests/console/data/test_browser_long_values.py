@@ -73,6 +73,16 @@ def test_long_values_are_seen_in_part_and_read_when_they_are_opened(
     tables.sees_status("v is changed.")
     assert stored(tables, "SELECT right(v, 7) FROM huge WHERE id = 2") == "a\r\nend!"
 
+    # Changed by someone else meanwhile: what is there now is not all in the sentence.
+    cell(tables, 0, 1).dblclick()
+    elsewhere(tables, "UPDATE huge SET v = repeat('y', 5000) WHERE id = 1")
+    field = page.get_by_role("textbox", name="Value of v in row 1")
+    field.fill("mine")
+    field.press("Enter")
+    start = "y" * 300
+    tables.sees(f"v is now “{start}…”, the beginning of a value of 5 kB. Nothing was saved")
+    tables.press("Cancel")
+
     # Copied: all of it, though the cell has the beginning.
     cell(tables, 3, 1).click()
     cell(tables, 4, 1).click(modifiers=["Shift"])

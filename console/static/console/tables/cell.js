@@ -5,7 +5,7 @@
  */
 
 import { openDrawer } from "../grid/drawer.js";
-import { indented, LongValue } from "../grid/values.js";
+import { indented, LongValue, shownOf } from "../grid/values.js";
 import { get, post } from "../lib/api.js";
 import { byId, fill, show } from "../lib/dom.js";
 import { FormDraft } from "../lib/drafts.js";
@@ -282,9 +282,8 @@ export class CellEditor {
     } else if (now[0] === version) {
       throw new Problem(409, { title: "PostgreSQL kept the row as it is: a trigger or a row security policy refuses the change." });
     } else {
-      const present = now[column + 1];
       byId("cell-conflict").textContent =
-        `Someone changed this row in the meantime. ${of.name} is now ${present === null ? "NULL" : `“${present}”`}. Nothing was saved: save again to replace it with yours.`;
+        `Someone changed this row in the meantime. ${of.name} is now ${said(isHere ? rows.values[row][column] : null)}. Nothing was saved: save again to replace it with yours.`;
       show(byId("cell-conflict"));
       this.#fit();
     }
@@ -315,6 +314,12 @@ export class CellEditor {
     const most = Math.min(MOST_PX, (isAbove ? top : bottom) - 70);
     input.style.height = `${Math.max(32, Math.min(most, input.scrollHeight + 2))}px`;
   }
+}
+
+/** Return what a sentence says of a value; of a long one that it is not all. @param {import("../grid/values.js").Value} value */
+function said(value) {
+  if (value === null) return "NULL";
+  return value instanceof LongValue ? `“${shownOf(value)}”, the beginning of a value of ${bytes(value.bytes)}` : `“${value}”`;
 }
 
 /**
