@@ -355,6 +355,65 @@ def test_only_json_is_checked_and_indented_as_json(tables: Visitor) -> None:
         tables.press("Close")
 
 
+ORDERLESS = """
+CREATE DOMAIN doc AS json; CREATE TYPE pair AS (a int, b doc);
+CREATE TABLE shapes (id int PRIMARY KEY, plan doc, place point, pairs pair[], at timestamptz);
+INSERT INTO shapes VALUES (1, '{}', '(1,2)', NULL, '2026-07-01 12:00+00');
+INSERT INTO shapes VALUES (2)
+"""
+
+
+def test_what_a_type_does_not_have_is_not_offered_and_the_zone_of_a_time_is_said(
+    tables: Visitor,
+) -> None:
+    page = tables.page
+    elsewhere(tables, ORDERLESS)
+    tables.go("/console/tables?table=shapes")
+    shown, operators = page.locator("#rows-range"), page.get_by_label("Comparison")
+    expect(shown).to_have_text("Rows 1 to 2")
+    address = page.url
+    for column, declared in (("plan", "doc"), ("place", "point"), ("pairs", "pair[]")):
+        head = page.get_by_role("columnheader", name=column)
+        head.click()
+        tables.sees_status("PostgreSQL has no order for values of the type ")
+        tables.sees_status(declared)
+        expect(head).not_to_have_attribute("aria-sort", "ascending")
+        page.locator("#filter-menu > summary").click()
+        expect(operators.locator("option")).to_have_count(10)
+        page.get_by_label("Column", exact=True).select_option(column)
+        offered = ["contains", "starts with", "is NULL", "is not NULL"]
+        expect(operators.locator("option")).to_have_text(offered)
+        page.keyboard.press("Escape")
+    expect(shown).to_have_text("Rows 1 to 2")
+    assert page.url == address
+
+    zone = page.get_by_text("A time without a zone is read as UTC.")
+    page.locator("#filter-menu > summary").click()
+    page.get_by_label("Column", exact=True).select_option("at")
+    expect(zone).to_be_visible()
+    operators.select_option("contains")
+    expect(zone).to_be_hidden()
+    operators.select_option(">=")
+    expect(zone).to_be_visible()
+    hold_panel(tables, "the filter of a time")
+    tables.field("Value").fill("2026-07-01 12:00")
+    tables.press("Apply")
+    expect(shown).to_have_text("Rows 1 to 1")
+
+    # An address may name an order that the type does not have; its filter can be changed.
+    tables.go("/console/tables?table=shapes&sort=plan")
+    tables.sees("could not identify an ordering operator")
+    page.get_by_role("columnheader", name="plan").click()
+    expect(shown).to_have_text("Rows 1 to 2")
+    tables.go('/console/tables?table=shapes&filter=[["place","=","(1,2)"]]')
+    tables.sees("operator does not exist: point = unknown")
+    page.locator("#filter-chips li").get_by_role("button").first.click()
+    expect(operators).to_have_value("=")
+    operators.select_option("starts")
+    tables.press("Apply")
+    expect(shown).to_have_text("Rows 1 to 1")
+
+
 BERTHS = """
 CREATE TABLE berths (lake int, pier text, berth int, owner text, PRIMARY KEY (lake, pier, berth));
 INSERT INTO berths

@@ -3,7 +3,7 @@
 
 import { byId, element, optionOf, show, stamp, within } from "../lib/dom.js";
 import { exactValue } from "../lib/exact_text.js";
-import { choicesOf, inputFor } from "./inputs.js";
+import { choicesOf, inputFor, noteOf } from "./inputs.js";
 import { OPERATORS } from "./statements.js";
 
 /** @typedef {import("./statements.js").Filter} Filter */
@@ -11,6 +11,8 @@ import { OPERATORS } from "./statements.js";
 /** A chip has no more of a long value. */
 const CHIP_CHARACTERS = 40;
 const IS_NULL = /null$/;
+/** What is compared with the text of any value. */
+const OF_TEXT = new Set(["contains", "starts"]);
 /** Comparisons in which a row without a value is neither. */
 const LEAVES_NULL_OUT = new Set(["<", "<=", ">", ">=", "contains", "starts"]);
 
@@ -29,9 +31,11 @@ export class Filters {
     this.changed = -1;
     /** @type {import("./inputs.js").Input} */
     this.input = document.createElement("textarea");
-    this.operators.append(...Object.entries(OPERATORS).map(([name, label]) => new Option(label, name)));
     within(this.menu, "summary").addEventListener("click", () => !this.menu.open && this.#write(-1));
-    this.columns.addEventListener("change", () => this.#offerValue(exactValue(this.input)));
+    this.columns.addEventListener("change", () => {
+      this.#offerOperators(this.operators.value);
+      this.#offerValue(exactValue(this.input));
+    });
     this.operators.addEventListener("change", () => this.#refresh());
     byId("filters").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -92,14 +96,30 @@ export class Filters {
     this.changed = filter ? at : -1;
     this.columns.replaceChildren(...names.map(optionOf));
     this.columns.value = filter?.column ?? names[0] ?? "";
-    this.operators.value = filter?.operator ?? "=";
+    this.#offerOperators(filter?.operator ?? "=", filter?.operator);
     this.#offerValue(filter?.value ?? "");
     queueMicrotask(() => (filter && !IS_NULL.test(filter.operator) ? this.input : this.columns).focus());
   }
 
+  /**
+   * Offer the comparisons that the chosen column's type has.
+   * @param {string} wanted the one to choose, if it is offered
+   * @param {string} [present] the one of the filter, which is offered in any case
+   */
+  #offerOperators(wanted, present) {
+    const isOrdered = this.#column()?.isOrdered ?? true;
+    const offered = Object.entries(OPERATORS).filter(([name]) => isOrdered || OF_TEXT.has(name) || IS_NULL.test(name) || name === present);
+    this.operators.replaceChildren(...offered.map(([name, label]) => new Option(label, name)));
+    this.operators.value = offered.some(([name]) => name === wanted) ? wanted : offered[0][0];
+  }
+
+  #column() {
+    return this.rows.shape?.columns.find(({ name }) => name === this.columns.value);
+  }
+
   /** Put the field for a value of the chosen column into the form. @param {string} value */
   #offerValue(value) {
-    const column = this.rows.shape?.columns.find(({ name }) => name === this.columns.value);
+    const column = this.#column();
     const choices = column ? choicesOf(column, this.types()) : [];
     // An input would take the line breaks out of what is pasted.
     this.input = inputFor({ type: column?.type ?? "text" }, choices, choices.length && !choices.includes(value) ? null : value);
@@ -116,9 +136,14 @@ export class Filters {
   }
 
   #refresh() {
-    const column = this.rows.shape?.columns.find(({ name }) => name === this.columns.value);
-    show(byId("filter-value-part"), !IS_NULL.test(this.operators.value));
-    show(byId("filter-null"), (column?.is_nullable ?? false) && LEAVES_NULL_OUT.has(this.operators.value));
+    const column = this.#column();
+    const operator = this.operators.value;
+    const isCompared = !IS_NULL.test(operator);
+    const note = column && isCompared && !OF_TEXT.has(operator) ? noteOf(column) : "";
+    show(byId("filter-value-part"), isCompared);
+    byId("filter-note").textContent = note;
+    show(byId("filter-note"), note !== "");
+    show(byId("filter-null"), (column?.is_nullable ?? false) && LEAVES_NULL_OUT.has(operator));
   }
 
   #apply() {

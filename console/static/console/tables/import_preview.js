@@ -5,6 +5,7 @@ import { byId, element, optionOf, show } from "../lib/dom.js";
 import { Problem } from "../lib/problem.js";
 import { quoted } from "../lib/identifiers.js";
 import { beginningOf, delimiterOf, DELIMITERS, matched, recordsOf } from "./csv_file.js";
+import { noteOf } from "./inputs.js";
 
 /** @typedef {import("./shape.js").Column} Column */
 
@@ -140,6 +141,7 @@ export class ImportPreview {
     const skipped = this.targets.filter((target) => target === NOT_IMPORTED).length;
     const lines = [
       left.length ? `Not in the file: ${said.join(", ")}.` : "",
+      this.columns.filter(({ name }) => this.targets.includes(name)).map(noteOf).find(Boolean) ?? "",
       skipped ? `${skipped === 1 ? "One column" : `${skipped} columns`} of the file ${skipped === 1 ? "is" : "are"} not imported.` : "",
     ];
     byId("import-left").textContent = lines.filter(Boolean).join(" ");

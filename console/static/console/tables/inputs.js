@@ -43,7 +43,7 @@ export function takesEmptyText({ type }) {
 
 /** Return what is to be known before a value is typed, '' for most. @param {{type: string}} column */
 export function noteOf({ type }) {
-  return /with time zone$/.test(type) ? "A time without a zone is read as UTC." : "";
+  return /with time zone(?:\[\])*$|^tstz(?:multi)?range(?:\[\])*$/.test(type) ? "A time without a zone is read as UTC." : "";
 }
 
 /**

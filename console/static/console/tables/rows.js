@@ -9,6 +9,7 @@ import { attempt, onPress } from "../lib/forms.js";
 import { LONG_BYTES, rowOf } from "../lib/long_values.js";
 import { count } from "../lib/format.js";
 import { Problem } from "../lib/problem.js";
+import { announce } from "../lib/status.js";
 import { wholeTable } from "./place.js";
 import { shapeOf, shortType } from "./shape.js";
 import { browse, countRows, MOST_SKIPPED, readPiece, sourcesOf } from "./statements.js";
@@ -225,8 +226,10 @@ export class Rows {
   /** @param {number} column */
   #sortBy(column) {
     const { sort } = this.view;
-    const name = this.shape?.columns[column].name ?? "";
-    if (sort?.column !== name) this.change({ sort: { column: name, descending: false } });
+    const { name, declared, isOrdered } = /** @type {Shape} */ (this.shape).columns[column];
+    if (!isOrdered && sort?.column === name) this.change({ sort: null });
+    else if (!isOrdered) announce(`PostgreSQL has no order for values of the type ${shortType(declared)}.`);
+    else if (sort?.column !== name) this.change({ sort: { column: name, descending: false } });
     else this.change({ sort: sort.descending ? null : { column: name, descending: true } });
   }
 

@@ -9,6 +9,7 @@ import { qualified, written } from "../lib/identifiers.js";
  * @property {string} name
  * @property {string} type
  * @property {string} declared
+ * @property {boolean} isOrdered its values are compared and sorted
  * @property {boolean} is_nullable
  * @property {string | null} default
  * @property {string | null} generated
@@ -49,15 +50,33 @@ const SHORT = /** @type {[RegExp, string][]} */ ([
   [/^double precision/, "float8"],
 ]);
 
+/** PostgreSQL's types without an order of their values; some are compared by their length or area. */
+const WITHOUT_ORDER = /^(?:json|jsonpath|xml|point|line|lseg|box|path|polygon|circle|refcursor|aclitem|xid|cid|pg_snapshot|txid_snapshot)$/;
+
 /**
- * Let the columns of all tables have the types of their values.
+ * Let the columns of all tables have the types of their values, and whether these have an order.
  * @param {{tables: Table[], types: any[]}} found as /v1/sql/schema answers
  */
 export function lookUnderDomains({ tables, types }) {
   for (const column of tables.flatMap(({ columns }) => columns)) {
     column.declared = column.type;
     for (let domain; (domain = typeOf(column, "domain", types)); ) column.type = domain.base_type;
+    column.isOrdered = isOrdered(column, types);
   }
+}
+
+/**
+ * True if values of a type have an order; an array or a row has that of what is in it.
+ * @param {{type: string}} column
+ * @param {any[]} types
+ * @returns {boolean}
+ */
+function isOrdered({ type }, types) {
+  const one = { type: type.replace(/(?:\[\])+$/, "") };
+  const domain = typeOf(one, "domain", types);
+  if (domain) return isOrdered({ type: domain.base_type }, types);
+  const parts = typeOf(one, "composite", types)?.columns ?? [];
+  return !WITHOUT_ORDER.test(one.type) && parts.every((/** @type {{type: string}} */ part) => isOrdered(part, types));
 }
 
 /**
