@@ -267,6 +267,7 @@ class OriginViewSet(CacheResource):
     tag = "Buckets"
     access = {
         "list": needs("buckets", "read"),
+        "retrieve": needs("buckets", "read"),
         # Credentials are given here, too. A program has no second factor: the scope alone counts.
         "create": needs("buckets", "create").fresh().for_keys("buckets:write"),
         # Buckets that use it would lose access, or read what another account's credentials may
@@ -276,6 +277,7 @@ class OriginViewSet(CacheResource):
     }
     errors = {
         "create": (OriginTaken, CacheLimitReached),
+        "retrieve": (OriginNotFound,),
         "partial_update": (OriginNotFound,),
         "destroy": (OriginNotFound, OriginInUse),
     }
@@ -285,6 +287,7 @@ class OriginViewSet(CacheResource):
         "partial_update": OriginChangeSerializer,
     }
     response_serializers = {"list": OriginListSerializer}
+    versions = {"retrieve": "partial_update"}
     lookup_url_kwarg = "origin_name"
 
     @extend_schema(operation_id="cache_origins_list", summary="List origins")
@@ -300,6 +303,11 @@ class OriginViewSet(CacheResource):
         trail.record_request(self.platform_request, CacheTag.ORIGIN_CREATE, origin=body["name"])
         return self.respond(origin)
 
+    @extend_schema(summary="Read an origin")
+    def retrieve(self, request: Request, origin_name: str) -> Response:
+        """Return one origin, without its credentials, which are no part of its version."""
+        return self.respond(origins.find(self.principal.scope, origin_name))
+
     @extend_schema(summary="Change an origin")
     def partial_update(self, request: Request, origin_name: str) -> Response:
         """Change an origin, in use or not, or replace its credentials; every brain uses them now.
@@ -307,7 +315,7 @@ class OriginViewSet(CacheResource):
         The origin's address cannot be changed; create another origin instead.
         """
         body = self.read()
-        origin = origins.change(self.principal.scope, origin_name, body)
+        origin = origins.change(self.principal.scope, origin_name, body, check=self.require_match)
         if "secret" in body:
             body["has_secret"] = bool(body.pop("secret"))
         trail.record_request(

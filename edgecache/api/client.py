@@ -52,6 +52,7 @@ ERRORS: Final[Mapping[str, type[PlatformError]]] = {
 } | {
     "not_possible": errors.CacheLimitReached,
     "bucket_changed": ChangedSinceRead,
+    "origin_options_changed": ChangedSinceRead,
     **dict.fromkeys(
         ("origin_denied", "origin_forbidden", "origin_timeout", "origin_changed"),
         errors.OriginFailed,

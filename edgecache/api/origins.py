@@ -1,12 +1,14 @@
 """Origins of an environment: where its buckets fetch objects from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from common.errors import ChangedSinceRead
 from common.principals import Principal, Scope
 from edgecache.api import client
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import OriginNotFound
+from edgecache.protocol.resources import OriginOptions
 
 
 def all_of(scope: Scope) -> list[Row]:
@@ -33,14 +35,27 @@ def create(principal: Principal, body: Mapping[str, Any]) -> Row:
     return created
 
 
-def change(scope: Scope, name: str, body: Mapping[str, Any]) -> Row:
+def change(
+    scope: Scope, name: str, body: Mapping[str, Any], *, check: Callable[[Row], bool] | None = None
+) -> Row:
     """Change an origin's options, and its ``secret``; None: it is read anonymously.
 
-    Raises OriginNotFound, InvalidRequest.
+    check: called with the origin before the change, and may refuse it; True if its options must
+    still be so when it is changed. Raises OriginNotFound, ChangedSinceRead, InvalidRequest.
     """
-    path = f"/v1/origins/{find(scope, name)['id']}"
-    secret = {"secret": body["secret"] or {}} if "secret" in body else {}
-    changed: Row = client.call("PATCH", path, query=tenant(scope), body={**body, **secret})
+    row = find(scope, name)
+    sent = {**body, "secret": body["secret"] or {}} if "secret" in body else {**body}
+    if check is not None and check(row):
+        sent["expected"] = {option: row[option] for option in OriginOptions.__struct_fields__}
+    try:
+        changed: Row = client.call(
+            "PATCH", f"/v1/origins/{row['id']}", query=tenant(scope), body=sent
+        )
+    except ChangedSinceRead:
+        # It was changed a moment ago: now the check says what.
+        if check is not None:
+            check(find(scope, name))
+        raise
     return changed
 
 

@@ -15,6 +15,7 @@ BrainError
 ├── HostTaken              409
 ├── BucketNotEmpty         409
 ├── BucketChanged          409  its options are not those that were read
+├── OriginOptionsChanged   409  they are not those that were read
 ├── LimitReached           409  the environment has the maximum number of these
 ├── KeyRefused             400  an invalid key (NUL, too long, not representable at its origin)
 │   └── KeyTooLong              over a limit of its length
@@ -213,6 +214,14 @@ class BucketChanged(BrainError):
     code = "bucket_changed"
     status = 409
     sentence = "The bucket was changed since it was read."
+
+
+class OriginOptionsChanged(BrainError):
+    """Its options are not those that the caller has read."""
+
+    code = "origin_options_changed"
+    status = 409
+    sentence = "The origin was changed since it was read."
 
 
 class KeyRefused(BrainError):

@@ -51,11 +51,19 @@ def routes(catalog: Catalog) -> list[Route]:
     async def change(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         given = call.read(dict[str, Any])
+        expected = given.pop("expected", None)
         secret: Any = UNSET
         if "secret" in given:
             secret = read(given.pop("secret"), dict[str, Any]) or None
         read(given, OriginOptions)
-        return JsonResponse(await catalog.change(tenant, number(call), given, secret))
+        row = await catalog.change(
+            tenant,
+            number(call),
+            given,
+            secret,
+            expected=None if expected is None else read(expected, OriginOptions),
+        )
+        return JsonResponse(row)
 
     async def delete(call: JsonCall) -> JsonResponse:
         await catalog.delete(tenant_of(call.query), number(call))

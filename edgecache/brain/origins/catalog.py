@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from common.crypto import encrypt
 from edgecache.brain.core.creator import NO_CREATOR, Creator
-from edgecache.brain.core.errors import InUse, NoSuchOrigin, OriginExists
+from edgecache.brain.core.errors import InUse, NoSuchOrigin, OriginExists, OriginOptionsChanged
 from edgecache.brain.core.values import EnvironmentKey
 from edgecache.brain.db import environment_limits
 from edgecache.brain.db.coherence import Coherence
@@ -126,22 +126,28 @@ class Catalog:
         origin_id: int,
         options: Mapping[str, Any],
         secret: Mapping[str, Any] | UnsetType | None = UNSET,
+        *,
+        expected: OriginOptions | None = None,
     ) -> OriginInfo:
         """Change an origin's options, and its credentials; its next requests use them.
 
         options: those that change. secret: all credentials, None for anonymous access.
         Its address never changes: a user could have the stored credentials sent elsewhere.
-        Raises NoSuchOrigin, Invalid with the fields, DatabaseUnavailable.
+        expected: the options that the caller has read; None expects nothing.
+        Raises NoSuchOrigin, OriginOptionsChanged, Invalid with the fields, DatabaseUnavailable.
         """
         async with self._coherence.transaction() as change:
             row = await change.one(FIND, [*tenant, origin_id])
             if row is None:
                 raise NoSuchOrigin
+            present = {name: getattr(row, name) for name in OPTIONS}
+            if expected is not None and OriginOptions(**present) != expected:
+                raise OriginOptionsChanged
             kept = row.secret
             if secret is not UNSET:
                 allows = self._allows_private
                 kept = _kept(parse(row.kind, row.config, secret, allows_private=allows))
-            values = {name: options.get(name, getattr(row, name)) for name in OPTIONS}
+            values = {**present, **options}
             check_options(row.kind, OriginOptions(**values))
             changed = await change.one(CHANGE, [kept, *values.values(), origin_id])
             change.announce("origin", origin_id)

@@ -163,6 +163,35 @@ def test_options_change_without_the_credentials(
     assert event.data["host"] == "www.example.org"
 
 
+@pytest.mark.django_db(transaction=True)
+def test_options_are_not_taken_back_by_a_page_that_was_read_before(
+    owner: Caller, cluster: Cluster, web: Origin, charlie: User
+) -> None:
+    read = owner.get(PATH)
+    assert (read.status, read.body) == (200, owner.get("/v1/cache/origins").body["results"][0])
+    # Credentials are no part of the version.
+    assert owner.call("PATCH", PATH, {"secret": {"authorization": NEW}}).status == 200
+    version = {"IF_MATCH": read.headers["ETag"]}
+    changed = owner.call("PATCH", PATH, {"host": "www.example.org"}, **version)
+    assert changed.status == 200
+
+    late = owner.call("PATCH", PATH, {"connections": 4, "host": ""}, **version)
+
+    assert (late.status, late.code) == (409, "changed_since_read")
+    assert [(each["field"], each["message"]) for each in late.body["errors"]] == [
+        ("host", 'It is now "www.example.org".')
+    ]
+    present = owner.get(PATH)
+    assert (present.body, present.headers["ETag"]) == (changed.body, changed.headers["ETag"])
+    assert sent_by(owner, cluster, web) == NEW
+    # Of changes of one version at once, one is made.
+    version = {"IF_MATCH": present.headers["ETag"]}
+    bodies = [{"connections": 4}, {"idle_timeout_s": 0}, {"first_byte_timeout_s": 9}]
+    answers = at_once(*(partial(owner.call, "PATCH", PATH, body, **version) for body in bodies))
+    assert sorted(each.status for each in answers) == [200, 409, 409]
+    assert signed_in(charlie).get(PATH).code == "origin_not_found"
+
+
 def test_the_owner_of_a_bucket_sees_why_its_responses_failed(
     owner: Caller, cluster: Cluster, web: Origin, charlie: User
 ) -> None:
