@@ -18,6 +18,7 @@ pytestmark = [
 ]
 
 BUCKET: dict[str, Any] = {"name": "site", "is_public": True}
+ORIGIN = {"name": "web", "kind": "http", "config": {"url": "https://files.example.com/"}}
 HOOK: dict[str, Any] = {"url": "https://example.com/hook", "events": ["member.added"]}
 QUERY: dict[str, Any] = {"name": "Orders", "query": "SELECT 1"}
 
@@ -87,6 +88,15 @@ FORMS = [
         lambda page: page.get_by_label("Verify every read").check(),
         {"verifies_reads": True},
         {"is_public": False},
+    ),
+    Form(
+        "options of an origin",
+        made("/v1/cache/origins", ORIGIN, "name"),
+        "objects?view=origins",
+        lambda page: page.locator("#origin-host").fill("www.example.org"),
+        {"host": "www.example.org"},
+        {"connections": 4},
+        opens="Change the options of web",
     ),
     Form(
         "webhook",

@@ -75,17 +75,17 @@ function bindOptions() {
   const numbers = NUMBERS.map((name) => [name, numberField(within(form, `[name="${name}"]`))]);
   options = new StoredForm(form, { ...Object.fromEntries(numbers), host: textField(within(form, '[name="host"]')) });
   onSubmit(form, async () => {
-    const { changes } = options;
-    if (Object.keys(changes).length) await call("PATCH", pathOf(changed), changes);
+    const saved = await options.save("PATCH", pathOf(changed));
     dialog.close();
-    announce(Object.keys(changes).length ? `The options of ${changed} are saved.` : "Nothing is changed.");
+    announce(saved ? `The options of ${changed} are saved.` : "Nothing is changed.");
     await showOrigins();
   });
 }
 
-/** @param {any} origin */
-function openOptions(origin) {
-  changed = origin.name;
+/** @param {string} name */
+async function openOptions(name) {
+  const origin = await get(pathOf(name));
+  changed = name;
   byId("origin-options-title").textContent = `Options of ${changed}`;
   const form = /** @type {HTMLFormElement} */ (byId("origin-options-form"));
   clearProblem(form);
@@ -136,7 +136,7 @@ function row(origin) {
   show(within(made, ".actions"), mayChange);
   const [change, secrets, remove] = ["options", "secrets", "remove"].map((name) => within(made, `[data-action="${name}"]`));
   change.setAttribute("aria-label", `Change the options of ${origin.name}`);
-  change.addEventListener("click", () => openOptions(origin));
+  onPress(change, byId("origins"), () => openOptions(origin.name));
   secrets.setAttribute("aria-label", `Replace the credentials of ${origin.name}`);
   secrets.addEventListener("click", () => openSecrets(origin));
   remove.setAttribute("aria-label", `Remove ${origin.name}`);
