@@ -34,15 +34,20 @@ FROM generate_series(1, 205) AS n;
 """
 
 
+ON_BOTH_SIZES = pytest.mark.parametrize("tables", SIZES, indirect=True)
+
+
 @pytest.fixture
-def tables(visit: Callable[..., Visitor]) -> Visitor:
+def tables(visit: Callable[..., Visitor], request: pytest.FixtureRequest) -> Visitor:
     """Return a visitor of an environment with long values, before the first page."""
-    visitor = visit(**SIZES["wide"], permissions=["clipboard-read", "clipboard-write"])
+    size = SIZES[getattr(request, "param", "wide")]
+    visitor = visit(**size, permissions=["clipboard-read", "clipboard-write"])
     sign_up(visitor)
     elsewhere(visitor, TABLES)
     return visitor
 
 
+@ON_BOTH_SIZES
 def test_long_values_are_seen_in_part_and_read_when_they_are_opened(
     tables: Visitor, picture: Callable[[Page, str], None]
 ) -> None:

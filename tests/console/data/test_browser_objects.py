@@ -160,6 +160,7 @@ def test_files_are_dropped_into_a_folder(
     assert visitor.page.locator("#upload-list > li").count() == 0
 
 
+@ON_BOTH_SIZES
 def test_an_upload_replaces_nothing_without_an_answer(
     visitor: Visitor, tmp_path: Path, picture: Callable[[Page, str], None]
 ) -> None:
@@ -212,6 +213,7 @@ def test_an_upload_replaces_nothing_without_an_answer(
     visitor.sees("17,825,793 bytes")
 
 
+@ON_BOTH_SIZES
 def test_files_that_would_become_one_object_are_named_before_the_upload(visitor: Visitor) -> None:
     sign_up(visitor)
     new_bucket(visitor)

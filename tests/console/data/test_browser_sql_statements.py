@@ -11,6 +11,7 @@ from playwright.sync_api import Dialog, Page, Request, expect
 from tests.console.browser import Visitor
 from tests.console.data.tables_page import elsewhere
 from tests.console.journeys import run_sql, sign_up, write_sql
+from tests.console.layout import SIZES
 
 pytestmark = [
     pytest.mark.browser,
@@ -29,10 +30,14 @@ ROUTINE = "CREATE FUNCTION f() RETURNS int LANGUAGE sql BEGIN ATOMIC\nSELECT 1;\
 PAST_A_COMMENT = "DELETE FROM victim WHERE id < -1 +-- one; and\n 1;"
 
 
+ON_BOTH_SIZES = pytest.mark.parametrize("sql", SIZES, indirect=True)
+
+
 @pytest.fixture
-def sql(visit: Callable[..., Visitor]) -> Visitor:
+def sql(visit: Callable[..., Visitor], request: pytest.FixtureRequest) -> Visitor:
     """Return a visitor on the SQL page of an environment with a table of 1,000 rows."""
-    visitor = visit(permissions=["clipboard-read", "clipboard-write"])
+    size = SIZES[getattr(request, "param", "wide")]
+    visitor = visit(**size, permissions=["clipboard-read", "clipboard-write"])
     sign_up(visitor)
     elsewhere(visitor, VICTIM)
     visitor.go("/console/sql")
@@ -168,6 +173,7 @@ NOT_EVERY_ROW = [
 ]
 
 
+@ON_BOTH_SIZES
 def test_a_change_of_every_row_is_asked_for_and_shown(
     sql: Visitor, sent: list[dict[str, Any]], picture: Callable[[Page, str], None]
 ) -> None:
@@ -192,6 +198,7 @@ def test_a_change_of_every_row_is_asked_for_and_shown(
     expect(page.locator("#result-summary")).to_contain_text("DELETE, 1,000 rows")
 
 
+@ON_BOTH_SIZES
 @pytest.mark.parametrize("how", ["press", "key"])
 def test_the_page_says_what_runs_and_runs_the_statement_at_the_cursor(
     sql: Visitor, sent: list[dict[str, Any]], how: str
@@ -238,6 +245,7 @@ def test_an_error_stands_at_its_statement_and_says_what_became_of_the_others(
     assert rows(sql) == "rows: 1000"
 
 
+@ON_BOTH_SIZES
 def test_a_running_write_asks_before_the_page_is_left(sql: Visitor) -> None:
     page = sql.page
     asked: list[str] = []
@@ -249,12 +257,22 @@ def test_a_running_write_asks_before_the_page_is_left(sql: Visitor) -> None:
     page.on("dialog", stay)
     run_sql(sql, "INSERT INTO victim SELECT 1 FROM pg_sleep(60)")
     expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
-    page.get_by_role("link", name="Tables").click(no_wait_after=True)
+    tables = page.get_by_role("link", name="Tables")
+    # On a phone the navigation is a drawer, which stays open with the page.
+    drawer = page.get_by_role("button", name="Navigation", exact=True)
+    is_phone = drawer.is_visible()
+    if is_phone:
+        drawer.click()
+    tables.click(no_wait_after=True)
+    if is_phone:
+        page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
     sql.press("Cancel")
     expect(page.locator("#result-summary")).to_have_text("Cancelled.")
     assert asked == ["beforeunload"]
-    page.get_by_role("link", name="Tables").click()
+    if is_phone:
+        drawer.click()
+    tables.click()
     expect(page).to_have_url(re.compile("/console/tables"))
     assert asked == ["beforeunload"]
 

@@ -16,6 +16,8 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 
+ON_BOTH_SIZES = pytest.mark.parametrize("sql", SIZES, indirect=True)
+
 # Each expression, and the text that PostgreSQL has of it.
 SHOWN = {
     """'{"a":1,  "a":2.50}'::json""": '{"a":1,  "a":2.50}',
@@ -145,6 +147,7 @@ def test_a_wide_result_has_few_columns_in_the_document(sql: Visitor) -> None:
     expect(page.get_by_role("columnheader", name="c72int4")).to_be_in_viewport()
 
 
+@ON_BOTH_SIZES
 def test_rows_are_taken_by_their_numbers(sql: Visitor) -> None:
     page = sql.page
     run_sql(sql, "SELECT n, n * 2 AS m FROM generate_series(1, 9) AS n")
