@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.test.testcases import TransactionTestCase
 from psycopg import sql
 
@@ -17,6 +17,8 @@ from tests.database_client import DatabaseClient
 
 # Made by migrations, from the code: no test whose changes are committed changes them.
 KEPT = frozenset({"django_content_type", "auth_permission", "billing_rate"})
+# Rates that tests have added; a trigger keeps those that have begun.
+ADDED_RATES = "FROM billing_rate WHERE begins_at > (SELECT min(begins_at) FROM billing_rate)"
 # A table that grew beyond this starts from nothing: what is deleted from it stays in its pages.
 LARGE_BYTES = 2**18
 
@@ -58,6 +60,16 @@ def _empty_what_is_filled(case: TransactionTestCase) -> None:
             deleted = [name for name, is_truncated in filled if not is_truncated]
             if deleted:
                 cursor.execute(_deletion(deleted))
+            if alias == DEFAULT_DB_ALIAS:
+                _delete_added_rates(cursor)
+
+
+def _delete_added_rates(cursor: Any) -> None:
+    cursor.execute(f"SELECT 1 {ADDED_RATES} LIMIT 1")
+    if cursor.fetchone():
+        cursor.execute("ALTER TABLE billing_rate DISABLE TRIGGER USER")
+        cursor.execute(f"DELETE {ADDED_RATES}")
+        cursor.execute("ALTER TABLE billing_rate ENABLE TRIGGER USER")
 
 
 @contextmanager

@@ -7,10 +7,11 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
+from sqlgateway.run import admission
 from sqlgateway.run.admission import ADMISSION
 from tests.scrape import growth, scrape
 from tests.sqlgateway.support import Caller
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_S, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,9 @@ def test_what_holds_a_slot_is_running_and_what_gets_none_is_refused(alice: Calle
     assert seen.after.value("zonal_sql_running") == 0
 
 
-def test_what_waits_for_a_slot_is_shown(alice: Caller) -> None:
+def test_what_waits_for_a_slot_is_shown(alice: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "QUEUE_WAIT_S", LIMIT_S)
+
     def wait() -> None:
         with ADMISSION.slot(alice.scope):
             pass

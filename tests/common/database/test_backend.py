@@ -21,6 +21,7 @@ from common.conf import control_database
 from environments.models import Organization
 from tests.cast import PASSWORD, Caller, member, signed_in
 from tests.common.database.read_only import read_only_database
+from tests.waiting import LIMIT_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -104,7 +105,8 @@ def test_a_connection_that_ended_is_noticed_before_it_is_used(home: Organization
 def pooled(number: int) -> Iterator[list[BaseDatabaseWrapper]]:
     """Return threads' connections to the test's database that share a pool."""
     entry = control_database("postgresql://127.0.0.1/zonal", number)
-    options = {**connection.settings_dict["OPTIONS"], "pool": entry["OPTIONS"]["pool"]}
+    pool = entry["OPTIONS"]["pool"] | {"timeout": LIMIT_S}
+    options = {**connection.settings_dict["OPTIONS"], "pool": pool}
     with ExitStack() as stack:
         made = []
         for _ in range(number):
