@@ -23,11 +23,12 @@ export function moment(seconds) {
   return new Date(seconds * 1000).toLocaleString(undefined, MINUTE);
 }
 
-/** Return the name of the reader's zone, with its present offset. */
+/** Return the name of the reader's zone, with its present offset if that is another than UTC. */
 export function zone() {
   const format = new Intl.DateTimeFormat("en", { timeZoneName: "shortOffset" });
   const offset = format.formatToParts().find(({ type }) => type === "timeZoneName")?.value;
-  return `${format.resolvedOptions().timeZone} (${offset})`;
+  const { timeZone } = format.resolvedOptions();
+  return timeZone === "UTC" ? timeZone : `${timeZone} (${offset})`;
 }
 
 /** @param {string} text a moment as ISO 8601 */
