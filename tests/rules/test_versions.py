@@ -105,8 +105,11 @@ RESOURCES = [
         ("cap_cents",),
     ),
 ]
-# It takes a brain: tests/edgecache/api/test_versions.py.
-ELSEWHERE = {"PATCH /v1/cache/buckets/{bucket_name}"}
+# They take a brain: tests/edgecache/api/test_versions.py and test_origins.py.
+ELSEWHERE = {
+    "PATCH /v1/cache/buckets/{bucket_name}",
+    "PATCH /v1/cache/origins/{origin_name}",
+}
 EACH = pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.operation)
 POLICY = "/v1/auth/2fa/policy"
 
