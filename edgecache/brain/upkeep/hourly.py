@@ -63,8 +63,13 @@ class Upkeep(PeriodicTask):
 
     async def round(self) -> None:
         """Run everything but the lifecycle once. Raises DatabaseUnavailable."""
-        # First, because it raises nothing, and a failure of the others ends the round.
-        await self._access_logs.write()
+        try:
+            await self._clean_up()
+        finally:
+            # It raises nothing, and does not wait for what failed before.
+            await self._access_logs.write()
+
+    async def _clean_up(self) -> None:
         await usage_lines.add_storage(self._database, clock=time.time)
         await usage_lines.forget(self._database)
         await records.forget(self._database)

@@ -357,7 +357,9 @@ def test_only_json_is_checked_and_indented_as_json(tables: Visitor) -> None:
 
 ORDERLESS = """
 CREATE DOMAIN doc AS json; CREATE TYPE pair AS (a int, b doc);
-CREATE TABLE shapes (id int PRIMARY KEY, plan doc, place point, pairs pair[], at timestamptz);
+CREATE DOMAIN public.date AS pg_catalog.date;
+CREATE TABLE shapes
+  (id int PRIMARY KEY, plan doc, place point, pairs pair[], at timestamptz, day pg_catalog.date);
 INSERT INTO shapes VALUES (1, '{}', '(1,2)', NULL, '2026-07-01 12:00+00');
 INSERT INTO shapes VALUES (2)
 """

@@ -283,6 +283,23 @@ def test_a_page_whose_switch_has_no_answer_calls_nothing_until_it_is_loaded_anew
     expect(page.locator("#environment-menu summary")).to_contain_text("sandbox")
 
 
+def test_calls_wait_for_a_switch_and_go_on_where_it_is_refused(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.go("/console/sql")
+    page = visitor.page
+    write_sql(visitor, "SELECT 40 + 2 AS n")
+    asked: list[Route] = []
+    page.route("**/v1/auth/switch", lambda route: asked.append(route))  # noqa: PLW0108 - Playwright marks it
+    page.locator("#environment-menu summary").click()
+    with page.expect_request("**/v1/auth/switch"):
+        visitor.press("sandbox")
+    visitor.press("Run")
+    visitor.sees("Cancel")
+    asked[0].fulfill(status=429, json={"status": 429, "code": "x", "title": SENTENCE})
+    visitor.sees_status(SENTENCE)
+    expect(page.get_by_role("gridcell", name="42")).to_be_visible()
+
+
 def test_escape_closes_the_menu(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.go("/console/")
@@ -302,5 +319,7 @@ def test_signing_out_in_one_tab_signs_out_all_tabs(visitor: Visitor) -> None:
     watch(other, visitor.faults)
     other.goto(f"{visitor.base}/console/security")
     expect(other.get_by_role("heading", name="Second factor")).to_be_visible()
+    other.evaluate("sessionStorage.setItem('zonal-draft:of a form', 'typed there')")
     visitor.press("Sign out")
     expect(other).to_have_url(f"{visitor.base}/console/sign-in?next=%2Fconsole%2Fsecurity")
+    assert other.evaluate("sessionStorage.getItem('zonal-draft:of a form')") is None

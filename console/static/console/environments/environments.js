@@ -161,7 +161,7 @@ function bindDelete(who) {
     }
     const isCurrent = chosen.id === who.environment.id;
     // The session would end with the environment: it goes on in the built-in one.
-    if (isCurrent) await post("/v1/auth/switch", { environment: "sandbox" });
+    if (isCurrent) await goOnIn("sandbox");
     try {
       await call("DELETE", `${PATH}/${encodeURIComponent(chosen.id)}`);
     } catch (error) {
@@ -172,13 +172,23 @@ function bindDelete(who) {
   });
 }
 
+/** Let the session go on in another environment, in every tab. @param {string} id */
+async function goOnIn(id) {
+  try {
+    await post("/v1/auth/switch", { environment: id });
+  } finally {
+    // Without an answer it may have been done.
+    tellOthers();
+  }
+}
+
 /**
  * Let the session go on where the page says that it is; where that fails, show where it is.
  * @param {Place} place
  */
 async function goBack(place) {
   try {
-    await post("/v1/auth/switch", { environment: place.id });
+    await goOnIn(place.id);
   } catch {
     reload();
   }

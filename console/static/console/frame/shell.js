@@ -14,7 +14,7 @@ import { forgetNamed, kindOf, switchTo } from "./environment.js";
 import { findable, findMembers } from "./findable.js";
 import { bindPalette } from "./palette.js";
 import { stepUp } from "./stepup.js";
-import { changeSession, listen, tellOthers } from "../lib/tabs.js";
+import { changeSession, listen, tellOthersOfSignOut } from "../lib/tabs.js";
 
 /**
  * @typedef {object} Who
@@ -150,6 +150,6 @@ function leave() {
   callNothing();
   letLeave();
   forgetDrafts();
-  tellOthers();
+  tellOthersOfSignOut();
   location.assign(`${HOME}sign-in`);
 }

@@ -27,6 +27,8 @@ const MAX_WAIT_S = 10;
 /** The server ends its longest statement before, and anything else that it answers as a whole. */
 const ANSWER_S = Number(document.documentElement.dataset.answerS);
 let isOutdated = false;
+/** The running call that changes the session: the others wait for its outcome. @type {Promise<void> | null} */
+let last = null;
 /** The ETag of an answer. @type {WeakMap<object, string>} */
 const versions = new WeakMap();
 
@@ -127,15 +129,17 @@ export function post(path, body = {}) {
  * @throws {import("./problem.js").Problem}
  */
 export async function callLast(path, body = {}) {
-  const before = isOutdated;
-  isOutdated = true;
+  if (last) throw outdated();
+  last = call("POST", path, body, { ofSession: true });
   try {
-    await call("POST", path, body, { ofSession: true });
+    await last;
+    isOutdated = true;
   } catch (error) {
     // Without an answer of the service it may have been done.
-    const isUnknown = error instanceof Problem && (error.status === 0 || error.code === "unknown");
-    if (!isUnknown) isOutdated = before;
+    if (error instanceof Problem && (error.status === 0 || error.status >= 500)) isOutdated = true;
     throw error;
+  } finally {
+    last = null;
   }
 }
 
@@ -174,6 +178,7 @@ export async function list(path) {
  */
 async function ask(method, path, body, options = {}) {
   const { signal, as, isRead = method === "GET", ofSession } = options;
+  if (last && !ofSession) await last.catch(() => {});
   if (isOutdated && !ofSession) throw outdated();
   const settled = isRead || ofSession ? () => {} : askWhile(() => true);
   const late = new AbortController();

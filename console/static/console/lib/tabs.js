@@ -6,9 +6,11 @@
 
 import { callLast, callNothing } from "./api.js";
 import { confirm } from "./confirm.js";
+import { forgetDrafts } from "./drafts.js";
 import { isUnderWay, letLeave } from "./leaving.js";
 
 const channel = new BroadcastChannel("zonal-console");
+const SIGNED_OUT = "signed out";
 
 /**
  * Change the session from this page, which is left then. Where something is under way it asks before: at
@@ -30,6 +32,11 @@ export function tellOthers() {
   channel.postMessage("changed");
 }
 
+/** Reload the other tabs, which forget what was typed there. */
+export function tellOthersOfSignOut() {
+  channel.postMessage(SIGNED_OUT);
+}
+
 /**
  * Reload this tab when another one changes the user or the environment. The visitor may keep it, for
  * example while files are uploaded. It then sends no more requests: they would go to another
@@ -37,9 +44,10 @@ export function tellOthers() {
  * @param {() => void} prepare what is done before the reload
  */
 export function listen(prepare) {
-  channel.addEventListener("message", () => {
+  channel.addEventListener("message", ({ data }) => {
     callNothing();
     prepare();
+    if (data === SIGNED_OUT) forgetDrafts();
     location.reload();
   });
 }

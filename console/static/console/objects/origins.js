@@ -109,7 +109,7 @@ function bindSecrets() {
 }
 
 /** @param {{name: string, kind: string}} origin */
-function openSecrets({ name, kind }) {
+async function openSecrets({ name, kind }) {
   changed = name;
   byId("secret-dialog-title").textContent = `New credentials of ${name}`;
   const form = /** @type {HTMLFormElement} */ (byId("secret-form"));
@@ -138,7 +138,7 @@ function row(origin) {
   change.setAttribute("aria-label", `Change the options of ${origin.name}`);
   onPress(change, byId("origins"), () => openOptions(origin.name));
   secrets.setAttribute("aria-label", `Replace the credentials of ${origin.name}`);
-  secrets.addEventListener("click", () => openSecrets(origin));
+  onPress(secrets, byId("origins"), () => openSecrets(origin));
   remove.setAttribute("aria-label", `Remove ${origin.name}`);
   onPress(remove, byId("origins"), async () => {
     await confirm(`Remove ${origin.name}?`, "Only an origin that no bucket uses can be removed.", "Remove");

@@ -86,8 +86,8 @@ function isOrdered({ type }, types) {
  * @param {any[]} types as /v1/sql/schema lists them
  */
 export function typeOf({ type }, wanted, types) {
-  // As PostgreSQL writes types: with the schema where it is not searched, and with quotes where needed.
-  return types.find(({ kind, schema, name }) => kind === wanted && [written(name), `${written(schema)}.${written(name)}`, qualified({ schema, name })].includes(type));
+  // A name without a schema is one of PostgreSQL's own types; the others have quotes where needed.
+  return types.find(({ kind, schema, name }) => kind === wanted && [`${written(schema)}.${written(name)}`, qualified({ schema, name })].includes(type));
 }
 
 /**
