@@ -2,11 +2,12 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from common.errors import ChangedSinceRead
 from common.principals import Scope
 from edgecache.api import client, origins
+from edgecache.api.changes import change_as_read
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import BucketNotFound
 from edgecache.api.failure_causes import meaning_of
@@ -63,17 +64,12 @@ def change(
     check: called with the bucket before the change, and may refuse it; True if the bucket must
     still be so when it is changed. Raises BucketNotFound, ChangedSinceRead, InvalidRequest.
     """
-    row = find(scope, name)
-    expected = {}
-    if check is not None and check(row):
-        expected = {"expected": {name: row[name] for name in BucketOptions.__struct_fields__}}
-    try:
-        return _send_change(scope, row, {**body, **expected})
-    except ChangedSinceRead:
-        # It was changed a moment ago: now the check says what.
-        if check is not None:
-            check(find(scope, name))
-        raise
+    return change_as_read(
+        partial(find, scope, name),
+        lambda row, expected: _send_change(scope, row, {**body, **expected}),
+        BucketOptions,
+        check,
+    )
 
 
 def _send_change(scope: Scope, row: Row, body: Mapping[str, Any]) -> Row:

@@ -1,11 +1,12 @@
 """Origins of an environment: where its buckets fetch objects from."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from common.errors import ChangedSinceRead
 from common.principals import Principal, Scope
 from edgecache.api import client
+from edgecache.api.changes import change_as_read
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import OriginNotFound
 from edgecache.protocol.resources import OriginOptions
@@ -43,20 +44,16 @@ def change(
     check: called with the origin before the change, and may refuse it; True if its options must
     still be so when it is changed. Raises OriginNotFound, ChangedSinceRead, InvalidRequest.
     """
-    row = find(scope, name)
-    sent = {**body, "secret": body["secret"] or {}} if "secret" in body else {**body}
-    if check is not None and check(row):
-        sent["expected"] = {option: row[option] for option in OriginOptions.__struct_fields__}
-    try:
+    secret = {"secret": body["secret"] or {}} if "secret" in body else {}
+
+    def send(row: Row, expected: Row) -> Row:
+        sent = {**body, **secret, **expected}
         changed: Row = client.call(
             "PATCH", f"/v1/origins/{row['id']}", query=tenant(scope), body=sent
         )
-    except ChangedSinceRead:
-        # It was changed a moment ago: now the check says what.
-        if check is not None:
-            check(find(scope, name))
-        raise
-    return changed
+        return changed
+
+    return change_as_read(partial(find, scope, name), send, OriginOptions, check)
 
 
 def delete(scope: Scope, name: str) -> None:

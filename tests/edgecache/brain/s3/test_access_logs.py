@@ -137,7 +137,9 @@ def test_the_requests_of_all_doors_are_in_the_log_when_the_brain_stops(
     # Refused before the bucket is read.
     reader = Signer(brain.tenant("read", keys), brain.url)
     assert reader.send("PUT", "/docs/a", b"x").code == "AccessDenied"
-    assert signer.send("PUT", "/docs?policy=", b"{}").code == "NotImplemented"
+    policy = signer.send("PUT", "/docs?policy=", b"{}")
+    assert policy.code == "NotImplemented"
+    assert policy.text("Message") == "PUT with the parameter policy is not implemented."
     evil = {"user-agent": 'evil" 200 -', "referer": "https://a/?X-Amz-Signature=5ecre7"}
     send(brain.url, "GET", f"/p/{row['public_name']}/a%20b?token=5ecre7", evil)
     brain.call("PATCH", f"/v1/buckets/{row['id']}?{keys.scope}", {"is_public": False})
